@@ -7,9 +7,9 @@ import (
 	"planner/internal/wire"
 )
 
-// MarshalJSON writes the plan with what follows from its evidence. Everything but the
+// Written is the plan in a file, with what follows from its evidence. Everything but the
 // key "run" is a function of what the plan was solved from, to the byte.
-func (p *Plan) MarshalJSON() ([]byte, error) {
+func (p *Plan) Written() any {
 	w := plainPlan(*p)
 	e := &w.Evidence
 	if e.Roofline != nil {
@@ -21,10 +21,7 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 			e.Knee = &c.Knee
 		}
 	}
-	w.Alternatives, w.Rejected = list(w.Alternatives), list(w.Rejected)
-	w.Assumptions, w.Sensitivity, w.Handover.Modelled = list(w.Assumptions), list(w.Sensitivity), list(w.Handover.Modelled)
-	e.Diagnosis, e.Trust, e.Effects, e.Crossed = list(e.Diagnosis), list(e.Trust), list(e.Effects), list(e.Crossed)
-	return wire.Marshal(planFile{w, w.Warnings.Texts()})
+	return planFile{w, w.Warnings.Texts()}
 }
 
 // planFile is a plan in a file.
@@ -35,13 +32,7 @@ type planFile struct {
 
 type plainPlan Plan
 
-// Written is how a plan is written.
-func (p *Plan) Written() any { return planFile{} }
-
-// list is never nil, which would be null in a file.
-func list[T any](all []T) []T { return append([]T{}, all...) }
-
-// UnmarshalJSON reads what MarshalJSON wrote, but for the curves and the roofline: who is
+// UnmarshalJSON reads what was written, but for the curves and the roofline: who is
 // handed a plan over has no use for them. Run becomes a json.RawMessage.
 func (p *Plan) UnmarshalJSON(data []byte) error {
 	var run json.RawMessage
@@ -61,14 +52,14 @@ func (p *Plan) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// MarshalJSON writes the alternative as plans list it; an offer that could not
+// Written is the alternative as plans list it; an offer that could not
 // be sized has no fleet and no cost.
-func (a Alternative) MarshalJSON() ([]byte, error) {
+func (a Alternative) Written() any {
 	w := alternativeFile{plainAlternative: plainAlternative(a), Warnings: a.Offer.Warnings.Texts(), Obstacle: a.Offer.Obstacle.Text}
 	if a.Fleet.GPUs > 0 {
 		w.Fleet, w.Cost = &a.Fleet, &a.Cost
 	}
-	return wire.Marshal(w)
+	return w
 }
 
 // alternativeFile is an alternative in a file.
@@ -82,6 +73,3 @@ type alternativeFile struct {
 }
 
 type plainAlternative Alternative
-
-// Written is how an alternative is written.
-func (a Alternative) Written() any { return alternativeFile{} }

@@ -9,6 +9,7 @@ import (
 
 	"planner/internal/evidence/must"
 	"planner/internal/note"
+	"planner/internal/wire"
 	"planner/model"
 	"planner/model/curve"
 	"planner/search"
@@ -45,11 +46,11 @@ func full(t *testing.T) *Plan {
 
 func TestJSON(t *testing.T) {
 	p := full(t)
-	data, err := json.Marshal(p)
+	data, err := wire.Marshal(p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := json.Marshal(full(t))
+	again, err := wire.Marshal(full(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +84,7 @@ func TestJSON(t *testing.T) {
 		t.Errorf("run is %v", back.Run)
 	}
 	p.Run = nil
-	data, err = json.Marshal(p)
+	data, err = wire.Marshal(p)
 	if err != nil || bytes.Contains(data, []byte(`"run"`)) {
 		t.Errorf("a run that is not there: %v %s", err, data)
 	}
@@ -92,14 +93,14 @@ func TestJSON(t *testing.T) {
 // Whatever the bytes are, a plan that is read can be written.
 func FuzzPlan(f *testing.F) {
 	p := must.Get(Solve(Demand{Rate: 3, Headroom: 0.2}, measure.SLO{Errors: -1}, []Offer{offer(2, 4, 2.5), offer(0, 1, 1)}, nil))
-	data := must.Get(json.Marshal(p))
+	data := must.Get(wire.Marshal(p))
 	f.Add(string(data))
 	f.Fuzz(func(t *testing.T, text string) {
 		var p Plan
 		if json.Unmarshal([]byte(text), &p) != nil {
 			return
 		}
-		if _, err := json.Marshal(&p); err != nil {
+		if _, err := wire.Marshal(&p); err != nil {
 			t.Error(err)
 		}
 	})

@@ -42,7 +42,7 @@ const (
 // NewPools sums the pools of all classes and sets them beside one pool for all; nil stands
 // for one that has no plan.
 func NewPools(d Demand, each []Pool, one *Plan) *Pools {
-	p := &Pools{Each: each, Recommended: OnePool, Sensitivity: []Change{}}
+	p := &Pools{Each: each, Recommended: OnePool}
 	var missing []string
 	priced := 0.0
 	for _, pool := range each {
@@ -87,7 +87,7 @@ func (p *Pools) cheaper(one *Plan) bool {
 // changes sums those of the pools, which all have a plan; of what is not known of one there is
 // none.
 func (p *Pools) changes() []Change {
-	all := []Change{}
+	var all []Change
 	for _, first := range p.Each[0].Plan.Sensitivity {
 		sum := Change{What: first.What}
 		usd, known := 0.0, true

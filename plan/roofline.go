@@ -42,13 +42,13 @@ func (r DataSheet) of(o *Offer, d *Demand) *DataSheet {
 	return &r
 }
 
-// MarshalJSON writes times in milliseconds.
-func (r *DataSheet) MarshalJSON() ([]byte, error) {
+// Written is the roofline in a file, with times in milliseconds.
+func (r *DataSheet) Written() any {
 	b := r.Bounds
 	for _, x := range []*float64{&b.WeightSeconds, &b.KVSeconds, &b.PrefillSeconds, &b.IdleTTFT, &b.IdleTPOT} {
 		*x = wire.Milliseconds(*x)
 	}
-	return wire.Marshal(rooflineFile{b, r.ceiling, r.boundBy, r.reached})
+	return rooflineFile{b, r.ceiling, r.boundBy, r.reached}
 }
 
 // rooflineFile is a roofline in a file.
@@ -58,6 +58,3 @@ type rooflineFile struct {
 	BoundBy string   `json:"bound_by,omitempty"` // which of the two
 	Reached *float64 `json:"reached"`            // the share of the ceiling that the maximum rate is
 }
-
-// Written is how a roofline is written.
-func (r *DataSheet) Written() any { return rooflineFile{} }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"planner/internal/note"
-	"planner/internal/wire"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
 )
@@ -112,6 +111,9 @@ type ResultFile struct {
 
 type plainResult Result
 
+// Written is the result in a file, see [Result.File].
+func (r Result) Written() any { return r.File() }
+
 // File is the result as it is written: with null for a rate that is not known, and undecided
 // where a budget ended the search before any was.
 func (r Result) File() ResultFile {
@@ -124,9 +126,6 @@ func (r Result) File() ResultFile {
 	}
 	return w
 }
-
-// MarshalJSON writes the result as [Result.File] makes it.
-func (r Result) MarshalJSON() ([]byte, error) { return wire.Marshal(r.File()) }
 
 // BoundResult is what a search knows of one bound. The share of requests beyond the limit at a rate is fitted by
 // ln(-ln(1-p)) = ln(-ln(1-Share)) + Kappa (rate/Rate - 1), flat curves less steeply; with Share 0 it is the ratio of a

@@ -149,7 +149,7 @@ func TestSightingRoundTrip(t *testing.T) {
 	if err != nil || len(back) != 1 {
 		t.Fatalf("%v, %d telemetry", err, len(back))
 	}
-	equal := cmp.Options{cmpopts.EquateNaNs(), cmpopts.IgnoreUnexported(EngineTelemetry{}, engine.Failure{})}
+	equal := cmp.Options{cmpopts.EquateNaNs(), cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(EngineTelemetry{}, engine.Failure{})}
 	if diff := cmp.Diff(s, back[0], equal); diff != "" {
 		t.Error(diff)
 	}

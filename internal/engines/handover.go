@@ -44,7 +44,7 @@ func HandOver(cfg *config.Config, p *decide.Planned) {
 	slices.Sort(env)
 	e := &plan.Engine{
 		Kind: settings.Kind, Simulated: cfg.Simulated(), Argv: argv, Port: engine.AnyPort, ReadyTimeout: settings.Timeouts.Ready,
-		Env: append([]string{}, slices.Compact(env)...), APIKeyEnv: settings.APIKeyEnv,
+		Env: slices.Compact(env), APIKeyEnv: settings.APIKeyEnv,
 		Limits:   plan.Limits{ModelLen: k.MaxModelLen, Seqs: k.MaxNumSeqs, BatchedTokens: k.MaxNumBatchedTokens, KVTokens: told.kvTokens},
 		Replicas: p.Fleet.Instances, GPUs: p.Fleet.GPUsPerInstance, NodeGPUs: cfg.GPUsPerNode(k.GPU),
 		Notes: append(besides(command.Without), kernelNotes(cfg)...),

@@ -119,9 +119,6 @@ func (ns Notes) Texts() []string {
 // String is the sentences, one a line.
 func (ns Notes) String() string { return strings.Join(ns.Texts(), "\n") }
 
-// MarshalJSON writes a list, an empty one where there are none.
-func (ns Notes) MarshalJSON() ([]byte, error) { return wire.Marshal(append([]Note{}, ns...)) }
-
 // alike reports whether two notes say the same but for what each of them measured.
 func (n Note) alike(other Note) bool {
 	if n.Kind != other.Kind {
@@ -176,18 +173,10 @@ type written struct {
 	Figures map[string]any `json:"figures"` // what the sentence names, with units at the end of the keys
 }
 
-// MarshalJSON writes kind, sentence and figures.
-func (n Note) MarshalJSON() ([]byte, error) {
-	return wire.Marshal(written{n.Kind.name(), n.String(), n.Figures})
-}
+// Written is the note in a file: kind, sentence and figures.
+func (n Note) Written() any { return written{n.Kind.name(), n.String(), n.Figures} }
 
-// Written is how a note is written.
-func (n Note) Written() any { return written{} }
-
-// Written is how notes are written.
-func (ns Notes) Written() any { return []Note{} }
-
-// UnmarshalJSON reads what MarshalJSON wrote. Of a kind that this version does not
+// UnmarshalJSON reads what was written. Of a kind that this version does not
 // know, or that has other figures here, the sentence is kept, which may be all that
 // there is.
 func (n *Note) UnmarshalJSON(b []byte) error {

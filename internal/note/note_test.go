@@ -9,6 +9,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"planner/internal/wire"
 )
 
 func TestSentence(t *testing.T) {
@@ -60,7 +62,7 @@ func TestKinds(t *testing.T) {
 
 func TestJSON(t *testing.T) {
 	for _, n := range []Note{New(SendLag, 2500*time.Microsecond, time.Millisecond), New(FailedWith, 3, "http status", "429"), New(Overloaded), Text("so")} {
-		data, err := json.Marshal(n)
+		data, err := wire.Marshal(n)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +71,7 @@ func TestJSON(t *testing.T) {
 			t.Errorf("%s is read as %v, %v", data, back, err)
 		}
 	}
-	data, err := json.Marshal(New(PromptsOff, math.Inf(1)))
+	data, err := wire.Marshal(New(PromptsOff, math.Inf(1)))
 	if err != nil || string(data) != `{"kind":"prompts_off","text":"prompts: the server counts +Inf % tokens against those asked for","figures":{"more_percent":null}}` {
 		t.Errorf("%s, %v", data, err)
 	}
@@ -107,7 +109,7 @@ func TestSummary(t *testing.T) {
 
 func TestReason(t *testing.T) {
 	for _, r := range []Reason{{}, {Text: "so"}, Because(CarriesLess, "5", "6"), ReasonOf(New(EmptyPool, 1)), ReasonOf(errors.New("so"))} {
-		data, err := json.Marshal(r)
+		data, err := wire.Marshal(r)
 		if err != nil {
 			t.Fatal(err)
 		}

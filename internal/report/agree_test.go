@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"planner/internal/wire"
 	"planner/plan"
 	"planner/plan/decide"
 	"planner/search"
@@ -194,7 +195,7 @@ func exactFigures(t *testing.T, p *plan.Plan, d Document) []map[string]float64 {
 		offer
 		Alternatives []offer `json:"alternatives"`
 	}
-	data, err := json.Marshal(p)
+	data, err := wire.Marshal(p)
 	if err == nil {
 		err = json.Unmarshal(data, &whole)
 	}

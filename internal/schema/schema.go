@@ -1,6 +1,6 @@
 // Package schema describes what is written as JSON, by JSON Schema 2020-12. It reads the
 // types that [planner/internal/wire] writes, by the same rules: the unit of a time stands
-// in its key, and a number that is not known is null.
+// in its key, a number that is not known is null, and a list never is.
 package schema
 
 import (
@@ -12,11 +12,9 @@ import (
 	"slices"
 	"strings"
 	"time"
-)
 
-// Written is a type whose JSON is that of another one: what its MarshalJSON makes, a
-// pointer where that may be null.
-type Written interface{ Written() any }
+	"planner/internal/wire"
+)
 
 // Document describes an output that is any of some types.
 type Document struct {
@@ -61,8 +59,8 @@ func (b *builder) of(t reflect.Type) map[string]any {
 		return kinds("number", "null")
 	case t.Kind() == reflect.Pointer:
 		return nullable(b.of(t.Elem()))
-	case implements[Written](t):
-		as := reflect.TypeOf(reflect.New(t).Interface().(Written).Written())
+	case implements[wire.Written](t):
+		as := reflect.TypeOf(reflect.New(t).Interface().(wire.Written).Written())
 		if as.Kind() == reflect.Pointer {
 			return nullable(b.named(t, as.Elem()))
 		}
@@ -90,13 +88,13 @@ func (b *builder) plain(t reflect.Type) map[string]any {
 	case reflect.String:
 		return kinds("string")
 	case reflect.Slice:
-		s := kinds("array", "null")
+		s := kinds("array")
 		s["items"] = b.of(t.Elem())
 		return s
 	case reflect.Array:
 		return map[string]any{"type": "array", "items": b.of(t.Elem()), "minItems": t.Len(), "maxItems": t.Len()}
 	case reflect.Map:
-		s := kinds("object", "null")
+		s := kinds("object")
 		s["additionalProperties"] = b.of(t.Elem())
 		return s
 	case reflect.Int, reflect.Int64, reflect.Uint64, reflect.Int32, reflect.Uint32:

@@ -1,8 +1,9 @@
-// Package wire writes and reads JSON by two rules, so that a type says with its tags
+// Package wire writes and reads JSON by a few rules, so that a type says with its tags
 // alone what stands in a file. The unit stands in the key: a [time.Duration] is a number
 // of milliseconds under a key that ends in "_ms", of seconds under "_s", of nanoseconds
 // under "_ns", and so is all within that key. And what is not known is null: a float64
-// that is no number or infinite, and a duration below 0. All else is as encoding/json
+// that is no number or infinite, and a duration below 0; of nothing there is an empty list.
+// What stands in a file in another form says so as [Written]. All else is as encoding/json
 // has it.
 package wire
 
@@ -40,9 +41,13 @@ func unitOf(place jsontext.Pointer) (time.Duration, error) {
 	return 0, fmt.Errorf("no key of %q names a unit of time", place)
 }
 
+// Written is a type that a file has in another form: that which the method returns, which is of one
+// type for all values but those that a schema names beside it, a pointer where it may be null.
+type Written interface{ Written() any }
+
 var rules = json.JoinOptions(
-	jsonv1.DefaultOptionsV1(),
-	json.WithMarshalers(json.JoinMarshalers(json.MarshalToFunc(writeDuration), json.MarshalToFunc(writeFloat))),
+	jsonv1.DefaultOptionsV1(), json.FormatNilSliceAsNull(false), json.FormatNilMapAsNull(false),
+	json.WithMarshalers(json.JoinMarshalers(json.MarshalToFunc(writeDuration), json.MarshalToFunc(writeFloat), json.MarshalToFunc(writeForm))),
 	json.WithUnmarshalers(json.JoinUnmarshalers(json.UnmarshalFromFunc(readDuration), json.UnmarshalFromFunc(readFloat))),
 )
 
@@ -66,6 +71,8 @@ func Print(v any) ([]byte, error) {
 // Unmarshal reads what the others write. Null is NaN for a float64 and -1 for a
 // duration; a key that is not there leaves what v holds.
 func Unmarshal(data []byte, v any) error { return json.Unmarshal(data, v, rules) }
+
+func writeForm(e *jsontext.Encoder, v Written) error { return json.MarshalEncode(e, v.Written()) }
 
 func writeDuration(e *jsontext.Encoder, d time.Duration) error {
 	unit, err := unitOf(e.StackPointer())

@@ -61,7 +61,19 @@ func TestDurationWithoutUnit(t *testing.T) {
 	}
 }
 
-// Apart from the two rules a document is what encoding/json writes, to the byte.
+// Lists and maps of nothing are empty, wherever they stand.
+func TestNothingIsEmpty(t *testing.T) {
+	v := struct {
+		List []string       `json:"list"`
+		Map  map[string]int `json:"map"`
+		Left []string       `json:"left,omitempty"`
+	}{}
+	if got, err := Marshal(v); err != nil || string(got) != `{"list":[],"map":{}}` {
+		t.Errorf("%s, %v", got, err)
+	}
+}
+
+// Apart from these rules a document is what encoding/json writes, to the byte.
 func TestAsEncodingJSON(t *testing.T) {
 	type part struct {
 		C bool `json:"c,omitempty"`
@@ -69,14 +81,14 @@ func TestAsEncodingJSON(t *testing.T) {
 	v := struct {
 		part
 		Floats []float64      `json:"floats"`
-		Nil    []string       `json:"nil"`
+		Empty  []string       `json:"empty"`
 		Map    map[string]int `json:"map"`
 		None   map[string]int `json:"none,omitempty"`
 		Any    any            `json:"any"`
 		Text   string         `json:"text"`
 		Time   time.Time      `json:"time"`
 	}{
-		part{true}, []float64{0, 1, 0.1, 1e-7, 1e21, 1e20, 123456789.125, -0.5, 5e-324, math.MaxFloat64}, nil,
+		part{true}, []float64{0, 1, 0.1, 1e-7, 1e21, 1e20, 123456789.125, -0.5, 5e-324, math.MaxFloat64}, []string{},
 		map[string]int{"b": 1, "a": 2}, nil, map[string]any{"z": 1.5, "y": []any{}}, "<&>\u2028é\x01", time.Unix(1, 5).UTC(),
 	}
 	want, _ := json.Marshal(v)

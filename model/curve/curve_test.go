@@ -2,13 +2,13 @@ package curve
 
 import (
 	"bytes"
-	"encoding/json"
 	"math"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"planner/internal/wire"
 	"planner/sweep/measure"
 )
 
@@ -87,7 +87,7 @@ func TestJSON(t *testing.T) {
 
 func encode(t *testing.T, c *Curve) []byte {
 	t.Helper()
-	b, err := json.Marshal(c)
+	b, err := wire.Marshal(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestFewPoints(t *testing.T) {
 	if _, err := Fit(measure.TTFT, points[:1], 0); err == nil {
 		t.Error("a curve through one point")
 	}
-	if _, err := json.Marshal(c); err != nil {
+	if _, err := wire.Marshal(c); err != nil {
 		t.Errorf("encode: %v", err)
 	}
 }

@@ -24,21 +24,17 @@ type curveFile struct {
 	note.Warnings
 }
 
-// MarshalJSON writes the curve with units in its keys.
-func (c *Curve) MarshalJSON() ([]byte, error) {
+// Written is the curve in a file, with units in its keys.
+func (c *Curve) Written() any {
 	w := curveFile{
 		Metric: c.Metric.String(), Class: c.Class, Model: c.Model, Quality: c.Quality, Valid: [2]float64{c.Low, c.High}, End: c.End(), Saturation: c.Saturation,
-		Whole: c.Whole, Points: append([]Point{}, c.Points...), Candidates: append([]FittedForm{}, c.Candidates...),
-		Band: append([]BandPoint{}, c.Band...), Warnings: c.Warnings.Warnings(),
+		Whole: c.Whole, Points: c.Points, Candidates: c.Candidates, Band: c.Band, Warnings: c.Warnings.Warnings(),
 	}
 	if c.Knee > 0 {
 		w.Knee, w.KneeOf = &c.Knee, new(named(c.KneeOf))
 	}
-	return wire.Marshal(w)
+	return w
 }
-
-// Written is how a curve is written.
-func (c *Curve) Written() any { return curveFile{} }
 
 // named is a quantile, 0 for the mean, that files have by its name.
 type named float64
@@ -56,18 +52,13 @@ type modelFile struct {
 
 type plainModel Model
 
-// MarshalJSON writes the names of statistics and milliseconds.
-func (m Model) MarshalJSON() ([]byte, error) {
-	return wire.Marshal(modelFile{plainModel(m), list.Map(m.Levels, func(q float64) named { return named(q) }),
-		list.Map(m.Floors, wire.Milliseconds), list.Map(m.Scales, wire.Milliseconds)})
+// Written is the model in a file.
+func (m Model) Written() any {
+	return modelFile{plainModel(m), list.Map(m.Levels, func(q float64) named { return named(q) }),
+		list.Map(m.Floors, wire.Milliseconds), list.Map(m.Scales, wire.Milliseconds)}
 }
 
-// Written is how a model is written.
-func (m Model) Written() any { return modelFile{} }
-
-// Written is how a point of the band is written.
-func (b BandPoint) Written() any { return bandFile{} }
-
+// bandFile is a point of the band in a file.
 type bandFile struct {
 	Rate float64 `json:"rate_per_s"` // requests per second
 	Stat named   `json:"stat"`       // mean, p50, p90, p95, p99 or p99.9
@@ -75,7 +66,7 @@ type bandFile struct {
 	High float64 `json:"high_ms"`    // the upper end
 }
 
-// MarshalJSON writes the name of the statistic and milliseconds.
-func (b BandPoint) MarshalJSON() ([]byte, error) {
-	return wire.Marshal(bandFile{b.Rate, named(b.Quantile), wire.Milliseconds(b.Low), wire.Milliseconds(b.High)})
+// Written is the point in a file.
+func (b BandPoint) Written() any {
+	return bandFile{b.Rate, named(b.Quantile), wire.Milliseconds(b.Low), wire.Milliseconds(b.High)}
 }

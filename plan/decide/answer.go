@@ -151,7 +151,7 @@ func (d *Decision) planned(solved *plan.Plan) (sweep.Answer, error) {
 // without is the answer where there is no plan. A reason of another kind than a
 // plan's own is an error.
 func without(cfg *config.Config, why error, b Background) (sweep.Answer, error) {
-	n := &NoPlan{Demand: cfg.Demand, Objective: cfg.Objective, Diagnosis: []diagnose.Finding{}, Why: why, Background: b}
+	n := &NoPlan{Demand: cfg.Demand, Objective: cfg.Objective, Why: why, Background: b}
 	tally := measure.OverviewOf(b.Trials)
 	n.Trials, n.Invalid, n.Doubts, n.Notes = tally.Trials, tally.Invalid, tally.Doubts.Texts(), tally.Doubts
 	var infeasible *plan.Infeasible
@@ -166,7 +166,6 @@ func without(cfg *config.Config, why error, b Background) (sweep.Answer, error) 
 	default:
 		return sweep.Answer{State: sweep.Failed}, why
 	}
-	n.Rejected = append([]measure.Rejection{}, n.Rejected...)
 	return sweep.Answer{State: state, Value: n}, nil
 }
 

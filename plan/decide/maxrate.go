@@ -5,7 +5,6 @@ import (
 
 	"planner/internal/config"
 	"planner/internal/note"
-	"planner/internal/wire"
 	"planner/plan/diagnose"
 	"planner/plan/trust"
 	"planner/search"
@@ -45,17 +44,14 @@ type foundFile struct {
 	Trust []trust.Item `json:"trust"`
 }
 
-// Written is how a rate is written.
-func (f *FoundRate) Written() any { return foundFile{} }
-
-// MarshalJSON writes the result with what follows from the trials.
-func (f *FoundRate) MarshalJSON() ([]byte, error) {
+// Written is the rate in a file, with what follows from the trials.
+func (f *FoundRate) Written() any {
 	said := f.Background.Judgement
-	w := foundFile{ResultFile: f.Result.File(), Assumptions: append([]string{}, f.Assumptions...), Diagnosis: append([]diagnose.Finding{}, said.Diagnosis...), Trust: append([]trust.Item{}, said.Trust...)}
+	w := foundFile{ResultFile: f.Result.File(), Assumptions: f.Assumptions, Diagnosis: said.Diagnosis, Trust: said.Trust}
 	if w.Estimate != nil && f.Rate != *w.Estimate {
 		w.Drawn, w.Estimate = w.Estimate, &f.Rate
 	}
-	return wire.Marshal(w)
+	return w
 }
 
 // Files are what a run folder keeps of it, by name.

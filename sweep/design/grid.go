@@ -175,7 +175,7 @@ func (s *Sweep) Rejected() []measure.Rejection { return s.rejected }
 // if every engine did, and undecided if no trial can be trusted or a hypothesis is neither held nor
 // refuted.
 func (s *Sweep) Answer() (sweep.Answer, error) {
-	out := &Swept{Planned: len(s.Trials), Trials: []measure.Measurement{}, Rejected: append([]measure.Rejection{}, s.rejected...),
+	out := &Swept{Planned: len(s.Trials), Rejected: slices.Clone(s.rejected),
 		Warnings: s.warnings.Warnings(), Seen: s.Seen, Objective: s.objective}
 	for _, m := range s.Seen {
 		if m.Rejected.Text != "" {

@@ -118,7 +118,7 @@ func readMatrix(rows []matrixRow, trials []measure.Measurement) []MatrixRow {
 	}
 	var out []MatrixRow
 	for _, row := range rows {
-		r := MatrixRow{ID: row.id, Name: row.name, Question: row.question, Hypothesis: row.hypothesis, Trials: []int{}}
+		r := MatrixRow{ID: row.id, Name: row.name, Question: row.question, Hypothesis: row.hypothesis}
 		for _, l := range row.loads {
 			if m := byKey[l.key]; m != nil {
 				r.Trials = append(r.Trials, m.Trial.Number)

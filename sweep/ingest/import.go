@@ -160,7 +160,7 @@ type Import struct {
 // ReadFiles reads result files, and folders of them whole. Every load point carries what its
 // format means by its figures as warnings, so that they stay with it.
 func ReadFiles(paths []string) (*Import, error) {
-	all := &Import{Warnings: note.Notes{}.Warnings()}
+	all := &Import{}
 	for _, path := range paths {
 		info, err := os.Stat(path)
 		if err == nil && info.IsDir() {

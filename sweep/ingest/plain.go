@@ -33,7 +33,7 @@ var plainFigures = []string{
 
 func plainFormat() ResultFormat {
 	return ResultFormat{
-		Name: "csv", Reads: "plain CSV of measured points (rate_per_s, ttft_p50_ms, ttft_p99_ms, ...)", Notes: []string{},
+		Name: "csv", Reads: "plain CSV of measured points (rate_per_s, ttft_p50_ms, ttft_p99_ms, ...)",
 		layouts: []layout{{
 			text: true, latencies: latenciesIn(time.Millisecond, "ttft_*_ms", "tpot_*_ms", "itl_*_ms", "e2e_*_ms"),
 			stats:        []string{"mean", "p50", "p90", "p95", "p99", "p99.9|p999"},

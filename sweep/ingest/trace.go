@@ -65,7 +65,7 @@ func ReadTrace(name string, r io.Reader, o TraceOptions) (*Trace, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Trace{Resolution: -1, Changed: []string{}, Warnings: note.Notes{}.Warnings()}
+	t := &Trace{Resolution: -1}
 	m, err := t.read(l, o)
 	if err != nil {
 		return nil, err

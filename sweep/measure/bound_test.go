@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"planner/internal/wire"
 )
 
 var jointLimits = Limits{TTFT: 500 * ms, TPOT: 50 * ms, E2E: 10 * time.Second}
@@ -135,7 +137,7 @@ func TestGoodputInFiles(t *testing.T) {
 		{Metric: TTFT, Quantile: 0.99, Limit: time.Second},
 		{Metric: Goodput, Quantile: 0.95, Limits: Limits{TTFT: 500 * ms, E2E: 10 * time.Second}},
 	}}
-	data, err := json.Marshal(slo)
+	data, err := wire.Marshal(slo)
 	if want := `{"ttft_ms":{"p99":1000},"errors":0.001,"goodput":{"share":0.95,"ttft_ms":500,"e2e_ms":10000}}`; err != nil || string(data) != want {
 		t.Fatalf("%s, %v, want %s", data, err, want)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"planner/internal/evidence/must"
 	"planner/internal/note"
+	"planner/internal/wire"
 	"planner/sweep/workload"
 )
 
@@ -55,7 +56,7 @@ func TestNothingCame(t *testing.T) {
 	m := Reduce(trial, Observation{End: 10 * time.Second, Records: []Record{{Due: 4 * time.Second, Sent: 4 * time.Second,
 		First: 5 * time.Second, Last: 6 * time.Second, Prompt: 9, Output: 9, Outcome: OK}}})
 	var back Measurement
-	if err := json.Unmarshal(must.Get(json.Marshal(m)), &back); err != nil {
+	if err := json.Unmarshal(must.Get(wire.Marshal(m)), &back); err != nil {
 		t.Error(err)
 	}
 }
@@ -63,8 +64,8 @@ func TestNothingCame(t *testing.T) {
 func TestMeasurementRoundTrip(t *testing.T) {
 	trial, o := sample()
 	m := Reduce(trial, o)
-	line := must.Get(json.Marshal(m))
-	if again, _ := json.Marshal(Reduce(trial, o)); !bytes.Equal(line, again) {
+	line := must.Get(wire.Marshal(m))
+	if again, _ := wire.Marshal(Reduce(trial, o)); !bytes.Equal(line, again) {
 		t.Error("the same trial gives other bytes")
 	}
 	var back Measurement
@@ -73,14 +74,14 @@ func TestMeasurementRoundTrip(t *testing.T) {
 	if !reflect.DeepEqual(m, back) {
 		t.Errorf("read back:\n%+v\nwant:\n%+v", back, m)
 	}
-	if rewritten, _ := json.Marshal(back); !bytes.Equal(line, rewritten) {
+	if rewritten, _ := wire.Marshal(back); !bytes.Equal(line, rewritten) {
 		t.Errorf("written again:\n%s\nwant:\n%s", rewritten, line)
 	}
 }
 
 func TestMeasurementKeys(t *testing.T) {
 	trial, o := sample()
-	line := must.Get(json.Marshal(Reduce(trial, o)))
+	line := must.Get(wire.Marshal(Reduce(trial, o)))
 	var got map[string]any
 	must.OK(json.Unmarshal(line, &got))
 	for _, key := range strings.Fields(`knobs workload rate_per_s concurrency achieved_per_s sent_per_s duration_s requests failed
@@ -115,7 +116,7 @@ func TestJournalOfEarlierVersion(t *testing.T) {
 	for line := range bytes.Lines(data) {
 		var m Measurement
 		must.OK(json.Unmarshal(line, &m))
-		again, err := json.Marshal(m)
+		again, err := wire.Marshal(m)
 		again = regexp.MustCompile(`"notes":\[.*\],"warnings"`).ReplaceAll(again, []byte(`"warnings"`))
 		if err != nil || !bytes.Equal(append(again, '\n'), line) {
 			t.Errorf("%v\n%s\nwritten again:\n%s", err, line, again)
@@ -125,7 +126,7 @@ func TestJournalOfEarlierVersion(t *testing.T) {
 
 func TestRejectedRoundTrip(t *testing.T) {
 	m := Measurement{Trial: Trial{Knobs: Knobs{TensorParallel: 2}}, Rejected: note.Text("does not fit").Reason()}
-	line, _ := json.Marshal(m)
+	line, _ := wire.Marshal(m)
 	var back Measurement
 	if err := json.Unmarshal(line, &back); err != nil || !reflect.DeepEqual(m, back) {
 		t.Errorf("%s read as %+v, %v", line, back, err)
@@ -139,7 +140,7 @@ func TestRejectedRoundTrip(t *testing.T) {
 func TestAbortedRoundTrip(t *testing.T) {
 	trial, o := sample()
 	o.Aborted = note.Because(note.ClearlyMissed, "ttft.p99", 30, 400)
-	line, err := json.Marshal(Reduce(trial, o))
+	line, err := wire.Marshal(Reduce(trial, o))
 	if err != nil || !bytes.Contains(line, []byte(`"aborted":"ttft.p99 is missed: 30 of the last 400 requests beyond the limit"`)) {
 		t.Errorf("%s, %v", line, err)
 	}
@@ -151,7 +152,7 @@ func TestAbortedRoundTrip(t *testing.T) {
 
 func FuzzMeasurement(f *testing.F) {
 	trial, o := sample()
-	line, _ := json.Marshal(Reduce(trial, o))
+	line, _ := wire.Marshal(Reduce(trial, o))
 	f.Add(line)
 	f.Add([]byte(`{"knobs":{},"rejected":"no"}`))
 	f.Add([]byte(`{"slo":{"ttft_ms":{"p99":1e300}},"verdict":{"state":"met"}}`))
@@ -160,14 +161,14 @@ func FuzzMeasurement(f *testing.F) {
 		if json.Unmarshal(b, &m) != nil {
 			return
 		}
-		once, err := json.Marshal(m)
+		once, err := wire.Marshal(m)
 		if err != nil {
 			t.Fatalf("cannot write what was read from %q: %v", b, err)
 		}
 		if err := json.Unmarshal(once, &again); err != nil {
 			t.Fatalf("cannot read %s: %v", once, err)
 		}
-		if twice, _ := json.Marshal(again); !bytes.Equal(once, twice) {
+		if twice, _ := wire.Marshal(again); !bytes.Equal(once, twice) {
 			t.Fatalf("unstable:\n%s\n%s", once, twice)
 		}
 	})

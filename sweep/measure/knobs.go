@@ -2,13 +2,13 @@ package measure
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	"planner/internal/list"
+	"planner/internal/wire"
 )
 
 // Knobs are the settings of one server instance that a sweep varies or pins.
@@ -252,10 +252,8 @@ func (k Knobs) GPUs() int {
 	return max(k.TensorParallel, 1) * max(k.PipelineParallel, 1) * max(k.DataParallel, 1)
 }
 
-// MarshalJSON writes the knobs, one that is not known as null.
-func (k Knobs) MarshalJSON() ([]byte, error) {
-	return json.Marshal(knobsFile{plainKnobs(k), prefixCaching.get(k)})
-}
+// Written is the knobs in a file, one that is not known as null.
+func (k Knobs) Written() any { return knobsFile{plainKnobs(k), prefixCaching.get(k)} }
 
 // knobsFile are knobs in a file.
 type knobsFile struct {
@@ -265,13 +263,10 @@ type knobsFile struct {
 
 type plainKnobs Knobs
 
-// Written is how knobs are written.
-func (k Knobs) Written() any { return knobsFile{} }
-
-// UnmarshalJSON reads what MarshalJSON wrote. Keys that are not there are zero.
+// UnmarshalJSON reads what was written. Keys that are not there are zero.
 func (k *Knobs) UnmarshalJSON(data []byte) error {
 	w := knobsFile{PrefixCaching: false}
-	if err := json.Unmarshal(data, &w); err != nil {
+	if err := wire.Unmarshal(data, &w); err != nil {
 		return fmt.Errorf("read knobs: %w", err)
 	}
 	*k = Knobs(w.plainKnobs)

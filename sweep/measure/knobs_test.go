@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"planner/internal/evidence/must"
+	"planner/internal/wire"
 )
 
 // Every field of Knobs stands in the table under its key of JSON, and its row reads
@@ -66,7 +67,7 @@ func TestKnobsJSON(t *testing.T) {
 	for _, k := range []Knobs{
 		{}, {PrefixCaching: true, MaxNumSeqs: 8, TensorParallel: 2}, {PrefixUnknown: true, MaxNumSeqs: 256, GPU: "L40S"},
 	} {
-		text := must.Get(json.Marshal(k))
+		text := must.Get(wire.Marshal(k))
 		if strings.Contains(string(text), `"prefix_caching":null`) != k.PrefixUnknown {
 			t.Errorf("%+v: %s", k, text)
 		}

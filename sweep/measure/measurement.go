@@ -275,16 +275,13 @@ func (m *Measurement) Bounded(b Bound) time.Duration {
 	return m.Of(b.Class).Latency(b.Metric).Stat(b.Quantile)
 }
 
-// MarshalJSON writes the measurement as a line of the journal. A rejected
+// Written is the measurement in a file, as a line of the journal. A rejected
 // configuration is only its knobs and the reason. A load that the trial has not is null,
 // and the sentences of the notes stand beside them.
-func (m Measurement) MarshalJSON() ([]byte, error) {
+func (m Measurement) Written() any {
 	t := &m.Trial
 	if m.Rejected.Text != "" {
-		return wire.Marshal(RejectedLine{t.Knobs, m.Rejected.Text, m.Rejected.Note})
-	}
-	if m.Failures == nil {
-		m.Failures = map[string]int{}
+		return RejectedLine{t.Knobs, m.Rejected.Text, m.Rejected.Note}
 	}
 	w := measurementFile{Number: t.Number, Knobs: t.Knobs, Workload: t.Workload, plainMeasurement: plainMeasurement(m), Warnings: m.Warnings.Texts(), Aborted: m.Aborted.Text, Note: m.Aborted.Note}
 	if t.Rate > 0 {
@@ -293,7 +290,7 @@ func (m Measurement) MarshalJSON() ([]byte, error) {
 	if t.Closed() {
 		w.Concurrency = &t.Concurrency
 	}
-	return wire.Marshal(w)
+	return w
 }
 
 // measurementFile is a measurement in a file.
@@ -311,9 +308,6 @@ type measurementFile struct {
 
 type plainMeasurement Measurement
 
-// Written is how a measurement is written.
-func (m Measurement) Written() any { return measurementFile{} }
-
 // RejectedLine is a configuration that cannot run, as a line of the journal.
 type RejectedLine struct {
 	Knobs    Knobs     `json:"knobs"`
@@ -321,11 +315,10 @@ type RejectedLine struct {
 	Note     note.Note `json:"note,omitzero"`
 }
 
-// UnmarshalJSON reads what MarshalJSON writes. The workload that it finds names
+// UnmarshalJSON reads what was written. The workload that it finds names
 // the one of the trial; the rows of a trace are not in it.
 func (m *Measurement) UnmarshalJSON(b []byte) error {
-	type plain Measurement
-	p := plain{Throughput: Throughput{Goodput: math.NaN()}, Latencies: unresolvedLatencies(), SendLag: UnresolvedSummary()}
+	p := plainMeasurement{Throughput: Throughput{Goodput: math.NaN()}, Latencies: unresolvedLatencies(), SendLag: UnresolvedSummary()}
 	var told struct {
 		note.Warnings
 		Rejected string    `json:"rejected"` // why it cannot run
@@ -337,7 +330,7 @@ func (m *Measurement) UnmarshalJSON(b []byte) error {
 	}
 	p.Warnings, p.Aborted = told.Read(), note.Reason{Text: told.Aborted, Note: told.Note}
 	if told.Rejected != "" {
-		p = plain{Trial: Trial{Knobs: p.Trial.Knobs}, Rejected: note.Reason{Text: told.Rejected, Note: told.Note}}
+		p = plainMeasurement{Trial: Trial{Knobs: p.Trial.Knobs}, Rejected: note.Reason{Text: told.Rejected, Note: told.Note}}
 	}
 	if math.IsNaN(p.Trial.Rate) {
 		p.Trial.Rate = 0

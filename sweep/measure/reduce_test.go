@@ -11,6 +11,7 @@ import (
 
 	"planner/internal/evidence/must"
 	"planner/internal/note"
+	"planner/internal/wire"
 	"planner/sweep/workload"
 )
 
@@ -345,7 +346,7 @@ func TestUnsureSaysHowMuchWouldDecide(t *testing.T) {
 
 func TestSLORoundTrip(t *testing.T) {
 	s := SLO{Bounds: []Bound{{Metric: E2E, Quantile: 0.999, Limit: 30 * time.Second}, {Metric: TTFT, Quantile: 0.99, Limit: 500 * ms}, {Metric: TTFT, Quantile: 0, Limit: 100 * ms}, {Metric: TPOT, Quantile: 0.95, Limit: 12345 * time.Microsecond}}, Errors: -1}
-	b, err := s.MarshalJSON()
+	b, err := wire.Marshal(s)
 	if want := `{"ttft_ms":{"mean":100,"p99":500},"tpot_ms":{"p95":12.345},"e2e_ms":{"p99.9":30000},"errors":null}`; err != nil || string(b) != want {
 		t.Fatalf("%s, %v", b, err)
 	}

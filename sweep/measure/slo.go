@@ -2,7 +2,6 @@ package measure
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -157,25 +156,20 @@ func (l *latencyLimits) of(m Metric) *map[string]time.Duration {
 	return map[Metric]*map[string]time.Duration{TTFT: &l.TTFT, TPOT: &l.TPOT, ITL: &l.ITL, E2E: &l.E2E}[m]
 }
 
-// Written is how an objective is written.
-func (s SLO) Written() any { return (*sloFile)(nil) }
-
 // limits are those of all requests.
-func (s SLO) limits() (l limitsFile, err error) {
+func (s SLO) limits() (l limitsFile) {
 	for _, b := range s.Of("").Bounds {
-		switch at := l.of(b.Metric); {
-		case b.Metric == Goodput:
+		if b.Metric == Goodput {
 			l.Goodput = b
-		case at == nil:
-			return l, fmt.Errorf("write objective: invalid metric %d", int(b.Metric))
-		default:
-			if *at == nil {
-				*at = map[string]time.Duration{}
-			}
-			(*at)[b.Stat()] = max(b.Limit, 0)
+			continue
 		}
+		at := l.of(b.Metric)
+		if *at == nil {
+			*at = map[string]time.Duration{}
+		}
+		(*at)[b.Stat()] = max(b.Limit, 0)
 	}
-	return l, nil
+	return l
 }
 
 // bounds are the limits as bounds on the requests of a class.
@@ -202,16 +196,16 @@ func (l *limitsFile) bounds(class string) ([]Bound, error) {
 	return bounds, nil
 }
 
-// MarshalJSON writes {"ttft_ms":{"p99":500},"errors":0.001}; errors is null
+// Written is the objective in a file: {"ttft_ms":{"p99":500},"errors":0.001}; errors is null
 // when they are not bounded. Goodput is {"share":0.95,"ttft_ms":500}. The limits of each
 // class stand likewise under "classes", and "objective" is "throughput" where no latency has
 // a limit. An objective that bounds nothing is null.
-func (s SLO) MarshalJSON() ([]byte, error) {
+func (s SLO) Written() any {
 	if s.Empty() {
-		return []byte("null"), nil
+		return (*sloFile)(nil)
 	}
-	all, err := s.limits()
-	w := sloFile{latencyLimits: all.latencyLimits, Errors: s.Errors, Goodput: all.Goodput, Classes: map[string]limitsFile{}}
+	all := s.limits()
+	w := &sloFile{latencyLimits: all.latencyLimits, Errors: s.Errors, Goodput: all.Goodput, Classes: map[string]limitsFile{}}
 	if s.Errors < 0 {
 		w.Errors = math.NaN()
 	}
@@ -219,16 +213,12 @@ func (s SLO) MarshalJSON() ([]byte, error) {
 		w.Objective = ThroughputBound
 	}
 	for _, name := range s.Classes() {
-		own, errOwn := s.Of(name).limits()
-		w.Classes[name], err = own, errors.Join(err, errOwn)
+		w.Classes[name] = s.Of(name).limits()
 	}
-	if err != nil {
-		return nil, err
-	}
-	return wire.Marshal(w)
+	return w
 }
 
-// UnmarshalJSON reads what MarshalJSON writes. Bounds come in the order of
+// UnmarshalJSON reads what was written. Bounds come in the order of
 // SLO.Sort.
 func (s *SLO) UnmarshalJSON(data []byte) error {
 	if *s = (SLO{}); string(data) == "null" {

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"testing"
 	"time"
+
+	"planner/internal/wire"
 )
 
 // A workload is like itself after a journal, whatever its seed and its engine, and
@@ -17,7 +19,7 @@ func TestAlike(t *testing.T) {
 		return w
 	}
 	base := make(func(*Workload) {})
-	text, err := json.Marshal(base)
+	text, err := wire.Marshal(base)
 	var back Workload
 	if err != nil || json.Unmarshal(text, &back) != nil || !base.Alike(&back) {
 		t.Errorf("unlike after a round trip: %+v", back)

@@ -94,8 +94,7 @@ type Busiest struct {
 
 // Describe describes rows, which are in order of arrival.
 func Describe(rows []TraceRow) Description {
-	d := Description{Requests: len(rows), Rate: math.NaN(), GapCV: math.NaN(), GapCorrelation: math.NaN(), Correlation: math.NaN(),
-		Dispersion: []DispersionIndex{}}
+	d := Description{Requests: len(rows), Rate: math.NaN(), GapCV: math.NaN(), GapCorrelation: math.NaN(), Correlation: math.NaN()}
 	if len(rows) == 0 {
 		return d
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"planner/internal/evidence/must"
+	"planner/internal/wire"
 )
 
 func TestLognormalQuantiles(t *testing.T) {
@@ -88,7 +89,7 @@ func TestWorkloadRoundTrip(t *testing.T) {
 			{Prompt: Lengths{Dist: Normal, Mean: 90, StdDev: 4, Max: 100}, Output: Lengths{Dist: Empirical, File: "lengths.csv"}}},
 		Turns: 3, Think: 1500 * time.Millisecond, Arrivals: Gamma, Burstiness: 0.5, Timeout: time.Minute, MaxLen: 8192, Seed: 1 << 63,
 	}
-	b := must.Get(json.Marshal(w))
+	b := must.Get(wire.Marshal(w))
 	var back Workload
 	if err := json.Unmarshal(b, &back); err != nil || !reflect.DeepEqual(*w, back) {
 		t.Errorf("%s\nread as %+v, %v\nwant %+v", b, back, err, *w)

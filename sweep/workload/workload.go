@@ -255,22 +255,19 @@ func ClassNames() []string {
 	return list.Map(classShapes, func(s Shape) string { return s.Name })
 }
 
-// MarshalJSON describes the workload: the rows of a trace and the samples of an
+// Written describes the workload in a file: the rows of a trace and the samples of an
 // empirical length stay in their files, and a client that waits forever has null for
 // its timeout.
-func (w *Workload) MarshalJSON() ([]byte, error) {
+func (w *Workload) Written() any {
 	v := fields(*w)
 	if v.Timeout <= 0 {
 		v.Timeout = -1
 	}
-	return wire.Marshal(v)
+	return v
 }
 
 // fields are a workload as it is written.
 type fields Workload
-
-// Written is how a workload is written.
-func (w *Workload) Written() any { return fields{} }
 
 // UnmarshalJSON reads a description. What comes back names the workload in a
 // report; where its draws lie in other files, as those of a trace do, it cannot
