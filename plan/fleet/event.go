@@ -1,6 +1,8 @@
 package fleet
 
 import (
+	"cmp"
+	"container/heap"
 	"slices"
 	"time"
 )
@@ -12,43 +14,29 @@ type event struct {
 	do    func()
 }
 
-// events are a heap: each comes before the two at 2i+1 and 2i+2.
-type events struct {
-	list  []event
-	order int
+// events are those to come, as a [heap.Interface].
+type events []event
+
+func (e events) Len() int { return len(e) }
+
+func (e events) Less(i, j int) bool {
+	return cmp.Or(cmp.Compare(e[i].at, e[j].at), cmp.Compare(e[i].order, e[j].order)) < 0
 }
 
-func (e *events) before(i, j int) bool {
-	a, b := &e.list[i], &e.list[j]
-	return a.at < b.at || a.at == b.at && a.order < b.order
+func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
+
+func (e *events) Push(x any) { *e = append(*e, x.(event)) }
+
+func (e *events) Pop() any {
+	last := len(*e) - 1
+	x := (*e)[last]
+	*e = (*e)[:last]
+	return x
 }
 
 func (f *fleet) at(t float64, do func()) {
-	h := &f.events
-	h.list = append(h.list, event{t, h.order, do})
-	h.order++
-	for i := len(h.list) - 1; i > 0 && h.before(i, (i-1)/2); i = (i - 1) / 2 {
-		h.list[i], h.list[(i-1)/2] = h.list[(i-1)/2], h.list[i]
-	}
-}
-
-func (e *events) pop() event {
-	first, last := e.list[0], len(e.list)-1
-	e.list[0] = e.list[last]
-	e.list = e.list[:last]
-	for i := 0; ; {
-		least := i
-		for child := 2*i + 1; child <= 2*i+2 && child < last; child++ {
-			if e.before(child, least) {
-				least = child
-			}
-		}
-		if least == i {
-			return first
-		}
-		e.list[i], e.list[least] = e.list[least], e.list[i]
-		i = least
-	}
+	heap.Push(&f.events, event{t, f.announced, do})
+	f.announced++
 }
 
 // drained removes a replica that drains once it has nothing to do, or at the end of its grace.

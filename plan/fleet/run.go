@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"container/heap"
 	"math"
 	"time"
 
@@ -11,14 +12,16 @@ import (
 
 // fleet is a scenario that is being replayed.
 type fleet struct {
-	s       *Scenario
-	now     float64
-	events  events
-	router  *router
-	control controller
-	monitor monitor
-	told    []sim.Told
-	episode Episode
+	s      *Scenario
+	now    float64
+	events events
+	// announced counts the events so far.
+	announced int
+	router    *router
+	control   controller
+	monitor   monitor
+	told      []sim.Told
+	episode   Episode
 	pool
 	traffic
 	ledger
@@ -170,8 +173,8 @@ func (f *fleet) start() float64 { return f.episode.Stages[f.stage] }
 
 func (f *fleet) nextTime() float64 {
 	t := f.due()
-	if len(f.events.list) > 0 {
-		t = min(t, f.events.list[0].at)
+	if len(f.events) > 0 {
+		t = min(t, f.events[0].at)
 	}
 	return t
 }
@@ -275,8 +278,8 @@ func (f *fleet) end(id int, record *measure.Record, at float64) {
 // happen lets everything happen that is due now: events first, so that a replica that
 // has just become ready takes what arrives.
 func (f *fleet) happen() {
-	for len(f.events.list) > 0 && f.events.list[0].at <= f.now {
-		f.events.pop().do()
+	for len(f.events) > 0 && f.events[0].at <= f.now {
+		heap.Pop(&f.events).(event).do()
 	}
 	for f.due() <= f.now {
 		id := f.first + f.arrival
