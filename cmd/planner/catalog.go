@@ -92,7 +92,7 @@ func tableOf[T any](columns []report.Column, items []T, cells func(T) []string) 
 	rows := list.Map(items, func(item T) []report.Cell {
 		return list.Map(cells(item), func(text string) report.Cell { return report.Cell{Text: text} })
 	})
-	return report.Document{Blocks: []report.Element{report.Table{Columns: columns, Rows: rows}}}
+	return report.Document{Blocks: []report.Block{{Table: &report.Table{Columns: columns, Rows: rows}}}}
 }
 
 // A gpuRow is a GPU in JSON. Null is a figure that the sources do not give.

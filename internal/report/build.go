@@ -65,16 +65,12 @@ func Files(d Document) (map[string][]byte, error) {
 func pictures(d Document) map[string]picture {
 	all, number := map[string]picture{}, 0
 	for _, b := range d.Blocks {
-		switch b := b.(type) {
-		case *Chart:
-			if !b.Low {
-				number++
-				all[fmt.Sprintf("%02d-%s", number, b.Name)] = b
-			}
-		case Table:
-			if b.Bars != nil {
-				all[b.Bars.Name] = b
-			}
+		if c := b.Chart; c != nil && !c.Low {
+			number++
+			all[fmt.Sprintf("%02d-%s", number, c.Name)] = c
+		}
+		if tab := b.Table; tab != nil && tab.Bars != nil {
+			all[tab.Bars.Name] = tab
 		}
 	}
 	return all

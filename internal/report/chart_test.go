@@ -24,8 +24,8 @@ func charts() []*Chart {
 	var out []*Chart
 	for _, name := range []string{"plan", "table-only", "search", "blocks"} {
 		for _, b := range documents()[name].Blocks {
-			if c, ok := b.(*Chart); ok {
-				out = append(out, c)
+			if b.Chart != nil {
+				out = append(out, b.Chart)
 			}
 		}
 	}
@@ -147,7 +147,7 @@ func TestAnyFiguresCanBeDrawn(t *testing.T) {
 		for range rng.IntN(3) {
 			c.Limits, c.Rates = append(c.Limits, Reference{pick(), "limit"}), append(c.Rates, Reference{pick(), "rate"})
 		}
-		d := Document{Blocks: []Element{c}}
+		d := Document{Blocks: []Block{{Chart: c}}}
 		for _, out := range [][]byte{Text(d, 80, false), ownParts.ReplaceAll(HTML(d), nil), Markdown(d)} {
 			if bytes.Contains(out, []byte("NaN")) || bytes.Contains(out, []byte("Inf")) {
 				t.Fatalf("chart %d: %+v:\n%s", i, c, out)

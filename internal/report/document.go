@@ -23,8 +23,8 @@ import (
 
 // Document is a report: a title, blocks in reading order, and the figures behind them.
 type Document struct {
-	Title  string    `json:"title"`
-	Blocks []Element `json:"-"`
+	Title  string  `json:"title"`
+	Blocks []Block `json:"blocks"`
 	// Data holds the unrounded figures of the trials under the names that result
 	// files use. [Data.CSV] prints it, and nothing else does.
 	Data Data `json:"data"`
@@ -35,10 +35,20 @@ type Document struct {
 	detailed bool
 }
 
-// Element is a block of a document: one of [Heading], [Paragraph], [Facts],
-// [Bullets], [Code], [Table] and [*Chart]. Printers switch over these; files hold
-// an element under its kind.
-type Element interface{ kind() string }
+// Element is what a document is made of: one of [Heading], [Paragraph], [Facts],
+// [Bullets], [Code], [Table] and [*Chart]. It may say nothing.
+type Element interface{ block() (b Block, says bool) }
+
+// Block is an element as printers and files have it: the one of its fields that is set.
+type Block struct {
+	Heading   *Heading   `json:"heading,omitempty"`
+	Paragraph *Paragraph `json:"paragraph,omitempty"`
+	Facts     Facts      `json:"pairs,omitempty"`
+	Bullets   *Bullets   `json:"list,omitempty"`
+	Code      *Code      `json:"code,omitempty"`
+	Table     *Table     `json:"table,omitempty"`
+	Chart     *Chart     `json:"chart,omitempty"`
+}
 
 // Heading begins a section.
 type Heading struct {
@@ -120,13 +130,15 @@ type Data struct {
 	Rows   [][]string
 }
 
-func (Heading) kind() string   { return "heading" }
-func (Paragraph) kind() string { return "paragraph" }
-func (Facts) kind() string     { return "pairs" }
-func (Bullets) kind() string   { return "list" }
-func (Code) kind() string      { return "code" }
-func (Table) kind() string     { return "table" }
-func (*Chart) kind() string    { return "chart" }
+func (h Heading) block() (Block, bool)   { return Block{Heading: &h}, true }
+func (p Paragraph) block() (Block, bool) { return Block{Paragraph: &p}, p.Text != "" }
+func (f Facts) block() (Block, bool)     { return Block{Facts: f}, len(f) > 0 }
+func (l Bullets) block() (Block, bool)   { return Block{Bullets: &l}, len(l.Items) > 0 }
+func (c Code) block() (Block, bool)      { return Block{Code: &c}, true }
+func (tab Table) block() (Block, bool) {
+	return Block{Table: &tab}, len(tab.Rows) > 0 || tab.Caption != ""
+}
+func (c *Chart) block() (Block, bool) { return Block{Chart: c}, c != nil }
 
 // table is a table of some columns, without rows yet.
 func table(columns ...[]Column) Table { return Table{Columns: slices.Concat(columns...)} }
@@ -182,30 +194,25 @@ func (tab Table) known() Table {
 	return out
 }
 
-func silent(b Element) bool {
-	switch b := b.(type) {
-	case Paragraph:
-		return b.Text == ""
-	case Facts:
-		return len(b) == 0
-	case Bullets:
-		return len(b.Items) == 0
-	case Table:
-		return len(b.Rows) == 0 && b.Caption == ""
+// saying are the blocks of the elements that say something.
+func saying(elements []Element) []Block {
+	var all []Block
+	for _, e := range elements {
+		if b, says := e.block(); says {
+			all = append(all, b)
+		}
 	}
-	return false
+	return all
 }
 
-// add appends the blocks that say something.
-func (d *Document) add(blocks ...Element) {
-	d.Blocks = append(d.Blocks, slices.DeleteFunc(blocks, silent)...)
-}
+// add appends the elements that say something.
+func (d *Document) add(elements ...Element) { d.Blocks = append(d.Blocks, saying(elements)...) }
 
-// section appends a heading and its blocks; neither if all of these say nothing.
-func (d *Document) section(title string, blocks ...Element) {
-	if told := slices.DeleteFunc(blocks, silent); len(told) > 0 || len(blocks) == 0 {
+// section appends a heading and its elements; neither if all of these say nothing.
+func (d *Document) section(title string, elements ...Element) {
+	if told := saying(elements); len(told) > 0 || len(elements) == 0 {
 		d.add(Heading{title, d.detailed})
-		d.add(told...)
+		d.Blocks = append(d.Blocks, told...)
 	}
 }
 

@@ -32,7 +32,7 @@ func HTML(d Document) []byte {
 	hash := sha256.Sum256([]byte(script))
 	policy := fmt.Sprintf(`content="default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-%s'"`, base64.StdEncoding.EncodeToString(hash[:]))
 	page := template.Must(template.New("").Funcs(template.FuncMap{
-		"kind": Element.kind, "trial": Table.trial, "cell": Table.cell, "drawn": (*Chart).drawn,
+		"trial": Table.trial, "cell": Table.cell, "drawn": (*Chart).drawn,
 		"class":   func(t Tone) template.HTMLAttr { return class(t, Column{}) },
 		"set":     func(c Column) template.HTMLAttr { return class(Plain, c) },
 		"command": func(s string) string { return breakCommand(s, 100) },
@@ -53,15 +53,15 @@ type section struct {
 	Heading
 	Number      int
 	FirstDetail bool
-	Blocks      []Element
+	Blocks      []Block
 }
 
-func sections(blocks []Element) []section {
+func sections(blocks []Block) []section {
 	all := []section{{}}
 	for _, b := range blocks {
 		last := &all[len(all)-1]
-		if h, ok := b.(Heading); ok {
-			all = append(all, section{Heading: h, Number: len(all), FirstDetail: h.Detail && !last.Detail})
+		if h := b.Heading; h != nil {
+			all = append(all, section{Heading: *h, Number: len(all), FirstDetail: h.Detail && !last.Detail})
 			continue
 		}
 		last.Blocks = append(last.Blocks, b)

@@ -16,7 +16,7 @@ func Markdown(d Document) []byte {
 		fmt.Fprintf(m, "# %s\n\n", escapeMarkdown(d.Title))
 	}
 	for _, b := range d.Blocks {
-		m.element(b)
+		m.block(b)
 	}
 	return append(bytes.TrimRight(m.Bytes(), "\n"), '\n')
 }
@@ -24,27 +24,27 @@ func Markdown(d Document) []byte {
 // markdownPrinter holds the state of one Markdown output.
 type markdownPrinter struct{ bytes.Buffer }
 
-func (m *markdownPrinter) element(b Element) {
-	switch b := b.(type) {
-	case Heading:
-		fmt.Fprintf(m, "## %s\n", escapeMarkdown(b.Text))
-	case Paragraph:
-		m.WriteString(toneMarkdown(b.Tone, b.Text) + "\n")
-	case Facts:
-		for _, p := range b {
+func (m *markdownPrinter) block(b Block) {
+	switch {
+	case b.Heading != nil:
+		fmt.Fprintf(m, "## %s\n", escapeMarkdown(b.Heading.Text))
+	case b.Paragraph != nil:
+		m.WriteString(toneMarkdown(b.Paragraph.Tone, b.Paragraph.Text) + "\n")
+	case len(b.Facts) > 0:
+		for _, p := range b.Facts {
 			fmt.Fprintf(m, "- **%s:** %s\n", escapeMarkdown(p.Label), escapeMarkdown(p.Text))
 		}
-	case Bullets:
-		for _, item := range b.Items {
+	case b.Bullets != nil:
+		for _, item := range b.Bullets.Items {
 			fmt.Fprintf(m, "- %s\n", escapeMarkdown(item))
 		}
-	case Code:
-		m.fence("sh", breakCommand(b.Text, 100))
-	case Table:
-		m.table(b)
-	case *Chart:
+	case b.Code != nil:
+		m.fence("sh", breakCommand(b.Code.Text, 100))
+	case b.Table != nil:
+		m.table(*b.Table)
+	case b.Chart != nil:
 		t := &textPrinter{width: 96}
-		t.chart(b)
+		t.chart(b.Chart)
 		m.fence("text", t.String())
 	}
 	m.WriteByte('\n')

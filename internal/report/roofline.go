@@ -79,10 +79,7 @@ func addRoofline(d *Document, p *plan.Plan, trials []measure.Measurement) {
 		facts = append(facts, Fact{Label: "power", Text: fmt.Sprintf("%s W a GPU at %s requests/s, %s kW an instance with its servers and cooling, %s J per output token; modelled, within %s until measured",
 			number(w.GPUWatts, 2), number(w.Rate, 3), number(w.InstanceKW, 2), number(w.JoulesPerOutputToken, 2), percent(w.RelativeError))})
 	}
-	d.add(facts)
-	if c := rooflineChart(&b.Bounds, trials); c != nil {
-		d.add(c)
-	}
+	d.add(facts, rooflineChart(&b.Bounds, trials))
 }
 
 // timeFacts say where an engine's time went and how well it used the hardware.

@@ -14,10 +14,11 @@ func hostileDocument() Document {
 	chart := &Chart{Title: hostile, Name: "chart", XLabel: hostile, YLabel: hostile,
 		Series: []Line{{Name: hostile, Points: []ChartPoint{{X: 1, Y: 2, Low: 2, High: 2, Note: hostile}, {X: 2, Y: 3, Low: 3, High: 3}}}},
 		Limits: []Reference{{2, hostile}}, Rates: []Reference{{1, hostile}}}
-	return Document{Title: hostile, Blocks: []Element{
+	d := Document{Title: hostile, Data: Data{Header: []string{hostile}, Rows: [][]string{{hostile}}}}
+	d.add(
 		Heading{Text: hostile}, Paragraph{Text: hostile}, Facts{{hostile, hostile, Plain}}, Bullets{Items: []string{hostile}}, Code{hostile},
-		Table{Caption: hostile, Columns: []Column{{Name: hostile}}, Rows: [][]Cell{{{Text: hostile}}}}, chart,
-	}, Data: Data{Header: []string{hostile}, Rows: [][]string{{hostile}}}}
+		Table{Caption: hostile, Columns: []Column{{Name: hostile}}, Rows: [][]Cell{{{Text: hostile}}}}, chart)
+	return d
 }
 
 // TestNothingIsObeyed: no format passes on what a terminal or a viewer would obey.

@@ -15,11 +15,10 @@ func Text(d Document, width int, color bool) []byte {
 	p := &textPrinter{width: max(width, 40), color: color}
 	if d.Title != "" {
 		p.text(Strong, d.Title)
-		_, facts := append(d.Blocks, nil)[0].(Facts)
-		p.gap = !facts
+		p.gap = len(d.Blocks) == 0 || len(d.Blocks[0].Facts) == 0
 	}
 	for _, b := range d.Blocks {
-		p.element(b)
+		p.block(b)
 	}
 	return p.Bytes()
 }
@@ -36,30 +35,30 @@ type textPrinter struct {
 // indent is what the body of a section is set in by.
 const indent = "  "
 
-func (t *textPrinter) element(b Element) {
+func (t *textPrinter) block(b Block) {
 	if t.gap {
 		t.WriteByte('\n')
 	}
 	t.gap = true
-	switch b := b.(type) {
-	case Heading:
-		t.text(Strong, strings.ToUpper(b.Text))
-	case Paragraph:
-		t.text(b.Tone, b.Text)
-	case Facts:
-		t.pairs(b)
-	case Bullets:
-		for _, item := range b.Items {
-			t.hanging(indent+"- ", wrap(item, t.width-len(indent)-2), b.Tone)
+	switch {
+	case b.Heading != nil:
+		t.text(Strong, strings.ToUpper(b.Heading.Text))
+	case b.Paragraph != nil:
+		t.text(b.Paragraph.Tone, b.Paragraph.Text)
+	case len(b.Facts) > 0:
+		t.pairs(b.Facts)
+	case b.Bullets != nil:
+		for _, item := range b.Bullets.Items {
+			t.hanging(indent+"- ", wrap(item, t.width-len(indent)-2), b.Bullets.Tone)
 		}
-	case Code:
-		for line := range strings.Lines(breakCommand(b.Text, t.width-len(indent)-2)) {
+	case b.Code != nil:
+		for line := range strings.Lines(breakCommand(b.Code.Text, t.width-len(indent)-2)) {
 			t.WriteString(indent + strings.TrimRight(line, "\n") + "\n")
 		}
-	case Table:
-		t.table(b)
-	case *Chart:
-		t.chart(b)
+	case b.Table != nil:
+		t.table(*b.Table)
+	case b.Chart != nil:
+		t.chart(b.Chart)
 	}
 }
 

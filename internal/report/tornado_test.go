@@ -22,7 +22,7 @@ func TestTornado(t *testing.T) {
 		t.Fatal(err)
 	}
 	image := string(files["plots/sensitivity.svg"])
-	tab := d.Blocks[1].(Table)
+	tab := d.Blocks[1].Table
 	if len(tab.Rows) < 3 || len(tab.Bars.Changes) != len(tab.Rows) {
 		t.Fatalf("%d rows, %d bars", len(tab.Rows), len(tab.Bars.Changes))
 	}
