@@ -2,15 +2,17 @@ package report
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"planner/internal/list"
 	"planner/sweep/design"
 )
 
+// contrasted are the columns of a comparison.
+const contrasted = "figure a b difference difference_low difference_high relative relative_low relative_high p p_adjusted pairs judgement"
+
 func comparisonDocument(c *design.Compared, e Engines) Document {
-	d := Document{Title: compared(c), Data: contrastData(c.Contrasts)}
+	d := Document{Title: compared(c), Data: asTheyAre(c.Contrasts, contrasted)}
 	facts := Facts{{Label: "A", Text: c.A}, {Label: "B", Text: c.B}, {Label: "pairs", Text: c.Design}, {Label: "test", Text: c.Test},
 		{Label: "the same", Text: "a whole interval within " + percent(c.Indifference) + " of no difference; what is neither that nor clearly different is undecided"}}
 	if c.FailIfWorse > 0 {
@@ -105,14 +107,4 @@ func probability(p float64) string {
 		return "< 0.001"
 	}
 	return number(p, 2)
-}
-
-func contrastData(all []design.Contrast) Data {
-	d := Data{Header: []string{"figure", "a", "b", "difference", "difference_low", "difference_high", "relative", "relative_low", "relative_high", "p", "p_adjusted", "pairs", "judgement"}}
-	for _, x := range all {
-		figures := list.Map([]float64{x.A, x.B, x.Difference.Value, x.Difference.Low, x.Difference.High,
-			x.Relative.Value, x.Relative.Low, x.Relative.High, x.P, x.Adjusted}, raw)
-		d.Rows = append(d.Rows, slices.Concat([]string{x.Figure}, figures, []string{count(x.Pairs), string(x.Judgement)}))
-	}
-	return d
 }

@@ -9,7 +9,7 @@ import (
 // Doctor builds the report of checks, one a line.
 func Doctor(checks []doctor.Check) Document {
 	tones := map[doctor.CheckState]Tone{doctor.Passed: Good, doctor.Warning: Doubt, doctor.Problem: Bad}
-	d := Document{Title: diagnosis(checks), Data: Data{Header: []string{"check", "state", "found", "remedy"}}}
+	d := Document{Title: diagnosis(checks), Data: asTheyAre(checks, "check=name state found remedy")}
 	var lines Facts
 	for _, c := range checks {
 		line := Fact{Label: c.Name, Text: c.State.String() + ": " + c.Found, Tone: tones[c.State]}
@@ -17,7 +17,6 @@ func Doctor(checks []doctor.Check) Document {
 			line.Text += " -> " + c.Remedy
 		}
 		lines = append(lines, line)
-		d.Data.Rows = append(d.Data.Rows, []string{c.Name, c.State.String(), c.Found, c.Remedy})
 	}
 	d.add(lines)
 	return d

@@ -276,10 +276,12 @@ func tableOnly() Document {
 	p := must(plan.Solve(d, measure.SLO{Bounds: slo().Bounds[:1], Errors: -1}, []plan.Offer{o}, nil))
 	p.Evidence.Curve = c
 	var rows []measure.Measurement
+	none := measure.UnresolvedSummary()
 	for i, m := range trials()[:6] {
-		p50, p99 := m.TTFT.P50, m.TTFT.P99
+		ttft := none
+		ttft.P50, ttft.P99 = m.TTFT.P50, m.TTFT.P99
 		rows = append(rows, measure.Measurement{Trial: measure.Trial{Number: i + 1, Rate: m.Trial.Rate}, Valid: true, Server: measure.Server{Preemptions: new(0), HitRate: new(0.0)},
-			Latencies: measure.Latencies{TTFT: measure.Summary{Mean: measure.Unresolved, P50: p50, P99: p99}}})
+			Latencies: measure.Latencies{TTFT: ttft, TPOT: none, ITL: none, E2E: none}})
 	}
 	return planDocument(p, decide.Background{Trials: rows}, Engines{})
 }

@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 	"time"
 
@@ -13,7 +12,7 @@ import (
 )
 
 func fleetDocument(a *fleet.Answer) Document {
-	d := Document{Title: fleetTitle(a), Data: fleetData(a)}
+	d := Document{Title: fleetTitle(a), Data: asTheyAre(a.Timeline, "at_s rate_per_s asked starting ready in_flight ttft_p50_ms ttft_p99_ms missed")}
 	d.add(fleetFacts(a))
 	d.section("Limits", limitTable(a))
 	d.section("When limits were missed", missTable(a))
@@ -229,16 +228,6 @@ func fleetCharts(a *fleet.Answer) []Element {
 			line("missed, per minute", func(m *fleet.MinuteRow) float64 { return float64(m.Missed) })),
 		latencies,
 	}
-}
-
-func fleetData(a *fleet.Answer) Data {
-	d := Data{Header: []string{"at_s", "rate_per_s", "asked", "starting", "ready", "in_flight", "ttft_p50_ms", "ttft_p99_ms", "missed"}}
-	quantile := func(t time.Duration) string { return nonNegative(millis(t)) }
-	for _, m := range a.Timeline {
-		d.Rows = append(d.Rows, []string{raw(m.At), raw(m.Rate), strconv.Itoa(m.Asked), strconv.Itoa(m.Starting), strconv.Itoa(m.Ready),
-			strconv.Itoa(m.InFlight), quantile(m.P50), quantile(m.P99), strconv.Itoa(m.Missed)})
-	}
-	return d
 }
 
 // addInTime sets the plan's fleet beside an autoscaled one, under traffic in time.

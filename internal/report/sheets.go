@@ -2,13 +2,20 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode"
 
 	"planner/internal/list"
+	"planner/internal/wire"
 	"planner/plan"
 	"planner/sweep/measure"
 )
@@ -45,16 +52,59 @@ func sheets(p *plan.Plan) []Sheet {
 	return []Sheet{{AlternativesSheet, alternativesData(p.All())}, {SensitivitySheet, sensitivityData(changes)}}
 }
 
-// figure is a column of a sheet whose rows are made of a T.
-type figure[T any] struct {
-	name string
-	text func(*T) string
+// sheet tabulates figures under the names that they have in JSON, such as rate_per_s, or under
+// others: gpus=fleet.gpus. What add adds to those of a row are figures too.
+func sheet[T any](rows []*T, columns string, add func(row *T, figures map[string]string)) Data {
+	var d Data
+	var keys []string
+	for c := range strings.FieldsSeq(columns) {
+		name, key, _ := strings.Cut(c, "=")
+		d.Header, keys = append(d.Header, name), append(keys, cmp.Or(key, name))
+	}
+	for _, row := range rows {
+		f := map[string]string{}
+		flatten(f, "", inJSON(row))
+		add(row, f)
+		d.Rows = append(d.Rows, list.Map(keys, func(key string) string { return f[key] }))
+	}
+	return d
 }
 
-func sheet[T any](rows []*T, columns []figure[T]) Data {
-	return Data{
-		Header: list.Map(columns, func(c figure[T]) string { return c.name }),
-		Rows:   list.Map(rows, func(row *T) []string { return list.Map(columns, func(c figure[T]) string { return c.text(row) }) }),
+// inJSON is a value as files have it.
+func inJSON(v any) (object map[string]any) {
+	data, err := wire.Marshal(v)
+	if err = errors.Join(err, json.Unmarshal(data, &object)); err != nil {
+		panic(err) // run folders hold it as JSON
+	}
+	return object
+}
+
+// unit is what the name of a figure ends in that has one.
+var unit = regexp.MustCompile(`(_ms|_per_s)?$`)
+
+// flatten collects figures: one of a nested object has both names with a dot between, but a
+// statistic stands before the unit, as in ttft_p99_ms, and an estimate's value for the estimate.
+func flatten(out map[string]string, prefix string, object map[string]any) {
+	_, estimate := object["value"]
+	_, summary := object["p50"]
+	for key, v := range object {
+		name := prefix + "." + key
+		switch {
+		case prefix == "":
+			name = key
+		case key == "value":
+			name = prefix
+		case estimate || summary:
+			name = unit.ReplaceAllString(prefix, "_"+key+"$1")
+		}
+		switch v := v.(type) {
+		case map[string]any:
+			flatten(out, name, v)
+		case float64:
+			out[name] = raw(v)
+		case bool, string:
+			out[name] = fmt.Sprint(v)
+		}
 	}
 }
 
@@ -66,106 +116,62 @@ func pointers[T any](all []T) []*T {
 	return out
 }
 
+// offered are the columns of what a buyer compares.
+const offered = `gpu feasible gpus=fleet.gpus instances=fleet.instances gpus_per_instance kw=fleet.kw
+	usd_per_hour=cost.usd_per_hour usd_per_month=cost.usd_per_month usd_per_year=cost.usd_per_year
+	usd_per_million_input_tokens=cost.usd_per_million_input_tokens usd_per_million_output_tokens=cost.usd_per_million_output_tokens
+	usd_per_million_tokens=cost.usd_per_million_tokens usd_per_thousand_requests=cost.usd_per_thousand_requests
+	times_the_cheapest usd_per_gpu_hour priced_by max_rate_per_s safe_rate_per_s=max_rate_safe_per_s binding
+	smallest_feasible_limit_ms=idle.smallest_feasible_limit_ms reason `
+
 func alternativesData(all []plan.Alternative) Data {
-	type row = plan.Alternative
-	usd := func(name string, of func(*plan.Cost) *float64) figure[row] {
-		return figure[row]{name, func(a *row) string { return told(of(&a.Cost), raw) }}
-	}
-	columns := []figure[row]{
-		{"gpu", func(a *row) string { return gpuName(&a.Offer) }},
-		{"feasible", func(a *row) string { return strconv.FormatBool(a.Feasible) }},
-		{"gpus", func(a *row) string { return positive(float64(a.Fleet.GPUs)) }},
-		{"instances", func(a *row) string { return positive(float64(a.Fleet.Instances)) }},
-		{"gpus_per_instance", func(a *row) string { return strconv.Itoa(a.Offer.GPUs) }},
-		{"kw", func(a *row) string { return positive(a.Fleet.KW) }},
-		usd("usd_per_hour", func(c *plan.Cost) *float64 { return c.PerHour }),
-		usd("usd_per_month", func(c *plan.Cost) *float64 { return c.PerMonth }),
-		usd("usd_per_year", func(c *plan.Cost) *float64 { return c.PerYear }),
-		usd("usd_per_million_input_tokens", func(c *plan.Cost) *float64 { return c.PerMillionInputTokens }),
-		usd("usd_per_million_output_tokens", func(c *plan.Cost) *float64 { return c.PerMillionOutputTokens }),
-		usd("usd_per_million_tokens", func(c *plan.Cost) *float64 { return c.PerMillionTokens }),
-		usd("usd_per_thousand_requests", func(c *plan.Cost) *float64 { return c.PerThousandRequests }),
-		{"times_the_cheapest", func(a *row) string { return raw(timesOf(a, &all[0])) }},
-		{"usd_per_gpu_hour", func(a *row) string { return positive(a.Offer.PricePerGPUHour) }},
-		{"priced_by", func(a *row) string { return a.Offer.PricedBy }},
-		{"max_rate_per_s", func(a *row) string { return positive(a.Offer.Rate.Value) }},
-		{"safe_rate_per_s", func(a *row) string { return positive(a.Offer.Rate.Safe) }},
-		{"binding", func(a *row) string { return a.Offer.Binding }},
-		{"smallest_feasible_limit_ms", func(a *row) string {
-			return told(a.Offer.Idle, func(i plan.IdleLatency) string { return raw(i.Feasible) })
-		}},
-		{"reason", func(a *row) string { return a.Reason.Text }},
-	}
-	for _, n := range measure.KnobTable {
-		columns = append(columns, figure[row]{"knobs." + n.Name, func(a *row) string { return knobText(n, a.Offer.Knobs) }})
-	}
-	return sheet(pointers(all), columns)
+	return sheet(pointers(all), offered+knobColumns(), func(a *plan.Alternative, f map[string]string) {
+		dropZeros(a, f)
+		f["gpu"], f["times_the_cheapest"] = gpuName(&a.Offer), raw(timesOf(a, &all[0]))
+		addKnobs(f, a.Offer.Knobs)
+	})
 }
 
 func sensitivityData(all []plan.Change) Data {
-	type row = plan.Change
-	return sheet(pointers(all), []figure[row]{
-		{"if", func(c *row) string { return c.What }},
-		{"safe_rate_per_s", func(c *row) string { return positive(c.SafeRate) }},
-		{"instances", func(c *row) string { return positive(float64(c.Instances)) }},
-		{"gpus", func(c *row) string { return positive(float64(c.GPUs)) }},
-		{"usd_per_hour", func(c *row) string { return told(c.PerHour, raw) }},
-		{"approximate", func(c *row) string { return strconv.FormatBool(c.Approximate) }},
-		{"reason", func(c *row) string { return c.Reason.Text }},
-	})
+	return sheet(pointers(all), "if=what safe_rate_per_s instances gpus usd_per_hour approximate reason", dropZeros)
+}
+
+// dropZeros drops the figures of a fleet that there is not.
+func dropZeros[T any](_ *T, f map[string]string) {
+	maps.DeleteFunc(f, func(_, text string) bool { return text == "0" })
 }
 
 // data tabulates trials under the names that result files use, with further columns
 // behind the first. Rejected configurations measured nothing and are left out.
-func data(trials []measure.Measurement, further ...figure[measure.Measurement]) Data {
-	return sheet(ran(trials), slices.Insert(figures(), 1, further...))
-}
-
-// figures are the columns of result files.
-func figures() []figure[measure.Measurement] {
-	var all []figure[measure.Measurement]
-	add := func(name string, text func(*measure.Measurement) string) {
-		all = append(all, figure[measure.Measurement]{name, text})
-	}
-	add("trial", func(m *measure.Measurement) string { return strconv.Itoa(m.Trial.Number) })
-	add("rate_per_s", func(m *measure.Measurement) string { return positive(m.Trial.Rate) })
-	add("concurrency", func(m *measure.Measurement) string { return positive(float64(m.Trial.Concurrency)) })
-	add("sent_per_s", func(m *measure.Measurement) string { return raw(m.Sent) })
-	add("achieved_per_s", func(m *measure.Measurement) string { return raw(m.Achieved) })
-	add("duration_s", func(m *measure.Measurement) string { return nonNegative(m.Duration.Seconds()) })
-	add("requests", func(m *measure.Measurement) string { return strconv.Itoa(m.Requests) })
-	add("failed", func(m *measure.Measurement) string { return strconv.Itoa(m.Failed) })
+func data(trials []measure.Measurement, further ...string) Data {
+	columns := "trial " + strings.Join(further, " ") + " rate_per_s concurrency sent_per_s achieved_per_s duration_s requests failed "
 	for _, metric := range measure.AllLatencies() {
 		for _, stat := range stats {
-			add(metric.String()+"_"+stat.name+"_ms", func(m *measure.Measurement) string {
-				s := m.Latency(metric)
-				if v := s.Stat(stat.quantile); resolved(s, v) {
-					return raw(millis(v))
-				}
-				return ""
-			})
+			columns += metric.String() + "_" + stat.name + "_ms "
 		}
 	}
-	add("prompt_tokens_per_s", func(m *measure.Measurement) string { return raw(m.PromptTokens) })
-	add("output_tokens_per_s", func(m *measure.Measurement) string { return raw(m.OutputTokens) })
-	add("goodput_per_s", func(m *measure.Measurement) string { return raw(m.Goodput) })
-	add("kv_blocks", func(m *measure.Measurement) string { return told(m.Server.KVBlocks, strconv.Itoa) })
-	add("preemptions", func(m *measure.Measurement) string { return told(m.Server.Preemptions, strconv.Itoa) })
-	add("prefix_hit_rate", func(m *measure.Measurement) string { return told(m.Server.HitRate, raw) })
-	add("verdict", func(m *measure.Measurement) string {
-		return told(m.Verdict, func(v measure.Verdict) string { return v.State.String() })
+	columns += "prompt_tokens_per_s output_tokens_per_s goodput_per_s kv_blocks preemptions prefix_hit_rate " +
+		"verdict=verdict.state binding=verdict.binding valid overloaded seed " + knobColumns()
+	return sheet(ran(trials), columns, func(m *measure.Measurement, f map[string]string) {
+		f["seed"] = strconv.FormatUint(m.Trial.Seed, 10)
+		addKnobs(f, m.Trial.Knobs)
 	})
-	add("binding", func(m *measure.Measurement) string {
-		return told(m.Verdict, func(v measure.Verdict) string { return v.Binding })
-	})
-	add("valid", func(m *measure.Measurement) string { return strconv.FormatBool(m.Valid) })
-	add("overloaded", func(m *measure.Measurement) string { return strconv.FormatBool(m.Overloaded) })
-	add("seed", func(m *measure.Measurement) string { return strconv.FormatUint(m.Trial.Seed, 10) })
+}
+
+func knobColumns() string {
+	return strings.Join(list.Map(measure.KnobTable, func(n measure.Knob) string { return "knobs." + n.Name }), " ")
+}
+
+// addKnobs adds the values of knobs as tables have them.
+func addKnobs(f map[string]string, k measure.Knobs) {
 	for _, n := range measure.KnobTable {
-		// kv_blocks is also what the engine reports.
-		add("knobs."+n.Name, func(m *measure.Measurement) string { return knobText(n, m.Trial.Knobs) })
+		f["knobs."+n.Name] = knobText(n, k)
 	}
-	return all
+}
+
+// asTheyAre tabulates what needs nothing added.
+func asTheyAre[T any](rows []T, columns string) Data {
+	return sheet(pointers(rows), columns, func(*T, map[string]string) {})
 }
 
 // raw prints a figure in full but for what floating point adds to decimals, empty if it is
@@ -175,22 +181,6 @@ func raw(v float64) string {
 		return ""
 	}
 	return strconv.FormatFloat(round(v, 15), 'f', -1, 64)
-}
-
-// positive is raw for figures that are 0 when unknown, told for those that are nil.
-func positive(v float64) string {
-	if v <= 0 {
-		return ""
-	}
-	return raw(v)
-}
-
-// nonNegative is raw for figures that are below 0 when unknown.
-func nonNegative(v float64) string {
-	if v < 0 {
-		return ""
-	}
-	return raw(v)
 }
 
 func told[T any](v *T, print func(T) string) string {

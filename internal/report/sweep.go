@@ -11,7 +11,7 @@ import (
 )
 
 func sweepDocument(s *design.Swept, e Engines) Document {
-	d := Document{Title: sweptTitle(s), Data: data(s.Seen, figure[measure.Measurement]{"trial_of", trialOf})}
+	d := Document{Title: sweptTitle(s), Data: data(s.Seen, "trial_of=why")}
 	if s.Rows == nil {
 		d.add(sweepTable(s.Seen, s.Objective))
 	}
