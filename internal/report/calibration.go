@@ -37,7 +37,7 @@ func constantsTable(terms map[string]calibrate.TermFit) Table {
 			note = "left: the runs do not say"
 		}
 		t.row(term, fmt.Sprintf("%.3g", f.Default), fmt.Sprintf("%.3g", f.Value),
-			fmt.Sprintf("%.0f %%", 100*f.Prior), fmt.Sprintf("%.0f %%", 100*f.Posterior), fmt.Sprintf("%.1f %%", f.Effect), note)
+			share(f.Prior), share(f.Posterior), percent(f.Effect/100), note)
 	}
 	return t
 }
@@ -46,7 +46,7 @@ func residualTable(residuals []calibrate.Residual) Table {
 	t := table(right("run"), left("figure"), right("measured", "simulated before", "after", "off by"))
 	for _, r := range residuals {
 		t.row(fmt.Sprint(r.Run), strings.ReplaceAll(r.Figure, "_", " "), inUnits(r.Measured),
-			inUnits(r.Measured*(1+r.Before/100)), inUnits(r.Measured*(1+r.After/100)), fmt.Sprintf("%+.1f %%", r.After))
+			inUnits(r.Measured*(1+r.Before/100)), inUnits(r.Measured*(1+r.After/100)), signedShare(r.After/100))
 	}
 	return t
 }
@@ -86,8 +86,8 @@ func probeTable(points []design.ProbePoint) Table {
 	t := table(right("at once", "prompt", "output", "TPOT predicted", "measured", "off by", "TTFT predicted", "measured", "off by"))
 	for _, x := range points {
 		t.row(fmt.Sprint(x.Concurrency), fmt.Sprint(x.Prompt), fmt.Sprint(x.Output),
-			inUnits(x.PredictedTPOT), inUnits(x.TPOT), fmt.Sprintf("%+.1f %%", 100*(x.PredictedTPOT/x.TPOT-1)),
-			inUnits(x.PredictedTTFT), inUnits(x.TTFT), fmt.Sprintf("%+.1f %%", 100*(x.PredictedTTFT/x.TTFT-1)))
+			inUnits(x.PredictedTPOT), inUnits(x.TPOT), signedShare(x.PredictedTPOT/x.TPOT-1),
+			inUnits(x.PredictedTTFT), inUnits(x.TTFT), signedShare(x.PredictedTTFT/x.TTFT-1))
 	}
 	return t
 }

@@ -71,7 +71,7 @@ func contrastTable(c *design.Compared) Table {
 		if finite(x.Relative.Low) && finite(x.Relative.High) {
 			interval = signedShare(x.Relative.Low) + " to " + signedShare(x.Relative.High)
 		}
-		tab.row(x.Label, number(x.A, 4), number(x.B, 4), plus(x.Difference.Value, number(x.Difference.Value, 3)), signedShare(x.Relative.Value),
+		tab.row(x.Label, number(x.A, 4), number(x.B, 4), plus(number(x.Difference.Value, 3)), signedShare(x.Relative.Value),
 			interval, probability(x.Adjusted), x.Pairs, judgements[x.Judgement])
 	}
 	return tab
@@ -80,25 +80,6 @@ func contrastTable(c *design.Compared) Table {
 // judgements say what B is against A.
 var judgements = map[design.Judgement]Cell{
 	design.Better: {"better", Good}, design.Worse: {"worse", Bad}, design.Same: {"the same", Plain}, design.Undecided: {"undecided", Doubt},
-}
-
-// signedShare prints a relative difference with its sign.
-func signedShare(share float64) string {
-	if !finite(share) {
-		return unknown
-	}
-	text := fixed(100*share, 1)
-	if zero := strings.TrimPrefix(text, "-"); zero == "0.0" {
-		return zero + " %"
-	}
-	return plus(share, text) + " %"
-}
-
-func plus(v float64, text string) string {
-	if v > 0 && finite(v) {
-		return "+" + text
-	}
-	return text
 }
 
 // probability prints p to two digits, and what is tiny as such.

@@ -138,8 +138,8 @@ func sidesTable(seen []sweep.EngineTelemetry, trials []measure.Measurement) Tabl
 		if k < 0 {
 			continue
 		}
-		tab.row(s.Trial, load(&trials[k].Trial), inMillis(s.ClientTTFT), inMillis(said.TTFT), gapCell(s), inMillis(said.Queue), portion(said.PeakKV),
-			fixed(said.Preemptions, 0), portion(said.HitRate), number(said.OutputRate, 3), gpuText(s.GPU))
+		tab.row(s.Trial, load(&trials[k].Trial), inMillis(s.ClientTTFT), inMillis(said.TTFT), gapCell(s), inMillis(said.Queue), percent(said.PeakKV),
+			fixed(said.Preemptions, 0), percent(said.HitRate), number(said.OutputRate, 3), gpuText(s.GPU))
 	}
 	tab.first("trials", "run folder")
 	return tab.known()

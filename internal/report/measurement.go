@@ -67,7 +67,7 @@ func decided(m *measure.Measurement) string {
 		}
 	}
 	if c, ok := m.Count(measure.ThroughputBound); ok && v.Binding == c.Bound && c.N > 0 {
-		return boundName(v.Binding) + " decides, " + portion(max(c.Value, 0)) + " of what came stayed"
+		return boundName(v.Binding) + " decides, " + percent(max(c.Value, 0)) + " of what came stayed"
 	}
 	return boundName(v.Binding) + " decides"
 }
@@ -172,7 +172,7 @@ func objectiveTable(m *measure.Measurement) Table {
 		if i < len(m.Trial.Objective.Bounds) {
 			b := m.Trial.Objective.Bounds[i]
 			limitText, seen = limits(b), latency(m.Bounded(b))
-			allowed = percent(round(b.Allowed(), 6))
+			allowed = percent(b.Allowed())
 			if b.Quantile == 0 {
 				allowed = percent(1) // of the limit
 			}
@@ -181,17 +181,17 @@ func objectiveTable(m *measure.Measurement) Table {
 			if c.N == 0 {
 				continue
 			}
-			limitText, seen = "what arrives", portion(max(c.Value, 0))+" stayed"
+			limitText, seen = "what arrives", percent(max(c.Value, 0))+" stayed"
 		}
 		binds := Cell{}
 		if m.Verdict != nil && m.Verdict.Binding == c.Bound {
 			binds = verdict(m)
 		}
-		beyond := portion(c.Value)
+		beyond := percent(c.Value)
 		if c.Bound == measure.ThroughputBound {
 			beyond = unknown
 		}
-		tab.row(boundName(c.Bound), limitText, seen, beyond, portion(c.Low)+" to "+portion(c.High), c.N, allowed, binds)
+		tab.row(boundName(c.Bound), limitText, seen, beyond, percent(c.Low)+" to "+percent(c.High), c.N, allowed, binds)
 	}
 	return tab
 }
@@ -243,7 +243,7 @@ func serverFacts(m *measure.Measurement) Facts {
 	}
 	facts = facts.with("preemptions", told(s.Preemptions, count), Plain)
 	if s.HitRate != nil && finite(*s.HitRate) {
-		facts = facts.with("prefix cache", percent(round(*s.HitRate, 3))+" of the prompt tokens found", Plain)
+		facts = facts.with("prefix cache", percent(*s.HitRate)+" of the prompt tokens found", Plain)
 	}
 	if s.Time != nil {
 		facts = append(facts, timeFacts(s.Time)...)

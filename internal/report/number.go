@@ -50,20 +50,36 @@ func fixed(v float64, decimals int) string {
 	return group(strconv.FormatFloat(v, 'f', decimals, 64))
 }
 
-// group puts commas between the thousands of a decimal number.
+// group puts commas between the thousands of a decimal number, and takes the sign off a zero.
 func group(s string) string {
-	sign, rest := "", s
-	if strings.HasPrefix(rest, "-") {
-		sign, rest = "-", rest[1:]
-	}
-	whole, frac, point := strings.Cut(rest, ".")
+	s, negative := strings.CutPrefix(s, "-")
+	whole, frac, point := strings.Cut(s, ".")
 	for i := len(whole) - 3; i > 0; i -= 3 {
 		whole = whole[:i] + "," + whole[i:]
 	}
 	if point {
 		whole += "." + frac
 	}
-	return sign + whole
+	if negative && strings.Trim(s, "0.") != "" {
+		return "-" + whole
+	}
+	return whole
+}
+
+// plus puts a sign before a figure above zero too.
+func plus(figure string) string {
+	if figure == unknown || figure[0] == '-' || strings.Trim(figure, "0.") == "" {
+		return figure
+	}
+	return "+" + figure
+}
+
+// signedShare prints a relative difference with its sign.
+func signedShare(share float64) string {
+	if !finite(share) {
+		return unknown
+	}
+	return plus(fixed(100*share, 1)) + " %"
 }
 
 // exact prints a figure that somebody typed: six digits, and all before the point.
@@ -71,7 +87,7 @@ func exact(v float64) string {
 	if !finite(v) {
 		return unknown
 	}
-	s := strconv.FormatFloat(v+0, 'g', 6, 64) // + 0 turns a negative zero
+	s := strconv.FormatFloat(v, 'g', 6, 64)
 	if strings.Contains(s, "e") {
 		if math.Abs(v) < 1e-4 || math.Abs(v) >= 1e15 {
 			return s
@@ -175,41 +191,28 @@ func estimate(e search.Estimate) estimated {
 	return r
 }
 
-// percent prints a share with one decimal, 99.9 %, unless it is too small for that.
+// percent prints a share with one decimal, 99.9 %, and two digits of a small one, 0.012 %.
 func percent(share float64) string {
-	if !finite(share) {
-		return unknown
-	}
-	p := share * 100
+	p := 100 * share
 	switch a := math.Abs(p); {
-	case a == 0:
-		return "0 %"
-	case a < 0.01:
+	case !finite(p):
+		return unknown
+	case a > 0 && a < 0.01:
 		return "less than 0.01 %"
-	case a < 0.1:
-		return number(p, 2) + " %"
 	}
-	return strings.TrimSuffix(fixed(p, 1), ".0") + " %"
+	return strings.TrimRight(strings.TrimRight(fixed(p, max(1, 1-exponent(p, 2))), "0"), ".") + " %"
 }
+
+// share is percent of what is known to two digits.
+func share(v float64) string { return percent(round(v, 2)) }
 
 // quotient prints how many instances a load takes, so that a reader can follow
 // the rounding: a decimal however many there are.
 func quotient(v float64) string {
-	switch {
-	case v < 1e-3:
+	if v < 1e-3 {
 		return "less than 0.001"
-	case v < 100:
-		return number(v, 3)
 	}
-	return fixed(v, 1)
-}
-
-// portion prints a share with two significant digits.
-func portion(share float64) string {
-	if !finite(share) {
-		return unknown
-	}
-	return number(100*share, 2) + " %"
+	return fixed(v, max(1, 2-exponent(v, 3)))
 }
 
 // latency prints a duration in the unit that suits it, with three digits.

@@ -94,7 +94,8 @@ func TestEstimatesAreRoundedToTheirUncertainty(t *testing.T) {
 func TestGain(t *testing.T) {
 	for g, want := range map[plan.Gain]string{
 		{Value: 1, Low: 0.86, High: 1.15, Confidence: 0.9}:    "+100 % (+86 to +115 at 90 %)",
-		{Value: 0, Low: -0.066, High: 0.071, Confidence: 0.9}: "+0 % (-7 to +7 at 90 %)",
+		{Value: 0, Low: -0.066, High: 0.071, Confidence: 0.9}: "0 % (-7 to +7 at 90 %)",
+		{Value: -0.003, Low: -0.1, High: 0.09, Confidence: 0.9}: "0 % (-10 to +9 at 90 %)",
 	} {
 		if got := gain(g); got != want {
 			t.Errorf("%v: %q, want %q", g, got, want)
@@ -103,7 +104,7 @@ func TestGain(t *testing.T) {
 }
 
 func TestPercent(t *testing.T) {
-	for v, want := range map[float64]string{0: "0 %", 0.999: "99.9 %", 0.9: "90 %", 0.001: "0.1 %", 0.00042: "0.042 %", 1e-9: "less than 0.01 %", math.NaN(): "-"} {
+	for v, want := range map[float64]string{0: "0 %", 0.999: "99.9 %", 0.9: "90 %", 0.001: "0.1 %", 0.00042: "0.042 %", 0.0057: "0.57 %", 0.1734: "17.3 %", -0.0004: "-0.04 %", 1e-9: "less than 0.01 %", math.NaN(): "-"} {
 		if got := percent(v); got != want {
 			t.Errorf("percent(%v) = %q, want %q", v, got, want)
 		}

@@ -274,13 +274,7 @@ func choice(p *plan.Plan) string {
 
 // gain states how much more the tuned settings carry, to what its interval supports.
 func gain(g plan.Gain) string {
-	signed := func(share float64) string {
-		v := fixed(100*share, min(decimals(50*(g.High-g.Low)), 1))
-		if v[0] != '-' {
-			v = "+" + v
-		}
-		return v
-	}
+	signed := func(share float64) string { return plus(fixed(100*share, min(decimals(50*(g.High-g.Low)), 1))) }
 	return fmt.Sprintf("%s %% (%s to %s at %s)", signed(g.Value), signed(g.Low), signed(g.High), percent(g.Confidence))
 }
 

@@ -32,17 +32,17 @@ func addRoofline(d *Document, p *plan.Plan, trials []measure.Measurement) {
 	}
 	tab := table(wrapped("one instance"), right("roofline", seen, "reached"))
 	row := func(name string, bound, value, reached float64, unit string) {
-		allowed, seen, share := unknown, unknown, unknown
+		allowed, seen, part := unknown, unknown, unknown
 		if bound > 0 && finite(bound) {
 			allowed = number(bound, 3) + unit
 		}
 		if value > 0 {
 			seen = number(value, 3) + unit
 			if bound > 0 && finite(reached) {
-				share = percent(round(reached, 2))
+				part = share(reached)
 			}
 		}
-		tab.row(name, allowed, seen, share)
+		tab.row(name, allowed, seen, part)
 	}
 	var tpot, output, achieved, flight float64 // ms in the median, tokens/s, requests/s, requests by Little's law; 0 is not known
 	if m != nil {
@@ -62,7 +62,7 @@ func addRoofline(d *Document, p *plan.Plan, trials []measure.Measurement) {
 	}
 	if ceiling, by := b.Ceiling(o); ceiling > 0 && o.Rate.Value > 0 {
 		facts = append(facts, Fact{Label: "ceiling", Text: fmt.Sprintf("%s requests/s, where %s alone takes all of the hardware; the maximum rate%s is %s of it",
-			number(ceiling, 3), by, inTheMean, percent(round(mean/ceiling, 2)))})
+			number(ceiling, 3), by, inTheMean, share(mean/ceiling))})
 	}
 	if b.KVEqualsWeights > 0 {
 		facts = append(facts, Fact{Label: "KV cache", Text: fmt.Sprintf("%s ms a step for each request; from %s requests on it outweighs the weights",
@@ -93,13 +93,6 @@ func timeFacts(t *measure.TimeShares) Facts {
 			share(t.Weights), share(t.KV), share(t.Compute), share(t.Communication), share(t.Fixed), proposing, share(t.Idle))},
 		{Label: "hardware use", Text: fmt.Sprintf("MBU %s of the bandwidth, MFU %s of the compute, while steps ran", share(t.MBU), share(t.MFU))},
 	}
-}
-
-func share(v float64) string {
-	if !finite(v) || v < 0 {
-		return unknown
-	}
-	return fixed(100*v, 0) + " %"
 }
 
 // rooflineChart sets each trial of an instance under the roofline of one of its GPUs: what

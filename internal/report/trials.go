@@ -187,7 +187,7 @@ func beyondShare(m *measure.Measurement) string {
 	if !ok || c.N == 0 || !finite(c.Value) {
 		return unknown
 	}
-	return portion(c.Value)
+	return percent(c.Value)
 }
 
 // remark says what a reader of a row should know besides; "" where that is nothing.
