@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"planner/internal/list"
@@ -98,32 +99,11 @@ func cellMarkdown(s string) string {
 	return strings.ReplaceAll(escapeMarkdown(s), "|", `\|`)
 }
 
-// escapeMarkdown escapes what Markdown would take for markup inside a line. Line
-// breaks become spaces. An underscore or asterisk between letters is left alone
-// where GitHub does so too: it is no emphasis inside a word.
-func escapeMarkdown(s string) string {
-	s = strings.Join(strings.Fields(s), " ")
-	var b strings.Builder
-	runes := []rune(s)
-	for i, r := range runes {
-		switch r {
-		case '\\', '`', '*', '[', ']', '<', '>', '~', '$':
-			b.WriteByte('\\')
-		case '_':
-			if i == 0 || i == len(runes)-1 || !word(runes[i-1]) || !word(runes[i+1]) {
-				b.WriteByte('\\')
-			}
-		case '#', '+', '-':
-			if i == 0 && (len(runes) == 1 || runes[1] == ' ' || runes[1] == r) {
-				b.WriteByte('\\')
-			}
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
-}
+// markup is what Markdown would take for markup inside a line, and at its beginning: not an
+// underscore inside a word, which GitHub leaves alone too.
+var markup = regexp.MustCompile("[\\\\`*\\[\\]<>~$]|\\b_|_\\b|^(?:#[ #]|\\+[ +]|-[ -]|[#+-]$)")
 
-// word reports whether r belongs to a word.
-func word(r rune) bool {
-	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_'
+// escapeMarkdown escapes what Markdown would take for markup. Line breaks become spaces.
+func escapeMarkdown(s string) string {
+	return markup.ReplaceAllString(strings.Join(strings.Fields(s), " "), `\$0`)
 }

@@ -2,7 +2,7 @@ package report
 
 import (
 	"bytes"
-	"slices"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 )
@@ -150,10 +150,14 @@ func breakCommand(s string, n int) string {
 	return strings.Join(append(lines, line), "\n")
 }
 
+// shellWord is a word of a command line. What stands between single quotes is part of it, to
+// the byte.
+var shellWord = regexp.MustCompile(`(?:'[^']*(?:'|$)|\\.|[^' ])+`)
+
 // options splits a command line before every word that begins with a dash.
 func options(s string) []string {
 	var parts []string
-	for i, word := range shellWords(s) {
+	for i, word := range shellWord.FindAllString(s, -1) {
 		if i == 0 || strings.HasPrefix(word, "-") {
 			parts = append(parts, word)
 			continue
@@ -161,20 +165,4 @@ func options(s string) []string {
 		parts[len(parts)-1] += " " + word
 	}
 	return parts
-}
-
-// shellWords splits a command line at its spaces, but for those between single quotes: what
-// stands there is part of a word, to the byte.
-func shellWords(s string) []string {
-	var words []string
-	begin, quoted := 0, false
-	for i := range len(s) {
-		switch {
-		case s[i] == '\'' && (quoted || i == 0 || s[i-1] != '\\'):
-			quoted = !quoted
-		case s[i] == ' ' && !quoted:
-			words, begin = append(words, s[begin:i]), i+1
-		}
-	}
-	return slices.DeleteFunc(append(words, s[begin:]), func(w string) bool { return w == "" })
 }
