@@ -38,7 +38,7 @@ func full(t *testing.T) *Plan {
 	p.Evidence.Roofline = &DataSheet{Bounds: model.Bounds{WeightSeconds: 0.005, StreamTokensPerS: 190, PromptsPerS: 60, OutputTokensPerS: 9000, Concurrency: 80, ConcurrencyLimit: 80}}
 	p.Comparison = &Comparison{
 		Default: Setting{measure.Knobs{MaxNumSeqs: 128}, &search.Estimate{Value: 17, Low: 16, High: 18, Confidence: 0.9, Safe: 16.2}},
-		Tuned:   Setting{p.Offer.Knobs, &p.Offer.Rate}, Gain: &Gain{0.2, 0.1, 0.3, 0.9},
+		Tuned:   Setting{p.Offer.Knobs, &p.Offer.Rate}, Gain: &search.Estimate{Value: 0.2, Low: 0.1, High: 0.3, Confidence: 0.9, Safe: 0.1},
 	}
 	p.Run = map[string]any{"path": "runs/x"}
 	return p

@@ -104,8 +104,10 @@ type Comparison struct {
 	Default Setting `json:",embed"`
 	// Tuned is the best set of the search; the same as Default where that is it.
 	Tuned Setting `json:"tuned"`
-	// Gain is nil where one of the two has no rate.
-	Gain *Gain `json:"gain"`
+	// Gain is the ratio of the tuned rate to the default's, less one: 0.1 is 10 % more. What is
+	// not known of the engine moves both together, so that the interval is narrower than theirs
+	// would have it. Nil where one of the two has no rate.
+	Gain *search.Estimate `json:"gain"`
 }
 
 // Setting is a knob set and the rate of one instance; nil if none is known.
@@ -113,19 +115,6 @@ type Setting struct {
 	Knobs measure.Knobs    `json:"knobs"`
 	Rate  *search.Estimate `json:"max_rate_per_s"` // null where none was found
 }
-
-// Gain is a ratio of two maximum rates less one, with its interval. What is not
-// known of the engine moves both rates together, so the interval is narrower than
-// the two rates' own would have it.
-type Gain struct {
-	Value      float64 `json:"value"`      // as a share: 0.1 is 10 % more
-	Low        float64 `json:"low"`        // the lower end of the interval
-	High       float64 `json:"high"`       // its upper end
-	Confidence float64 `json:"confidence"` // the probability of the interval
-}
-
-// Shown reports whether the gain is one: its interval lies above zero.
-func (g *Gain) Shown() bool { return g.Low > 0 }
 
 // Others is what else was looked at, and assumed.
 type Others struct {

@@ -172,7 +172,7 @@ func solved() *plan.Plan {
 	p.Comparison = &plan.Comparison{
 		Default: plan.Setting{Knobs: standard, Rate: &search.Estimate{Value: 13.2, Low: 12.6, High: 13.8, Confidence: 0.9, Safe: 12.7}},
 		Tuned:   plan.Setting{Knobs: p.Offer.Knobs, Rate: &p.Offer.Rate},
-		Gain:    &plan.Gain{Value: 0.28, Low: 0.21, High: 0.36, Confidence: 0.9},
+		Gain:    &search.Estimate{Value: 0.28, Low: 0.21, High: 0.36, Confidence: 0.9},
 	}
 	p.Evidence = plan.Evidence{Roofline: bounds(), Curve: fittedCurve(), Effects: []effects.Effect{
 		{Knob: "max_num_seqs", Best: "256", Worst: "64", Cost: 0.31, Low: 0.27, High: 0.35, Confidence: 0.9, Sets: 12},

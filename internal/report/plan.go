@@ -262,7 +262,7 @@ func choice(p *plan.Plan) string {
 		return "the default is as good, as far as was measured: no gain is shown"
 	case g == nil:
 		return "the tuned settings: no rate is known of the default"
-	case g.Shown():
+	case g.Low > 0:
 		return "the tuned settings: their gain is shown"
 	case c.Default.Rate != nil && c.Tuned.Rate != nil && c.Default.Rate.Safe >= c.Tuned.Rate.Safe:
 		return "the tuned settings, though the safe rate of the default is no lower: its values are not among those to choose from"
@@ -273,7 +273,7 @@ func choice(p *plan.Plan) string {
 }
 
 // gain states how much more the tuned settings carry, to what its interval supports.
-func gain(g plan.Gain) string {
+func gain(g search.Estimate) string {
 	signed := func(share float64) string { return plus(fixed(100*share, min(decimals(50*(g.High-g.Low)), 1))) }
 	return fmt.Sprintf("%s %% (%s to %s at %s)", signed(g.Value), signed(g.Low), signed(g.High), percent(g.Confidence))
 }

@@ -55,16 +55,16 @@ func TestChoice(t *testing.T) {
 	for _, tt := range []struct {
 		chosen          plan.Setting
 		standard, tuned plan.Setting
-		gain            *plan.Gain
+		gain            *search.Estimate
 		want            string
 	}{
-		{tuned, rated(standard, 10), rated(tuned, 14), &plan.Gain{Value: 0.4, Low: 0.2, High: 0.6}, "their gain is shown"},
-		{standard, rated(standard, 12), rated(tuned, 11), &plan.Gain{Value: -0.08, Low: -0.2, High: 0.1}, "its safe rate is no lower"},
-		{standard, rated(standard, 11), rated(tuned, 12), &plan.Gain{Value: 0.09, Low: -0.01, High: 0.2}, "no gain is shown"},
+		{tuned, rated(standard, 10), rated(tuned, 14), &search.Estimate{Value: 0.4, Low: 0.2, High: 0.6}, "their gain is shown"},
+		{standard, rated(standard, 12), rated(tuned, 11), &search.Estimate{Value: -0.08, Low: -0.2, High: 0.1}, "its safe rate is no lower"},
+		{standard, rated(standard, 11), rated(tuned, 12), &search.Estimate{Value: 0.09, Low: -0.01, High: 0.2}, "no gain is shown"},
 		{standard, rated(standard, 11), unknown(tuned), nil, "no rate is known of the tuned"},
 		{tuned, unknown(standard), rated(tuned, 12), nil, "no rate is known of the default"},
-		{tuned, rated(standard, 11), rated(tuned, 12), &plan.Gain{Value: 0.09, Low: -0.1, High: 0.3}, "no gain is shown, but the safe rate of the default is 9.1 % lower"},
-		{tuned, rated(standard, 12), rated(tuned, 11), &plan.Gain{Value: -0.08, Low: -0.2, High: 0.1}, "though the safe rate of the default is no lower"},
+		{tuned, rated(standard, 11), rated(tuned, 12), &search.Estimate{Value: 0.09, Low: -0.1, High: 0.3}, "no gain is shown, but the safe rate of the default is 9.1 % lower"},
+		{tuned, rated(standard, 12), rated(tuned, 11), &search.Estimate{Value: -0.08, Low: -0.2, High: 0.1}, "though the safe rate of the default is no lower"},
 	} {
 		p := *base
 		p.Offer.Knobs = tt.chosen.Knobs

@@ -90,7 +90,7 @@ func (d *Decision) choose(i *instance) (*selection, error) {
 	gain := search.Estimate{}
 	if race.Best.Estimate.Value > 0 && race.Default.Estimate.Value > 0 {
 		gain = s.doubt.over(doubt).widen(race.Best.Estimate.Over(race.Default.Estimate))
-		s.comparison.Gain = &plan.Gain{Value: gain.Value - 1, Low: gain.Low - 1, High: gain.High - 1, Confidence: gain.Confidence}
+		s.comparison.Gain = &search.Estimate{Value: gain.Value - 1, Low: gain.Low - 1, High: gain.High - 1, Safe: gain.Safe - 1, Confidence: gain.Confidence}
 	}
 	if !allowed(d.cfg, i.standard.Knobs) || !prefersDefault(s.rate, rate, gain) {
 		return s, nil
