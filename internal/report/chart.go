@@ -25,7 +25,7 @@ type Chart struct {
 	// LogX makes the horizontal axis logarithmic, LinearY the vertical one linear, from 0.
 	LogX    bool `json:",omitempty"`
 	LinearY bool `json:",omitempty"`
-	// Low asks for a lower picture where it is drawn with characters.
+	// Low asks for a lower picture where it is drawn with characters, without the labels of rates.
 	Low bool `json:",omitempty"`
 }
 
@@ -342,31 +342,4 @@ func linearTicks(hi float64, n int) []float64 {
 		ticks = append(ticks, i*stride)
 	}
 	return ticks
-}
-
-// lane is where the label of a marked rate goes: the line above the axes, and where it begins.
-type lane struct {
-	Reference
-	number int
-	begin  float64
-}
-
-// lanes spreads the labels of marked rates, which ascend, over lines. Span says
-// where a label begins and ends; one that reaches over the beginning of a label to
-// its right is put above that, so that no upright line runs through a text. It
-// also says how many lines they take.
-func lanes(rates []Reference, span func(Reference) (begin, end float64)) ([]lane, int) {
-	out := make([]lane, len(rates))
-	lines := 0
-	for i, r := range slices.Backward(rates) {
-		begin, end := span(r)
-		out[i] = lane{Reference: r, begin: begin}
-		for _, next := range out[i+1:] {
-			if end > next.begin {
-				out[i].number = max(out[i].number, next.number+1)
-			}
-		}
-		lines = max(lines, out[i].number+1)
-	}
-	return out, lines
 }

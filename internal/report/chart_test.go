@@ -2,7 +2,6 @@ package report
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/xml"
 	"errors"
 	"image/png"
@@ -10,7 +9,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -156,31 +154,6 @@ func TestAnyFiguresCanBeDrawn(t *testing.T) {
 		if i%10 < 2 {
 			if _, err := toSVG(c); err != nil {
 				t.Fatalf("chart %d: %+v: %v", i, c, err)
-			}
-		}
-	}
-}
-
-// No upright line runs through the label of a mark to its right.
-func TestLanes(t *testing.T) {
-	rng := rand.New(rand.NewPCG(2, 2))
-	for range 1000 {
-		var rates []Reference
-		for range 1 + rng.IntN(6) {
-			rates = append(rates, Reference{At: float64(rng.IntN(100)), Label: strings.Repeat("x", 1+rng.IntN(30))})
-		}
-		slices.SortStableFunc(rates, func(a, b Reference) int { return cmp.Compare(a.At, b.At) })
-		end := func(m Reference) float64 { return m.At + float64(len(m.Label)) }
-		placed, lines := lanes(rates, func(m Reference) (float64, float64) { return m.At, end(m) })
-		for i, a := range placed {
-			if a.number >= lines {
-				t.Fatalf("lane %d of %d", a.number, lines)
-			}
-			for _, b := range placed[i+1:] {
-				// b's line rises through all lanes up to its own.
-				if end(a.Reference) > b.Reference.At && a.number <= b.number {
-					t.Fatalf("%+v is crossed by the line of %+v", a, b)
-				}
 			}
 		}
 	}

@@ -118,34 +118,30 @@ func style(size vg.Length, c color.Color, x text.XAlignment, y text.YAlignment) 
 	}
 }
 
-// plot lays the chart out: title and legend in a strip above the axes, the
-// labels of marked rates in lanes between, so that nothing covers the data.
+// plot lays the chart out: title and legend in a strip above the axes, the labels of marked
+// rates between, each on a line of its own and the rightmost in the lowest, so that nothing
+// covers the data and no mark runs through a label.
 func (c *Chart) plot(canvas draw.Canvas) {
 	canvas = titled(canvas, c.Title)
 	f := c.drawing()
 	p := c.axes(f)
 	c.plotLegend(draw.Crop(canvas, 0, 0, 0, -21))
 
-	data := p.DataCanvas(canvas)
 	label := style(9, softInk, draw.XLeft, draw.YBottom)
-	placed, lines := lanes(f.Rates, func(r Reference) (begin, end float64) {
-		w := float64(label.Width(r.Label)) + 6
-		begin = min(float64(data.X(p.X.Norm(r.At))), float64(canvas.Max.X)-w)
-		return begin, begin + w
-	})
 	canvas.FillText(style(10, ink, draw.XLeft, draw.YTop), vg.Point{X: canvas.Min.X, Y: canvas.Max.Y - 44}, c.YLabel)
-	body := draw.Crop(canvas, 0, 0, 0, -58-laneHeight*vg.Length(lines))
+	body := draw.Crop(canvas, 0, 0, 0, -58-laneHeight*vg.Length(len(f.Rates)))
 	p.Draw(body)
-	data = p.DataCanvas(body)
-	for _, l := range placed {
-		x := data.X(p.X.Norm(l.At))
-		y := data.Max.Y + laneHeight*vg.Length(l.number) + 2
+	data := p.DataCanvas(body)
+	for i, r := range f.Rates {
+		x := data.X(p.X.Norm(r.At))
+		begin := min(x, canvas.Max.X-label.Width(r.Label)-6)
+		y := data.Max.Y + laneHeight*vg.Length(len(f.Rates)-1-i) + 2
 		top := y + laneHeight - 3
-		if vg.Length(l.begin) < x { // the label was moved over its own line
+		if begin < x { // the label was moved over its own line
 			top = y - 1
 		}
 		canvas.StrokeLine2(draw.LineStyle{Color: softInk, Width: 0.6, Dashes: []vg.Length{2, 2}}, x, data.Min.Y, x, top)
-		canvas.FillText(label, vg.Point{X: vg.Length(l.begin) + 3, Y: y}, l.Label)
+		canvas.FillText(label, vg.Point{X: begin + 3, Y: y}, r.Label)
 	}
 	for _, r := range f.Limits {
 		y := data.Y(p.Y.Norm(r.At))

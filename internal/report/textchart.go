@@ -65,8 +65,10 @@ func (t *textPrinter) chart(c *Chart) {
 	axis, below := cv.axis()
 	t.WriteString(left + "└" + axis + "\n")
 	t.WriteString(left + " " + below + "\n")
-	for _, line := range cv.labels() {
-		t.WriteString(left + " " + t.paint(Quiet, line) + "\n")
+	if !c.Low {
+		for _, line := range cv.labels() {
+			t.WriteString(left + " " + t.paint(Quiet, line) + "\n")
+		}
 	}
 	t.hanging(left+" ", wrap(c.XLabel+";  "+c.legend(), t.width-len(left)-1), Plain)
 }
@@ -214,31 +216,18 @@ func (cv *canvas) axis() (line, figures string) {
 	return string(marks), strings.TrimRight(string(below), " ")
 }
 
-// labels writes the labels of marked rates below their columns, on as many lines
-// as keep them apart, the rightmost in the first. A label with no room to the
-// right of its arrow stands to the left.
+// labels writes the labels of marked rates below their columns, the rightmost in the first
+// line, so that no label stands below another's mark. A label with no room to the right of its
+// arrow stands to the left.
 func (cv *canvas) labels() []string {
-	place := func(r Reference) (at int, text string) {
-		col, text := cv.column(r.At), "↑ "+r.Label
-		if col+width(text) <= cv.cols {
-			return col, text
+	var lines []string
+	for _, r := range slices.Backward(cv.Rates) {
+		at, text := cv.column(r.At), "↑ "+r.Label
+		if at+width(text) > cv.cols {
+			text = r.Label + " ↑"
+			at = max(at+1-width(text), 0)
 		}
-		text = r.Label + " ↑"
-		return max(col+1-width(text), 0), text
-	}
-	placed, n := lanes(cv.Rates, func(r Reference) (begin, end float64) {
-		at, text := place(r)
-		return float64(at), float64(at + width(text) + 1)
-	})
-	lines := make([]string, n)
-	for i := range lines {
-		line := blanks(cv.cols)
-		for _, l := range placed {
-			if at, text := place(l.Reference); l.number == i {
-				copy(line[at:], []rune(text))
-			}
-		}
-		lines[i] = strings.TrimRight(string(line), " ")
+		lines = append(lines, strings.Repeat(" ", at)+text)
 	}
 	return lines
 }
