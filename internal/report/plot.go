@@ -237,35 +237,30 @@ func glyph(series int, overload bool) draw.GlyphStyle {
 func (c *Chart) plotLegend(canvas draw.Canvas) {
 	x, y := canvas.Min.X, canvas.Max.Y-6
 	sty := style(10, ink, draw.XLeft, draw.YCenter)
-	put := func(text string) {
-		canvas.FillText(sty, vg.Point{X: x, Y: y}, text)
-		x += sty.Width(text) + 18
+	put := func(text string, sign func()) {
+		sign()
+		canvas.FillText(sty, vg.Point{X: x + 25, Y: y}, text)
+		x += 25 + sty.Width(text) + 18
 	}
+	line := func(style draw.LineStyle) { canvas.StrokeLine2(style, x, y, x+20, y) }
 	for i, s := range c.Series {
-		if len(s.Fit) > 0 {
-			canvas.StrokeLine2(draw.LineStyle{Color: inks[i%len(inks)], Width: 1.6}, x, y, x+20, y)
-		}
-		canvas.DrawGlyphNoClip(glyph(i, false), vg.Point{X: x + 10, Y: y})
-		x += 25
-		put(s.Name)
+		put(s.Name, func() {
+			if len(s.Fit) > 0 {
+				line(draw.LineStyle{Color: inks[i%len(inks)], Width: 1.6})
+			}
+			canvas.DrawGlyphNoClip(glyph(i, false), vg.Point{X: x + 10, Y: y})
+		})
 	}
 	if slices.ContainsFunc(c.Series, Line.overloaded) {
-		for i := range min(len(c.Series), 2) {
-			canvas.DrawGlyphNoClip(glyph(i, true), vg.Point{X: x + 3, Y: y})
-			x += 10
-		}
-		x += 2
-		put("overloaded")
+		put("overloaded", func() { canvas.DrawGlyphNoClip(glyph(0, true), vg.Point{X: x + 10, Y: y}) })
 	}
 	if slices.ContainsFunc(c.Series, func(s Line) bool { return len(s.Beyond) > 0 }) {
-		canvas.StrokeLine2(beyondStyle(softInk), x, y, x+20, y)
-		x += 25
-		put("not measured there")
+		put("not measured there", func() { line(beyondStyle(softInk)) })
 	}
 	if slices.ContainsFunc(c.Series, func(s Line) bool { return len(s.Lower) > 0 }) {
-		canvas.SetColor(faint(softInk))
-		canvas.Fill(vg.Rectangle{Min: vg.Point{X: x, Y: y - 4}, Max: vg.Point{X: x + 20, Y: y + 4}}.Path())
-		x += 25
-		put("uncertainty of the curve")
+		put("uncertainty of the curve", func() {
+			canvas.SetColor(faint(softInk))
+			canvas.Fill(vg.Rectangle{Min: vg.Point{X: x, Y: y - 4}, Max: vg.Point{X: x + 20, Y: y + 4}}.Path())
+		})
 	}
 }
