@@ -16,8 +16,19 @@ import (
 	"planner/sweep/measure"
 )
 
+// dryRun shows what a run would do: its own words, what cannot run, what else belongs to
+// the servers, what it would take, and the jobs on a cluster.
+func (p *program) dryRun(ctx context.Context, r *run, e experiment) error {
+	servers, err := e.dry(p, r)
+	if err != nil {
+		return err
+	}
+	p.cannotRun(r)
+	return errors.Join(p.beside(servers), p.forecast(ctx, r), p.dryJobs(r))
+}
+
 // dryDecision lists what would be searched.
-func (p *program) dryDecision(ctx context.Context, r *run) error {
+func (p *program) dryDecision(r *run) ([]report.StartCommand, error) {
 	what := "each stands for a server started so"
 	if !r.cfg.Simulated() {
 		what = "each is started so, but for the port, which is a free one"
@@ -27,10 +38,7 @@ func (p *program) dryDecision(ctx context.Context, r *run) error {
 		return !slices.ContainsFunc(r.study.Rejected(), func(x measure.Rejection) bool { return x.Knobs == k })
 	}
 	runnable = slices.DeleteFunc(runnable, func(k measure.Knobs) bool { return !runs(k) })
-	var servers []report.StartCommand
-	for _, k := range runnable {
-		servers = append(servers, engines.Start(r.cfg, k))
-	}
+	servers := list.Map(runnable, func(k measure.Knobs) report.StartCommand { return engines.Start(r.cfg, k) })
 	if len(runnable) > mostListed && !r.verbose {
 		groups := measure.ByKind(runnable)
 		fmt.Fprintf(p.plain, "would search %d knob sets of %d kinds of instance (--verbose lists each):\n", len(runnable), len(groups))
@@ -47,11 +55,7 @@ func (p *program) dryDecision(ctx context.Context, r *run) error {
 	if classes := r.cfg.Pools(); len(classes) > 0 {
 		fmt.Fprintf(p.plain, "and likewise for each of %s alone\n", strings.Join(classes, ", "))
 	}
-	p.cannotRun(r)
-	if err := p.beside(servers...); err != nil {
-		return err
-	}
-	return p.forecast(ctx, r)
+	return servers, nil
 }
 
 // longestForecast bounds the time that a forecast may take.
@@ -100,59 +104,46 @@ func (p *program) cannotRun(r *run) {
 }
 
 // dryProbe tells what a probe may take: its points are chosen as it goes.
-func (p *program) dryProbe(_ context.Context, r *run) error {
+func (p *program) dryProbe(r *run) ([]report.StartCommand, error) {
 	spec, err := probeSpec(r.flags())
-	if err != nil {
-		return err
-	}
 	runnable, _ := r.cfg.Candidates()
 	server := engines.Start(r.cfg, runnable[0])
 	fmt.Fprintf(p.plain, "%s\n  %d closed loops, chosen one after another, and %d drawn at random, in at most %v\n", server.Line, spec.Points, spec.Held, spec.Budget)
-	return p.beside(server)
+	return []report.StartCommand{server}, err
 }
 
 // drySweep lists what would run.
-func (p *program) drySweep(_ context.Context, r *run) error {
+func (p *program) drySweep(r *run) (servers []report.StartCommand, _ error) {
 	s := r.study.(*design.Sweep)
 	var requests float64
-	before, servers := measure.Knobs{}, []report.StartCommand{}
 	for i, t := range s.Trials {
-		if i == 0 || t.Knobs != before {
+		if i == 0 || t.Knobs != s.Trials[i-1].Knobs {
 			servers = append(servers, engines.Start(r.cfg, t.Knobs))
 			fmt.Fprintf(p.plain, "%s\n", servers[len(servers)-1].Line)
-			before = t.Knobs
 		}
 		fmt.Fprintf(p.plain, "  %.4g requests/s for %v after %v of warm-up  %s\n", t.Rate, t.Window, t.Warmup, t.Why)
 		requests += (t.Warmup + t.Window + t.Cooldown).Seconds() * t.Workload.MeanRate(t.Rate)
 	}
-	p.cannotRun(r)
-	if err := p.beside(servers...); err != nil {
-		return err
-	}
 	trials, load := s.Planned()
-	_, err := fmt.Fprintf(p.plain, "would run %d trials: %v of load, about %.0f requests\n", trials, load.Round(time.Second), requests)
-	return err
+	fmt.Fprintf(p.plain, "would run %d trials: %v of load, about %.0f requests\n", trials, load.Round(time.Second), requests)
+	return servers, nil
 }
 
 // dryRounds says what would run.
-func (p *program) dryRounds(_ context.Context, r *run) error {
+func (p *program) dryRounds(r *run) (servers []report.StartCommand, _ error) {
 	s := r.study.(*design.Rounds)
-	var servers []report.StartCommand
 	for i, side := range s.Sides {
 		servers = append(servers, engines.Start(side.Config, s.Trials[i].Knobs))
 		fmt.Fprintf(p.plain, "%c: %s: %s\n", 'A'+i, side.Name, servers[i].Line)
 	}
-	if err := p.beside(servers...); err != nil {
-		return err
-	}
 	_, load := s.Planned()
-	_, err := fmt.Fprintf(p.plain, "would run: %d rounds, each side once, %v at %.4g requests/s after %v of warm-up: %v of load\n",
+	fmt.Fprintf(p.plain, "would run: %d rounds, each side once, %v at %.4g requests/s after %v of warm-up: %v of load\n",
 		s.Number, s.Window, s.Rate, s.Warmup, load.Round(time.Second))
-	return err
+	return servers, nil
 }
 
 // dryPoint says what would run.
-func (p *program) dryPoint(_ context.Context, r *run) error {
+func (p *program) dryPoint(r *run) ([]report.StartCommand, error) {
 	t := r.study.(*design.LoadPoint).Trial
 	load := fmt.Sprintf("open loop at %g requests/s for %v after %v of warm-up", t.Rate, t.Window, t.Warmup)
 	switch {
@@ -163,5 +154,5 @@ func (p *program) dryPoint(_ context.Context, r *run) error {
 	}
 	server := engines.Start(r.cfg, t.Knobs)
 	fmt.Fprintf(p.plain, "would run: %s\nengine: %s\n", load, server.Line)
-	return p.beside(server)
+	return []report.StartCommand{server}, nil
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"slices"
 	"time"
 
@@ -24,8 +23,8 @@ type experiment struct {
 	config, own []cli.Flag
 	// study makes the study of a run, and its ground.
 	study func(*program, *run) (sweep.Study, error)
-	// dry prints what would run.
-	dry func(*program, context.Context, *run) error
+	// dry prints what would run, and returns how its servers are started.
+	dry func(*program, *run) ([]report.StartCommand, error)
 	// kept says that there is always a run folder, on the simulated engine too.
 	kept bool
 	// csv names the file of the run folder that takes the figures of the trials; "" for none.

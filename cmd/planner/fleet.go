@@ -11,6 +11,7 @@ import (
 
 	"planner/internal/config"
 	"planner/internal/progress"
+	"planner/internal/report"
 	"planner/plan"
 	"planner/plan/fleet"
 	"planner/plan/replay"
@@ -121,15 +122,15 @@ func watch(plant *fleet.Plant, see sweep.Watcher, now func() string) {
 }
 
 // dryFleet says what would be replayed.
-func (p *program) dryFleet(_ context.Context, r *run) error {
+func (p *program) dryFleet(r *run) ([]report.StartCommand, error) {
 	s := r.study.(*fleetReplay)
 	requests, length := 0, time.Duration(0)
 	for _, part := range s.day.Plant.Traffic(s.seeds[0]) {
 		requests += len(part.Requests)
 		length += part.Length
 	}
-	_, err := fmt.Fprintf(p.plain, "would replay %d requests in %v on %s, %d times\n", requests, length, fleet.Name(&r.cfg.Fleet.Policy), len(s.seeds))
-	return err
+	fmt.Fprintf(p.plain, "would replay %d requests in %v on %s, %d times\n", requests, length, fleet.Name(&r.cfg.Fleet.Policy), len(s.seeds))
+	return nil, nil
 }
 
 // inTime replays the traffic in time that a configuration gives on the fleet of a plan as

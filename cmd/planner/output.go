@@ -110,7 +110,7 @@ func (p *program) columns() int {
 
 // beside prints what belongs to the commands of servers: the files that they read,
 // and what they lack.
-func (p *program) beside(servers ...report.StartCommand) error {
+func (p *program) beside(servers []report.StartCommand) error {
 	var texts []string
 	for _, s := range servers {
 		if s.File != "" {

@@ -94,7 +94,7 @@ func (p *program) start(c *cli.Context, r *run) error {
 	}
 	p.warn(c, r.dropped)
 	if c.Bool("dry-run") {
-		return errors.Join(e.dry(p, c.Context, r), p.dryJobs(r))
+		return p.dryRun(c.Context, r, e)
 	}
 	if err := r.startable(); err != nil {
 		return err
