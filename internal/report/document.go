@@ -155,17 +155,22 @@ func extra(columns []Column) []Column {
 	return list.Map(columns, func(c Column) Column { c.Extra = true; return c })
 }
 
-// row appends a row of cells, plain texts and counts.
+// row appends a row of cells, lists of them, plain texts and counts.
 func (tab *Table) row(cells ...any) {
-	tab.Rows = append(tab.Rows, list.Map(cells, func(cell any) Cell {
+	var row []Cell
+	for _, cell := range cells {
 		switch cell := cell.(type) {
+		case []Cell:
+			row = append(row, cell...)
 		case Cell:
-			return cell
+			row = append(row, cell)
 		case int:
-			return Cell{Text: count(cell)}
+			row = append(row, Cell{Text: count(cell)})
+		default:
+			row = append(row, Cell{Text: fmt.Sprint(cell)})
 		}
-		return Cell{Text: fmt.Sprint(cell)}
-	}))
+	}
+	tab.Rows = append(tab.Rows, row)
 }
 
 // mostRows is how many rows a table has at most that grows with the search.
@@ -179,11 +184,11 @@ func (tab *Table) first(what, where string) {
 	}
 }
 
-// known is the table without the columns, behind the first, of which nothing is known.
+// known is the table without the columns of which nothing is known.
 func (tab Table) known() Table {
 	out := Table{Caption: tab.Caption, Rows: make([][]Cell, len(tab.Rows)), Trials: tab.Trials, Bars: tab.Bars}
 	for k, c := range tab.Columns {
-		if k > 0 && !slices.ContainsFunc(tab.Rows, func(row []Cell) bool { return row[k].Text != unknown && row[k].Text != "" }) {
+		if !slices.ContainsFunc(tab.Rows, func(row []Cell) bool { return row[k].Text != unknown && row[k].Text != "" }) {
 			continue
 		}
 		out.Columns = append(out.Columns, c)

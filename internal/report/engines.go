@@ -114,16 +114,14 @@ func startTable(seen []sweep.EngineTelemetry) Table {
 		if slices.Contains(which, true) {
 			name += ": " + describe(starts[i].Knobs, which)
 		}
-		row := []any{name, latency(s.Cold)}
-		for _, stage := range stages {
-			took := unknown
+		took := list.Map(stages, func(stage string) Cell {
 			if i := slices.IndexFunc(s.Stages, func(x engine.Stage) bool { return x.Name == stage }); i >= 0 {
-				took = latency(s.Stages[i].Took)
+				return Cell{Text: latency(s.Stages[i].Took)}
 			}
-			row = append(row, took)
-		}
+			return Cell{Text: unknown}
+		})
 		changed := strings.Join(slices.Concat(s.Facts.Changed, s.Facts.Formats), "; ")
-		tab.row(append(row, some(s.Facts.KVBlocks*s.Facts.BlockTokens), Cell{changed, Doubt})...)
+		tab.row(name, latency(s.Cold), took, some(s.Facts.KVBlocks*s.Facts.BlockTokens), Cell{changed, Doubt})
 	}
 	tab.first("starts", "run folder")
 	return tab.known()

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"planner/internal/list"
 	"planner/sweep/measure"
 )
 
@@ -142,7 +143,7 @@ func latencyTable(m *measure.Measurement) Table {
 	}
 	tab.Columns = slices.Concat(tab.Columns, right("p99 within (90 %)"), extra(right("samples")))
 	row := func(name string, s *measure.Summary, metric measure.Metric, slo measure.SLO) {
-		cells := []any{name}
+		var cells []Cell
 		for _, st := range stats {
 			cells = append(cells, statCell(s, measure.Bound{Metric: metric, Quantile: st.quantile}, slo))
 		}
@@ -150,7 +151,7 @@ func latencyTable(m *measure.Measurement) Table {
 		if w := s.Around(0.99); w[0] > 0 && s.P99 >= 0 {
 			interval = Cell{Text: number(millis(w[0]), 3) + "-" + number(millis(w[1]), 3)}
 		}
-		tab.row(append(cells, interval, s.N)...)
+		tab.row(name, cells, interval, s.N)
 	}
 	for _, metric := range measure.AllLatencies() {
 		row(strings.ToUpper(metric.String()), m.Latency(metric), metric, m.Trial.Objective)
@@ -213,17 +214,11 @@ func clumpNote(m *measure.Measurement) string {
 
 func classTable(m *measure.Measurement) Table {
 	tab := table(left("class"), right("requests", "failed"))
-	columns := tabulatedOfAll(m.Trial.Objective)
-	for _, b := range columns {
-		tab.Columns = append(tab.Columns, right(boundName(b.String())+", ms")...)
-	}
+	stats := tabulatedOfAll(m.Trial.Objective)
+	tab.Columns = append(tab.Columns, latencyColumns(stats, measure.SLO{})...)
 	for _, name := range slices.Sorted(maps.Keys(m.Classes)) {
 		c := m.Classes[name]
-		row := []any{name, c.Requests, c.Failed}
-		for _, b := range columns {
-			row = append(row, statCell(c.Latency(b.Metric), b, measure.SLO{}).Text)
-		}
-		tab.row(row...)
+		tab.row(name, c.Requests, c.Failed, list.Map(stats, func(b measure.Bound) Cell { return statCell(c.Latency(b.Metric), b, measure.SLO{}) }))
 	}
 	return tab
 }

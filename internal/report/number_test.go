@@ -92,8 +92,8 @@ func TestEstimatesAreRoundedToTheirUncertainty(t *testing.T) {
 
 func TestGain(t *testing.T) {
 	for g, want := range map[search.Estimate]string{
-		{Value: 1, Low: 0.86, High: 1.15, Confidence: 0.9}:    "+100 % (+86 to +115 at 90 %)",
-		{Value: 0, Low: -0.066, High: 0.071, Confidence: 0.9}: "0 % (-7 to +7 at 90 %)",
+		{Value: 1, Low: 0.86, High: 1.15, Confidence: 0.9}:      "+100 % (+86 to +115 at 90 %)",
+		{Value: 0, Low: -0.066, High: 0.071, Confidence: 0.9}:   "0 % (-7 to +7 at 90 %)",
 		{Value: -0.003, Low: -0.1, High: 0.09, Confidence: 0.9}: "0 % (-10 to +9 at 90 %)",
 	} {
 		if got := gain(g); got != want {

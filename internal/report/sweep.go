@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -58,37 +59,26 @@ func sweptTitle(s *design.Swept) string {
 }
 
 func sweepTable(trials []measure.Measurement, slo measure.SLO) Table {
-	var columns []trialColumn
-	if slices.ContainsFunc(trials, func(m measure.Measurement) bool { return m.Trial.Why != "" }) {
-		columns = append(columns, textColumn(Column{Name: "trial of", Wrap: true}, trialOf))
-	}
-	if all := sets(trials); len(all) > 1 {
-		which := differing(all)
-		describe := func(m *measure.Measurement) string { return describe(m.Trial.Knobs, which) }
-		columns = slices.Insert(columns, 0, textColumn(Column{Name: "settings", Wrap: true}, describe))
-	}
-	columns = append(columns, loadColumns()...)
+	which := differing(sets(trials))
+	var stats []measure.Bound
 	for _, b := range tabulatedOfAll(slo) {
 		if b.Quantile == 0.50 {
-			mean := latencyColumn(measure.Bound{Metric: b.Metric}, slo)
-			mean.Extra = true
-			columns = append(columns, mean)
+			stats = append(stats, measure.Bound{Metric: b.Metric})
 		}
-		columns = append(columns, latencyColumn(b, slo))
+		stats = append(stats, b)
 	}
-	columns = append(columns, textColumn(Column{Name: "output tok/s", Right: true, Extra: true}, func(m *measure.Measurement) string { return number(m.OutputTokens, 3) }),
-		textColumn(Column{Name: "cache hits", Right: true, Extra: true}, func(m *measure.Measurement) string {
-			if m.Server.HitRate == nil {
-				return unknown
-			}
-			return percent(*m.Server.HitRate)
-		}), trialColumn{Column{Name: "verdict"}, verdict},
-		trialColumn{Column{Name: "note", Wrap: true, Extra: true}, func(m *measure.Measurement) Cell { return Cell{remark(m), Quiet} }})
-	return tableOf(ran(trials), columns).known()
+	latencies := latencyColumns(stats, slo)
+	for i, b := range stats {
+		latencies[i].Extra = latencies[i].Extra || b.Quantile == 0
+	}
+	tab := table(wrapped("settings", "trial of"), left("load"), right("done, req/s"), latencies, extra(right("output tok/s", "cache hits")), left("verdict"),
+		extra(wrapped("note")))
+	for _, m := range ran(trials) {
+		tab.ofTrial(m, values([]measure.Knobs{m.Trial.Knobs}, which), m.Trial.Why, load(&m.Trial), achieved(m), latencyCells(m, stats, slo),
+			number(m.OutputTokens, 3), cmp.Or(told(m.Server.HitRate, percent), unknown), verdict(m), Cell{remark(m), Quiet})
+	}
+	return tab.known()
 }
-
-// trialOf is what a trial of a sweep is one of.
-func trialOf(m *measure.Measurement) string { return m.Trial.Why }
 
 // Imported builds the report of load points that other tools measured.
 func Imported(folder string, trials []measure.Measurement) Document {

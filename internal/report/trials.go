@@ -6,32 +6,9 @@ import (
 	"slices"
 	"time"
 
+	"planner/internal/list"
 	"planner/sweep/measure"
 )
-
-// trialColumn is a column of a table of trials.
-type trialColumn struct {
-	Column
-	cell func(*measure.Measurement) Cell
-}
-
-func textColumn(c Column, text func(*measure.Measurement) string) trialColumn {
-	return trialColumn{c, func(m *measure.Measurement) Cell { return Cell{Text: text(m)} }}
-}
-
-func tableOf(trials []*measure.Measurement, columns []trialColumn) Table {
-	tab := Table{Rows: make([][]Cell, len(trials))}
-	for _, m := range trials {
-		tab.Trials = append(tab.Trials, m.Trial.Number)
-	}
-	for _, c := range columns {
-		tab.Columns = append(tab.Columns, c.Column)
-		for i, m := range trials {
-			tab.Rows[i] = append(tab.Rows[i], c.cell(m))
-		}
-	}
-	return tab
-}
 
 // ran are the trials that were not rejected.
 func ran(trials []measure.Measurement) []*measure.Measurement {
@@ -49,25 +26,19 @@ func byLoad(trials []measure.Measurement) []*measure.Measurement {
 
 // trialTable lists measurements of one set of knobs, one a row, by load.
 func trialTable(trials []measure.Measurement, slo measure.SLO) Table {
-	requests := func(m *measure.Measurement) string { return some(m.Requests) }
-	columns := append(loadColumns(), textColumn(Column{Name: "requests", Right: true, Extra: true}, requests))
-	for _, b := range tabulated(slo) {
-		columns = append(columns, latencyColumn(b, slo))
+	stats := tabulated(slo)
+	tab := table(left("load"), right("done, req/s"), extra(right("requests")), latencyColumns(stats, slo), right("beyond the limit"), extra(left("of")),
+		left("verdict"), extra(wrapped("note")))
+	for _, m := range byLoad(trials) {
+		tab.ofTrial(m, load(&m.Trial), achieved(m), some(m.Requests), latencyCells(m, stats, slo), beyondShare(m), binding(m), verdict(m), Cell{cmp.Or(remark(m), m.Trial.Why), Quiet})
 	}
-	if len(slo.Bounds) > 0 {
-		columns = append(columns, textColumn(Column{Name: "beyond the limit", Right: true}, beyondShare), textColumn(Column{Name: "of", Extra: true}, binding),
-			trialColumn{Column{Name: "verdict"}, verdict})
-	}
-	columns = append(columns, trialColumn{Column{Name: "note", Wrap: true, Extra: true}, func(m *measure.Measurement) Cell { return Cell{cmp.Or(remark(m), m.Trial.Why), Quiet} }})
-	return tableOf(byLoad(trials), columns).known()
+	return tab.known()
 }
 
-// loadColumns say what trials asked for and what was done of it.
-func loadColumns() []trialColumn {
-	return []trialColumn{
-		textColumn(Column{Name: "load"}, func(m *measure.Measurement) string { return load(&m.Trial) }),
-		textColumn(Column{Name: "done, req/s", Right: true}, achieved),
-	}
+// ofTrial appends the row of a trial.
+func (tab *Table) ofTrial(m *measure.Measurement, cells ...any) {
+	tab.row(cells...)
+	tab.Trials = append(tab.Trials, m.Trial.Number)
 }
 
 // tabulated are the statistics worth a column: of TTFT and TPOT, and of what else is
@@ -134,16 +105,22 @@ func achieved(m *measure.Measurement) string {
 	return number(m.Achieved, 3)
 }
 
-// latencyColumn is a statistic of trials, an extra one where limits are of others.
-func latencyColumn(b measure.Bound, slo measure.SLO) trialColumn {
-	bounded := slices.ContainsFunc(slo.Bounds, func(o measure.Bound) bool { o.Limit = b.Limit; return o.String() == b.String() })
-	return trialColumn{Column{Name: boundName(b.String()) + ", ms", Right: true, Extra: len(slo.Bounds) > 0 && !bounded}, func(m *measure.Measurement) Cell {
+// latencyColumns are those of statistics of trials, extra ones where limits are of others.
+func latencyColumns(stats []measure.Bound, slo measure.SLO) []Column {
+	return list.Map(stats, func(b measure.Bound) Column {
+		bounded := slices.ContainsFunc(slo.Bounds, func(o measure.Bound) bool { o.Limit = b.Limit; return o.String() == b.String() })
+		return Column{Name: boundName(b.String()) + ", ms", Right: true, Extra: len(slo.Bounds) > 0 && !bounded}
+	})
+}
+
+func latencyCells(m *measure.Measurement, stats []measure.Bound, slo measure.SLO) []Cell {
+	return list.Map(stats, func(b measure.Bound) Cell {
 		c := statCell(m.Of(b.Class).Latency(b.Metric), b, slo)
 		if c.Text == unresolved {
 			return Cell{unknown, Quiet}
 		}
 		return c
-	}}
+	})
 }
 
 // unresolved marks a quantile that the sample is too small for.
