@@ -108,26 +108,15 @@ func curveFacts(c *curve.Curve, slo measure.SLO, crossings bool) Facts {
 			facts = append(facts, crossingFact(x))
 		}
 	}
-	if c.Knee > 0 {
-		facts = facts.with("knee", fmt.Sprintf("%s requests/s: from there on 1 %% more load costs 3 %% more %s %s",
-			number(c.Knee, 3), curve.Name(c.KneeOf), strings.ToUpper(c.Metric.String())), Plain)
-	}
-	if s := c.Saturation; s != nil {
-		text := number(s.Value, 3) + " requests/s"
-		if s.High > s.Low {
-			text += fmt.Sprintf(" (%s-%s)", number(s.Low, 3), number(s.High, 3))
-		}
-		if s.Reason != "" {
-			text += ": " + s.Reason
-		}
-		facts = facts.with("saturation", text, Plain)
-	}
-	facts = facts.with("overloaded", overloads(c), Plain)
-	fit := fmt.Sprintf("%s, known from %s to %s requests/s", strings.ReplaceAll(string(c.Model.Form), "_", " "), number(c.Low, 3), number(c.High, 3))
-	if finite(c.Quality.RMSE) {
-		fit += ", typical error " + percent(math.Expm1(c.Quality.RMSE))
-	}
-	return append(facts, Fact{Label: "fit", Text: fit})
+	return facts.with("knee", where(c.Knee > 0, fmt.Sprintf("%s requests/s: from there on 1 %% more load costs 3 %% more %s %s",
+		number(c.Knee, 3), curve.Name(c.KneeOf), strings.ToUpper(c.Metric.String()))), Plain).
+		with("saturation", told(c.Saturation, func(s curve.Saturation) string {
+			return number(s.Value, 3) + " requests/s" + where(s.High > s.Low, fmt.Sprintf(" (%s-%s)", number(s.Low, 3), number(s.High, 3))) +
+				where(s.Reason != "", ": "+s.Reason)
+		}), Plain).
+		with("overloaded", overloads(c), Plain).
+		with("fit", fmt.Sprintf("%s, known from %s to %s requests/s", strings.ReplaceAll(string(c.Model.Form), "_", " "), number(c.Low, 3), number(c.High, 3))+
+			where(finite(c.Quality.RMSE), ", typical error "+percent(math.Expm1(c.Quality.RMSE))), Plain)
 }
 
 func overloads(c *curve.Curve) string {
@@ -142,25 +131,16 @@ func overloads(c *curve.Curve) string {
 	if len(rates) == 0 {
 		return ""
 	}
-	if why != "" {
-		why = " (" + why + ")"
-	}
-	return join(rates) + " requests/s: latency there depends on how long was measured" + why
+	return join(rates) + " requests/s: latency there depends on how long was measured" + where(why != "", " ("+why+")")
 }
 
 func crossingFact(x curve.Crossing) Fact {
 	at, text := number(x.Value, 3)+" requests/s", "cannot be told: the points hold no such statistic"
 	switch x.Outcome {
 	case curve.Found:
-		text = "crossed at " + at
-		if x.High > x.Low {
-			text += fmt.Sprintf(" (%s-%s, depending on the form of the curve)", number(x.Low, 3), number(x.High, 3))
-		}
+		text = "crossed at " + at + where(x.High > x.Low, fmt.Sprintf(" (%s-%s, depending on the form of the curve)", number(x.Low, 3), number(x.High, 3)))
 	case curve.Below:
-		text = "exceeded at the lowest measured rate already"
-		if x.Idle > 0 {
-			text += " (" + latency(x.Idle) + ")"
-		}
+		text = "exceeded at the lowest measured rate already" + where(x.Idle > 0, " ("+latency(x.Idle)+")")
 	case curve.NotReached:
 		text = "kept up to the highest measured rate, " + at
 	case curve.AtSaturation:

@@ -58,18 +58,13 @@ func fleetFacts(a *fleet.Answer) Facts {
 		{Label: "replicas", Text: fmt.Sprintf("%s in the mean, starting or serving; at most %d at once", figureOver(a.Replicas.Mean, 2), a.Replicas.Peak)},
 		{Label: "GPU hours", Text: fmt.Sprintf("%s, of %s a replica, in %s", figureOver(a.Replicas.GPUHours, 1), plural(a.GPUs, "GPU"), clockTime(a.Duration.Seconds()))},
 	}
-	if c := &a.Cost; finite(c.Total.Value) {
-		facts = facts.with("cost", fmt.Sprintf("%s; %s an hour, %s a month, %s a thousand requests",
-			money(c.Total.Value), money(c.PerHour), money(c.PerMonth), money(c.PerThousandRequest)), Plain)
-	}
-	facts = facts.with("static fleet", staticText(a), Plain)
-	if a.Counts.Failed > 0 {
-		facts = facts.with("failed", fixed(a.Counts.Failed, 1)+" requests", Bad)
-	}
-	if a.Counts.Failures > 0 || a.Counts.Retries > 0 {
-		facts = facts.with("faults", fmt.Sprintf("%s nodes lost, %s requests sent again", fixed(a.Counts.Failures, 1), fixed(a.Counts.Retries, 1)), Plain)
-	}
-	return facts
+	c, n := &a.Cost, &a.Counts
+	return facts.
+		with("cost", where(finite(c.Total.Value), fmt.Sprintf("%s; %s an hour, %s a month, %s a thousand requests",
+			money(c.Total.Value), money(c.PerHour), money(c.PerMonth), money(c.PerThousandRequest))), Plain).
+		with("static fleet", staticText(a), Plain).
+		with("failed", where(n.Failed > 0, fixed(n.Failed, 1)+" requests"), Bad).
+		with("faults", where(n.Failures > 0 || n.Retries > 0, fmt.Sprintf("%s nodes lost, %s requests sent again", fixed(n.Failures, 1), fixed(n.Retries, 1))), Plain)
 }
 
 func startText(a *fleet.Answer) string {
@@ -133,14 +128,10 @@ func missTable(a *fleet.Answer) Table {
 }
 
 func searchFacts(s *fleet.Searched) Facts {
-	facts := Facts{{"chosen", s.Chosen, Strong}}
-	if s.Chosen == "" {
-		facts[0] = Fact{"chosen", "none keeps what is asked", Bad}
-	}
-	if s.HeldOut != nil {
-		facts = facts.with("held out", shareOver(*s.HeldOut)+" within the limits on traffic that it was not chosen on", Plain)
-	}
-	return facts.with("effort", fmt.Sprintf("%s of policies, %d of them dropped early; %s simulated days",
+	return Facts{}.with("chosen", s.Chosen, Strong).with("chosen", where(s.Chosen == "", "none keeps what is asked"), Bad).
+		with("held out", told(s.HeldOut, func(e fleet.Estimate) string {
+			return shareOver(e) + " within the limits on traffic that it was not chosen on"
+		}), Plain).with("effort", fmt.Sprintf("%s of policies, %d of them dropped early; %s simulated days",
 		plural(s.Policies, "replay"), s.Dropped, fixed(s.Days, 1)), Plain)
 }
 

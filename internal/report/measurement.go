@@ -103,13 +103,9 @@ func loadFacts(m *measure.Measurement) Facts {
 	}
 	facts = append(facts.with("done", fmt.Sprintf("%s requests/s (%s sent), %s output and %s prompt tokens/s", number(m.Achieved, 3), number(m.Sent, 3),
 		number(m.OutputTokens, 3), number(m.PromptTokens, 3)), Plain), requestFact(m))
-	if m.Goodput >= 0 && m.Verdict != nil {
-		facts = facts.with("goodput", number(m.Goodput, 3)+" requests/s met every bound", Plain)
-	}
-	if m.Overloaded {
-		facts = facts.with("overload", "the backlog kept growing: latencies depend on how long was measured", Bad)
-	}
-	return facts.with("ended early", m.Aborted.Text, Doubt).with("settings", describe(t.Knobs, given(t.Knobs)), Plain)
+	return facts.with("goodput", where(m.Goodput >= 0 && m.Verdict != nil, number(m.Goodput, 3)+" requests/s met every bound"), Plain).
+		with("overload", where(m.Overloaded, "the backlog kept growing: latencies depend on how long was measured"), Bad).
+		with("ended early", m.Aborted.Text, Doubt).with("settings", describe(t.Knobs, given(t.Knobs)), Plain)
 }
 
 // requestFact counts requests and failures by class.
@@ -236,12 +232,8 @@ func serverFacts(m *measure.Measurement) Facts {
 		}
 		facts = facts.with("KV cache", text, Plain)
 	}
-	facts = facts.with("preemptions", told(s.Preemptions, count), Plain)
-	if s.HitRate != nil && finite(*s.HitRate) {
-		facts = facts.with("prefix cache", percent(*s.HitRate)+" of the prompt tokens found", Plain)
-	}
-	if s.Time != nil {
-		facts = append(facts, timeFacts(s.Time)...)
-	}
-	return facts
+	facts = facts.with("preemptions", told(s.Preemptions, count), Plain).with("prefix cache", told(s.HitRate, func(found float64) string {
+		return where(finite(found), percent(found)+" of the prompt tokens found")
+	}), Plain)
+	return append(facts, timeFacts(s.Time)...)
 }

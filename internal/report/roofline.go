@@ -55,39 +55,36 @@ func addRoofline(d *Document, p *plan.Plan, trials []measure.Measurement) {
 	row("prompts/s: compute", b.PromptsPerS, achieved, achieved/b.PromptsPerS, "")
 	row("requests in flight: KV cache and max_num_seqs", float64(b.ConcurrencyLimit), flight, flight/float64(b.ConcurrencyLimit), "")
 	d.section("Roofline: what the data sheets allow, and what is reached", tab)
-	facts := Facts{}
 	mean, inTheMean := p.Demand.TraceRates.MeanAt(o.Rate.Value), ""
 	if mean < o.Rate.Value {
 		inTheMean = ", in the mean " + number(mean, 3) + ","
 	}
-	if ceiling, by := b.Ceiling(o); ceiling > 0 && o.Rate.Value > 0 {
-		facts = append(facts, Fact{Label: "ceiling", Text: fmt.Sprintf("%s requests/s, where %s alone takes all of the hardware; the maximum rate%s is %s of it",
-			number(ceiling, 3), by, inTheMean, share(mean/ceiling))})
-	}
-	if b.KVEqualsWeights > 0 {
-		facts = append(facts, Fact{Label: "KV cache", Text: fmt.Sprintf("%s ms a step for each request; from %s requests on it outweighs the weights",
-			number(1e3*b.KVSeconds, 2), number(b.KVEqualsWeights, 2))})
-	}
-	facts = append(facts, Fact{Label: "memory", Text: fmt.Sprintf("%s GB of weights a GPU; the KV cache holds %s mean requests", number(b.WeightBytesPerGPU/1e9, 3), count(b.Concurrency))})
-	if b.IdleTTFT > 0 {
-		facts = append(facts, Fact{Label: "idle engine", Text: fmt.Sprintf("TTFT %s, TPOT %s, as modelled for the mean request", latency(seconds(b.IdleTTFT)), latency(seconds(b.IdleTPOT)))})
-	}
-	if m != nil && m.Server.Time != nil {
+	ceiling, by := b.Ceiling(o)
+	facts := Facts{}.
+		with("ceiling", where(ceiling > 0 && o.Rate.Value > 0, fmt.Sprintf("%s requests/s, where %s alone takes all of the hardware; the maximum rate%s is %s of it",
+			number(ceiling, 3), by, inTheMean, share(mean/ceiling))), Plain).
+		with("KV cache", where(b.KVEqualsWeights > 0, fmt.Sprintf("%s ms a step for each request; from %s requests on it outweighs the weights",
+			number(1e3*b.KVSeconds, 2), number(b.KVEqualsWeights, 2))), Plain).
+		with("memory", fmt.Sprintf("%s GB of weights a GPU; the KV cache holds %s mean requests", number(b.WeightBytesPerGPU/1e9, 3), count(b.Concurrency)), Plain).
+		with("idle engine", where(b.IdleTTFT > 0, fmt.Sprintf("TTFT %s, TPOT %s, as modelled for the mean request",
+			latency(seconds(b.IdleTTFT)), latency(seconds(b.IdleTPOT)))), Plain)
+	if m != nil {
 		facts = append(facts, timeFacts(m.Server.Time)...)
 	}
-	if w := p.Evidence.Power; w != nil {
-		facts = append(facts, Fact{Label: "power", Text: fmt.Sprintf("%s W a GPU at %s requests/s, %s kW an instance with its servers and cooling, %s J per output token; modelled, within %s until measured",
-			number(w.GPUWatts, 2), number(w.Rate, 3), number(w.InstanceKW, 2), number(w.JoulesPerOutputToken, 2), percent(w.RelativeError))})
-	}
+	facts = facts.with("power", told(p.Evidence.Power, func(w plan.Power) string {
+		return fmt.Sprintf("%s W a GPU at %s requests/s, %s kW an instance with its servers and cooling, %s J per output token; modelled, within %s until measured",
+			number(w.GPUWatts, 2), number(w.Rate, 3), number(w.InstanceKW, 2), number(w.JoulesPerOutputToken, 2), percent(w.RelativeError))
+	}), Plain)
 	d.add(facts, rooflineChart(&b.Bounds, trials))
 }
 
-// timeFacts say where an engine's time went and how well it used the hardware.
+// timeFacts say where an engine's time went and how well it used the hardware; nil where
+// nothing tells.
 func timeFacts(t *measure.TimeShares) Facts {
-	proposing := ""
-	if t.Draft > 0 {
-		proposing = ", proposing " + share(t.Draft)
+	if t == nil {
+		return nil
 	}
+	proposing := where(t.Draft > 0, ", proposing "+share(t.Draft))
 	return Facts{
 		{Label: "step time", Text: fmt.Sprintf("weights %s, KV cache %s, compute %s, communication %s, fixed %s%s; idle %s of the time",
 			share(t.Weights), share(t.KV), share(t.Compute), share(t.Communication), share(t.Fixed), proposing, share(t.Idle))},

@@ -23,13 +23,9 @@ func searchDocument(a *decide.FoundRate, e Engines) Document {
 	d := Document{Title: found(&r, slo, trials), Data: data(trials)}
 	facts := traced(r.TraceRates)
 	decided := r.Outcome == search.Infeasible || r.Estimate.Value > 0
-	if r.Outcome != search.Infeasible && decided {
-		facts = facts.with("one instance", rateFact(r.Estimate), Strong)
-	}
-	if r.Binding != "" {
-		facts = facts.with("limited by", limitedBy(&r, r.Binding, trials), Plain)
-	}
-	facts = facts.with("ended", r.Reason.Text, Plain).with("effort", plural(r.Trials, "trial")+", "+latency(r.EngineTime)+" of engine time", Plain)
+	facts = facts.with("one instance", where(r.Outcome != search.Infeasible && decided, rateFact(r.Estimate)), Strong).
+		with("limited by", where(r.Binding != "", limitedBy(&r, r.Binding, trials)), Plain).
+		with("ended", r.Reason.Text, Plain).with("effort", plural(r.Trials, "trial")+", "+latency(r.EngineTime)+" of engine time", Plain)
 	var next []string
 	if r.Outcome == search.Unmeasured {
 		next = revive()
