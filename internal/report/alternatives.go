@@ -39,10 +39,7 @@ func addOffers(d *Document, title string, all []plan.Alternative, rejected []mea
 		if a.Reason.Note.Kind == note.Chosen {
 			tone = Strong
 		}
-		name := gpus(a.Offer.GPUs, &a.Offer)
-		if s := values(ks[i:i+1], which); s != "" {
-			name += ", " + s
-		}
+		name := gpus(a.Offer.GPUs, &a.Offer) + behind(", ", values(ks[i:i+1], which))
 		tab.row(Cell{name, tone}, a.Fleet.GPUs, a.Fleet.Instances, Cell{dollars(a.Cost.PerHour), tone}, dollars(a.Cost.PerMillionOutputTokens),
 			estimate(a.Offer.Rate).value, boundName(a.Offer.Binding), Cell{a.Reason.Text, Quiet})
 	}
@@ -66,18 +63,13 @@ func grouped(rejected []measure.Rejection, all []measure.Knobs) []string {
 	var lines []string
 	for _, group := range note.GroupsOf(rejected, func(r measure.Rejection) note.Note { return r.Reason.Read() }) {
 		told := measure.MostMemory(group)
-		line := describe(group[0].Knobs, which)
+		sets := describe(group[0].Knobs, which)
 		if len(group) > 1 {
-			line = plural(len(group), "set")
-			if v := values(knobsOf(group), which); v != "" {
-				line += " (" + v + ")"
-			}
+			v := values(knobsOf(group), which)
+			sets = plural(len(group), "set") + where(v != "", " ("+v+")")
 		}
-		line += ": " + told.Reason.Text
-		if slices.ContainsFunc(group, func(r measure.Rejection) bool { return r.Reason.Text != told.Reason.Text }) {
-			line += " (the figures are those of " + describe(told.Knobs, which) + ")"
-		}
-		lines = append(lines, line)
+		differ := slices.ContainsFunc(group, func(r measure.Rejection) bool { return r.Reason.Text != told.Reason.Text })
+		lines = append(lines, sets+": "+told.Reason.Text+where(differ, " (the figures are those of "+describe(told.Knobs, which)+")"))
 	}
 	return lines
 }

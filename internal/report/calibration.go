@@ -61,11 +61,8 @@ func probeDocument(p *design.Probed, e Engines) Document {
 		facts := Facts{}.with("off by", fmt.Sprintf("%s of the time per output token and %s of the time to first token, in the mean of %d points that were not used",
 			percent(*p.TPOTError), percent(*p.TTFTError), p.Scored), Plain)
 		if p.NoiseTPOT != nil {
-			noise := fmt.Sprintf("differs from itself by %s and %s between the first trial and the same one later", percent(*p.NoiseTPOT), percent(*p.NoiseTTFT))
-			if *p.NoiseTPOT > *p.TPOTError || *p.NoiseTTFT > *p.TTFTError {
-				noise += ": more than the error, so that only a quieter machine would show how good the fit is"
-			}
-			facts = facts.with("the machine", noise, Plain)
+			facts = facts.with("the machine", fmt.Sprintf("differs from itself by %s and %s between the first trial and the same one later", percent(*p.NoiseTPOT), percent(*p.NoiseTTFT))+
+				where(*p.NoiseTPOT > *p.TPOTError || *p.NoiseTTFT > *p.TTFTError, ": more than the error, so that only a quieter machine would show how good the fit is"), Plain)
 		}
 		d.add(facts)
 	}

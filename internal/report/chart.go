@@ -243,20 +243,9 @@ func (d *drawing) point(series string, p ChartPoint) ChartPoint {
 
 // told is a point of a series in words.
 func (p *ChartPoint) told(series string) string {
-	s := fmt.Sprintf("%s: %s at %s", series, number(p.Y, 3), number(p.X, 3))
-	if p.Low < p.Y || p.High > p.Y {
-		s += fmt.Sprintf(" (%s to %s)", number(p.Low, 3), number(p.High, 3))
-	}
-	if p.Trial > 0 {
-		s += fmt.Sprintf(", trial %d", p.Trial)
-	}
-	if p.Note != "" {
-		s += "; " + p.Note
-	}
-	if p.Overload {
-		s += "; overloaded"
-	}
-	return s
+	return fmt.Sprintf("%s: %s at %s", series, number(p.Y, 3), number(p.X, 3)) +
+		where(p.Low < p.Y || p.High > p.Y, fmt.Sprintf(" (%s to %s)", number(p.Low, 3), number(p.High, 3))) +
+		where(p.Trial > 0, fmt.Sprintf(", trial %d", p.Trial)) + behind("; ", p.Note) + where(p.Overload, "; overloaded")
 }
 
 func rounded(x, y float64) plotter.XY { return plotter.XY{X: round(x, 5), Y: round(y, 5)} }

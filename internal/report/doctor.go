@@ -12,11 +12,7 @@ func Doctor(checks []doctor.Check) Document {
 	d := Document{Title: diagnosis(checks), Data: asTheyAre(checks, "check=name state found remedy")}
 	var lines Facts
 	for _, c := range checks {
-		line := Fact{Label: c.Name, Text: c.State.String() + ": " + c.Found, Tone: tones[c.State]}
-		if c.Remedy != "" {
-			line.Text += " -> " + c.Remedy
-		}
-		lines = append(lines, line)
+		lines = append(lines, Fact{c.Name, c.State.String() + ": " + c.Found + behind(" -> ", c.Remedy), tones[c.State]})
 	}
 	d.add(lines)
 	return d

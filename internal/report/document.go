@@ -228,11 +228,3 @@ func (f Facts) with(label, text string, tone Tone) Facts {
 	}
 	return append(f, Fact{label, text, tone})
 }
-
-// where is a text where something holds, and empty elsewhere.
-func where(holds bool, text string) string {
-	if !holds {
-		return ""
-	}
-	return text
-}

@@ -53,10 +53,7 @@ func (e *Engines) Spent() string {
 	if hours > 0 {
 		text = number(hours, 2) + " GPU hours"
 	}
-	if usd != nil {
-		text += ", " + money(*usd)
-	}
-	return text
+	return text + costing(usd, "")
 }
 
 // addEngines tells of the engines of a live run, with the trials of the chosen settings, nil for all.
@@ -84,12 +81,9 @@ func startFacts(seen []sweep.EngineTelemetry) Facts {
 	}
 	s := &seen[i].Engine
 	flags := list.Map(s.Facts.Flags, func(f engine.Flag) string { return f.Name + " = " + f.Value })
-	facts := Facts{{Label: "engine", Text: strings.TrimSpace(s.Kind + " " + s.Facts.Version)}}
-	facts = facts.with("started with", s.Command, Plain).with("runs with", strings.Join(flags, ", "), Plain)
-	if len(s.Without) > 0 {
-		facts = facts.with("not applied", strings.Join(s.Without, ", ")+": the engine has no option for it", Doubt)
-	}
-	return facts
+	return Facts{{Label: "engine", Text: strings.TrimSpace(s.Kind + " " + s.Facts.Version)}}.
+		with("started with", s.Command, Plain).with("runs with", strings.Join(flags, ", "), Plain).
+		with("not applied", where(len(s.Without) > 0, strings.Join(s.Without, ", ")+": the engine has no option for it"), Doubt)
 }
 
 func startTable(seen []sweep.EngineTelemetry) Table {
@@ -110,10 +104,7 @@ func startTable(seen []sweep.EngineTelemetry) Table {
 	tab.Columns = slices.Concat(tab.Columns, right("KV tokens"), wrapped("changed by the engine"))
 	for i := range starts {
 		s := &starts[i].Engine
-		name := fmt.Sprintf("trial %d", starts[i].Trial)
-		if slices.Contains(which, true) {
-			name += ": " + describe(starts[i].Knobs, which)
-		}
+		name := fmt.Sprintf("trial %d", starts[i].Trial) + behind(": ", values([]measure.Knobs{starts[i].Knobs}, which))
 		took := list.Map(stages, func(stage string) Cell {
 			if i := slices.IndexFunc(s.Stages, func(x engine.Stage) bool { return x.Name == stage }); i >= 0 {
 				return Cell{Text: latency(s.Stages[i].Took)}

@@ -42,10 +42,7 @@ func exceedanceChart(b search.BoundResult, trials []measure.Measurement) *Chart 
 		s.Fit = exceedanceFit(b, lo, hi, s.Points, scale)
 	}
 	c.Series = []Line{s}
-	c.Title = "Requests beyond " + boundName(b.Bound) + ", trials on the fitted curve"
-	if none > 0 {
-		c.Title += " (" + plural(none, "trial") + " without any not drawn)"
-	}
+	c.Title = "Requests beyond " + boundName(b.Bound) + ", trials on the fitted curve" + where(none > 0, " ("+plural(none, "trial")+" without any not drawn)")
 	if b.Rate > 0 {
 		c.Rates = []Reference{{b.Rate, "crossing " + number(b.Rate, 3)}}
 	}

@@ -216,11 +216,7 @@ func boughtFact(t *plan.Term) string {
 			missing = append(missing, part.name+" (hardware.price."+part.key+")")
 		}
 	}
-	s := "bought, a GPU-hour is " + strings.Join(parts, " and ")
-	if len(missing) > 0 {
-		s += ", without " + strings.Join(missing, " and ")
-	}
-	return s + ": " + t.By
+	return "bought, a GPU-hour is " + strings.Join(parts, " and ") + behind(", without ", strings.Join(missing, " and ")) + ": " + t.By
 }
 
 // addDrivers says which assumptions carry the cost.

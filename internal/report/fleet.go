@@ -28,11 +28,8 @@ func fleetDocument(a *fleet.Answer) Document {
 
 // fleetTitle is the answer in one line.
 func fleetTitle(a *fleet.Answer) string {
-	title := fmt.Sprintf("%s of %s requests within their limits; %s replicas in the mean", shareOver(a.Attainment), count(a.Requests), figureOver(a.Replicas.Mean, 2))
-	if finite(a.Cost.Total.Value) {
-		title += ", " + money(a.Cost.PerHour) + " an hour"
-	}
-	return title
+	return fmt.Sprintf("%s of %s requests within their limits; %s replicas in the mean", shareOver(a.Attainment), count(a.Requests), figureOver(a.Replicas.Mean, 2)) +
+		where(finite(a.Cost.Total.Value), ", "+money(a.Cost.PerHour)+" an hour")
 }
 
 // shareOver prints a share with its interval: "95.8 % (94.9-96.4)".
@@ -68,11 +65,9 @@ func fleetFacts(a *fleet.Answer) Facts {
 }
 
 func startText(a *fleet.Answer) string {
-	s, text := &a.Policy.StartUp, limit(a.Policy.StartUp.Total(false))
-	if s.Cached && s.Compile > 0 {
-		text += ", " + limit(s.Total(true)) + " on a node that has compiled before"
-	}
-	return text + "; " + fixed(a.Counts.StartUps, 1) + " start-ups"
+	s := &a.Policy.StartUp
+	return limit(s.Total(false)) + where(s.Cached && s.Compile > 0, ", "+limit(s.Total(true))+" on a node that has compiled before") +
+		"; " + fixed(a.Counts.StartUps, 1) + " start-ups"
 }
 
 func staticText(a *fleet.Answer) string {
@@ -80,11 +75,8 @@ func staticText(a *fleet.Answer) string {
 	if s == nil {
 		return ""
 	}
-	text := plural(s.Replicas, "replica") + " keep the objective with " + shareOver(s.Attainment)
-	if a.Policy.Replicas > 0 || s.GPUHours <= 0 {
-		return text
-	}
-	return text + "; the autoscaled fleet takes " + lessHours(a, s.GPUHours)
+	return plural(s.Replicas, "replica") + " keep the objective with " + shareOver(s.Attainment) +
+		where(a.Policy.Replicas == 0 && s.GPUHours > 0, "; the autoscaled fleet takes "+lessHours(a, s.GPUHours))
 }
 
 // lessHours compares the GPU hours of a fleet with those of a static one.
@@ -238,10 +230,8 @@ func addInTime(d *Document, p *plan.Plan) {
 			fixed(a.Replicas.GPUHours.Value, 1), money(a.Cost.PerMonth))
 	}
 	s, a := t.Static, t.Autoscaled
-	text := fmt.Sprintf("Replayed on the simulated engine over %s of the traffic in time, %s; a replica starts in %s. The autoscaled fleet takes %s",
-		clockTime(s.Duration.Seconds()), plural(len(s.Seeds), "draw"), limit(a.Policy.StartUp.Total(false)), lessHours(a, s.Replicas.GPUHours.Value))
-	if finite(a.Cost.PerMonth) {
-		text += fmt.Sprintf(", %s a month instead of %s", money(a.Cost.PerMonth), money(s.Cost.PerMonth))
-	}
-	d.section(title, tab, Paragraph{Text: text + "; planner fleet --search looks for the cheapest policy."})
+	d.section(title, tab, Paragraph{Text: fmt.Sprintf("Replayed on the simulated engine over %s of the traffic in time, %s; a replica starts in %s. The autoscaled fleet takes %s",
+		clockTime(s.Duration.Seconds()), plural(len(s.Seeds), "draw"), limit(a.Policy.StartUp.Total(false)), lessHours(a, s.Replicas.GPUHours.Value)) +
+		where(finite(a.Cost.PerMonth), fmt.Sprintf(", %s a month instead of %s", money(a.Cost.PerMonth), money(s.Cost.PerMonth))) +
+		"; planner fleet --search looks for the cheapest policy."})
 }

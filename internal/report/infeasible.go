@@ -22,9 +22,7 @@ func noPlanDocument(n *decide.NoPlan, e Engines) Document {
 	if n.Demand.Job != nil {
 		asked = jobAsked(n.Demand.Job)
 	}
-	if o := objective(n.Objective); o != "" {
-		asked += " at " + o
-	}
+	asked += behind(" at ", objective(n.Objective))
 	why := n.Why
 	if n.Outcome == decide.NotMeasured {
 		why = errors.New(n.Reasons[0])
@@ -126,13 +124,7 @@ func seenText(s measure.Overview) string {
 	if s.Trials == 0 {
 		return "no trial was run"
 	}
-	text := plural(s.Trials, "trial")
-	if s.Unsure > 0 {
-		text += ", " + count(s.Unsure) + " unsure"
-	}
-	if s.Invalid > 0 {
-		text += ", " + count(s.Invalid) + " not valid"
-	}
+	text := plural(s.Trials, "trial") + where(s.Unsure > 0, ", "+count(s.Unsure)+" unsure") + where(s.Invalid > 0, ", "+count(s.Invalid)+" not valid")
 	if s.Invalid > 0 && len(s.Doubts) > 0 {
 		text += ", mostly as " + s.Doubts[0].String()
 	}
@@ -162,11 +154,7 @@ func advice(s measure.Overview, e *plan.Undecided) []string {
 
 // sized sums a fleet up.
 func sized(a *plan.Alternative) string {
-	s := fleetOf(&a.Fleet, &a.Offer)
-	if a.Cost.PerHour != nil {
-		s += ", " + money(*a.Cost.PerHour) + " per hour"
-	}
-	return s
+	return fleetOf(&a.Fleet, &a.Offer) + costing(a.Cost.PerHour, " per hour")
 }
 
 // remedies are what could be changed, as far as the reason tells.

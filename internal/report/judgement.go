@@ -33,10 +33,7 @@ func addTrust(d *Document, items []trust.Item) {
 		}
 		facts = append(facts, Fact{string(i.State), i.Name + ": " + i.Why, trustTones[i.State]})
 	}
-	if len(items) > 0 {
-		facts = facts.with(string(trust.Pass), strings.Join(passed, ", "), Good)
-	}
-	d.section("Can the data be trusted", facts)
+	d.section("Can the data be trusted", facts.with(string(trust.Pass), strings.Join(passed, ", "), Good))
 }
 
 // addJudgement says what of the server is not as it should be and what comes next, and how

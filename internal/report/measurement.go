@@ -9,6 +9,7 @@ import (
 
 	"planner/internal/list"
 	"planner/sweep/measure"
+	"planner/sweep/workload"
 )
 
 func measurementDocument(m measure.Measurement, e Engines) Document {
@@ -85,18 +86,12 @@ func loadFacts(m *measure.Measurement) Facts {
 			asked = rateMeant(t.Rate, t.Workload.Rates) + ", " + string(t.Workload.Arrivals) + " arrivals"
 		}
 	case t.Workload != nil:
-		asked = "the trace on its own clock"
-		if of := t.Workload.Rates; of != nil {
-			asked += " (" + traceRates(of) + ")"
-		}
+		asked = "the trace on its own clock" + told(t.Workload.Rates, func(of workload.Rates) string { return " (" + traceRates(&of) + ")" })
 	}
 	if t.Workload != nil && t.Workload.Class != "" {
 		asked += ", " + t.Workload.Words()
 	}
-	asked += " for " + latency(m.Duration)
-	if t.Warmup > 0 {
-		asked += " after " + latency(t.Warmup) + " of warm-up"
-	}
+	asked += " for " + latency(m.Duration) + where(t.Warmup > 0, " after "+latency(t.Warmup)+" of warm-up")
 	facts := Facts{{Label: "load", Text: asked}}
 	if t.Workload != nil && t.Rate > 0 {
 		facts = append(facts, traced(t.Workload.Rates)...)
@@ -113,17 +108,13 @@ func requestFact(m *measure.Measurement) Fact {
 	if m.Failed == 0 {
 		return Fact{Label: "requests", Text: count(m.Requests) + ", none failed"}
 	}
-	text := fmt.Sprintf("%s, %s failed (%s)", count(m.Requests), count(m.Failed), percent(float64(m.Failed)/float64(m.Requests)))
 	var kinds []string
 	for _, kind := range slices.Sorted(maps.Keys(m.Failures)) {
 		if n := m.Failures[kind]; n > 0 {
 			kinds = append(kinds, count(n)+" "+strings.ReplaceAll(kind, "_", " "))
 		}
 	}
-	if len(kinds) > 0 {
-		text += ": " + join(kinds)
-	}
-	return Fact{"requests", text, Bad}
+	return Fact{"requests", fmt.Sprintf("%s, %s failed (%s)", count(m.Requests), count(m.Failed), percent(float64(m.Failed)/float64(m.Requests))) + behind(": ", join(kinds)), Bad}
 }
 
 // stats are the statistics of a summary in the order of its table.
@@ -222,17 +213,13 @@ func classTable(m *measure.Measurement) Table {
 func serverFacts(m *measure.Measurement) Facts {
 	s := &m.Server
 	facts := Facts{{Label: "engine", Text: cmp.Or(strings.TrimSpace(s.Engine.Kind+" "+s.Engine.Version), unknown)}}
-	if s.KVBlocks != nil {
-		text := count(*s.KVBlocks) + " blocks"
-		if s.BlockTokens != nil {
-			text += fmt.Sprintf(" of %s tokens, %s tokens in all", count(*s.BlockTokens), count(*s.KVBlocks**s.BlockTokens))
-		}
-		if s.PeakKV != nil && finite(*s.PeakKV) {
-			text += "; " + share(*s.PeakKV) + " in use at most"
-		}
-		facts = facts.with("KV cache", text, Plain)
-	}
-	facts = facts.with("preemptions", told(s.Preemptions, count), Plain).with("prefix cache", told(s.HitRate, func(found float64) string {
+	facts = facts.with("KV cache", told(s.KVBlocks, func(blocks int) string {
+		return count(blocks) + " blocks" +
+			told(s.BlockTokens, func(tokens int) string {
+				return fmt.Sprintf(" of %s tokens, %s tokens in all", count(tokens), count(blocks*tokens))
+			}) +
+			told(s.PeakKV, func(peak float64) string { return where(finite(peak), "; "+share(peak)+" in use at most") })
+	}), Plain).with("preemptions", told(s.Preemptions, count), Plain).with("prefix cache", told(s.HitRate, func(found float64) string {
 		return where(finite(found), percent(found)+" of the prompt tokens found")
 	}), Plain)
 	return append(facts, timeFacts(s.Time)...)

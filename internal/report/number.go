@@ -183,10 +183,7 @@ func estimate(e search.Estimate) estimated {
 		link = " to " // a hyphen would read as a sign of an exponent
 	}
 	if sensible && half > 0 {
-		r.interval = r.low + link + r.high
-		if e.Confidence > 0 {
-			r.interval += " at " + percent(e.Confidence)
-		}
+		r.interval = r.low + link + r.high + where(e.Confidence > 0, " at "+percent(e.Confidence))
 	}
 	return r
 }

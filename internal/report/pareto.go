@@ -39,10 +39,7 @@ func addPareto(d *Document, p *plan.Plan, trials []measure.Measurement) {
 			i, c.Series = len(c.Series), append(c.Series, Line{Name: name})
 		}
 		y := m.OutputTokens / float64(k.GPUs())
-		at := ChartPoint{X: 1 / m.TPOT.P50.Seconds(), Y: y, Low: y, High: y, Trial: m.Trial.Number, Note: load(&m.Trial)}
-		if text := values([]measure.Knobs{k}, which); text != "" {
-			at.Note += ", " + text
-		}
+		at := ChartPoint{X: 1 / m.TPOT.P50.Seconds(), Y: y, Low: y, High: y, Trial: m.Trial.Number, Note: load(&m.Trial) + behind(", ", values([]measure.Knobs{k}, which))}
 		if v := m.Verdict; v != nil && v.State != measure.Unsure {
 			at.Note += ", " + v.State.String()
 		}

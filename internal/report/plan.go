@@ -62,18 +62,11 @@ func decision(p *plan.Plan) string {
 	if p.Cost.Job != nil {
 		return jobDecision(p)
 	}
-	s := fleetOf(&p.Fleet, &p.Offer) + " for " + rateMeant(p.Demand.Rate, p.Demand.TraceRates)
-	if o := objective(p.Objective); o != "" {
-		s += " at " + o
-	}
+	s := fleetOf(&p.Fleet, &p.Offer) + " for " + rateMeant(p.Demand.Rate, p.Demand.TraceRates) + behind(" at ", objective(p.Objective))
 	if p.Cost.PerHour == nil {
 		return s + ": cost not known"
 	}
-	s += ": " + money(*p.Cost.PerHour) + " per hour"
-	if c := p.Cost.PerMillionOutputTokens; c != nil {
-		s += ", " + money(*c) + " per million output tokens"
-	}
-	return s
+	return s + ": " + money(*p.Cost.PerHour) + " per hour" + costing(p.Cost.PerMillionOutputTokens, " per million output tokens")
 }
 
 // fleetOf is "28 x H100 SXM (7 instances of 4 GPUs)".
@@ -108,11 +101,8 @@ func headlines(p *plan.Plan, b *decide.Background) Facts {
 		facts = append(facts, survival(p)...)
 	}
 	facts = append(facts, traced(p.Demand.TraceRates)...).with("serving", b.Subject, Plain)
-	facts = facts.with("doubt", doubtCosts(p), Doubt).with("idle", idleHardware(p), Doubt)
-	if n := len(p.Warnings); n > 0 {
-		facts = facts.with("warnings", count(n)+", at the end", Doubt)
-	}
-	return facts
+	return facts.with("doubt", doubtCosts(p), Doubt).with("idle", idleHardware(p), Doubt).
+		with("warnings", where(len(p.Warnings) > 0, count(len(p.Warnings))+", at the end"), Doubt)
 }
 
 // mostlyIdle is of what share of the roofline's rate a fleet is sized at most for that to be
@@ -149,13 +139,7 @@ func doubtCosts(p *plan.Plan) string {
 
 func rateFact(r search.Estimate) string {
 	e := estimate(r)
-	s := e.value + " requests/s at most"
-	if e.interval != "" && r.Confidence == 0 {
-		e.interval += " by the form of the curve"
-	}
-	if e.interval != "" {
-		s += " (" + e.interval + ")"
-	}
+	s := e.value + " requests/s at most" + where(e.interval != "", " ("+e.interval+where(r.Confidence == 0, " by the form of the curve")+")")
 	switch {
 	case r.Confidence > 0:
 		return s + "; safe: " + e.safe
@@ -170,14 +154,8 @@ func fleetSteps(p *plan.Plan) []string {
 	var steps []string
 	add := func(format string, args ...any) { steps = append(steps, fmt.Sprintf(format, args...)) }
 	if f.PlannedRate != d.Rate {
-		s := rate(d.Rate)
-		if d.Growth > 0 {
-			s += " and " + percent(d.Growth) + " growth"
-		}
-		if d.BurstIndex > 1 {
-			s += " and the bursts of dispersion index " + exact(d.BurstIndex)
-		}
-		add("%s: planned for %s", s, rate(f.PlannedRate))
+		add("%s%s%s: planned for %s", rate(d.Rate), where(d.Growth > 0, " and "+percent(d.Growth)+" growth"),
+			where(d.BurstIndex > 1, " and the bursts of dispersion index "+exact(d.BurstIndex)), rate(f.PlannedRate))
 	}
 	how := "met with 95 % confidence"
 	if p.Offer.Rate.Confidence == 0 {
@@ -320,14 +298,7 @@ func jobDecision(p *plan.Plan) string {
 	if j.USD == nil {
 		return s + ", cost not known"
 	}
-	s += ", " + money(*j.USD)
-	if p.Demand.Job.Daily {
-		s += " a day"
-	}
-	if c := p.Cost.PerMillionTokens; c != nil {
-		s += ", " + money(*c) + " per million tokens"
-	}
-	return s
+	return s + costing(j.USD, where(p.Demand.Job.Daily, " a day")) + costing(p.Cost.PerMillionTokens, " per million tokens")
 }
 
 // jobAsked says what a job is: "1,000,000 requests in 24 h".

@@ -39,11 +39,8 @@ func poolsTitle(pools *plan.Pools, d plan.Demand) string {
 	for _, pool := range pools.Each {
 		parts = append(parts, pool.Class+" "+poolOf(pool.Plan))
 	}
-	s := fmt.Sprintf("A pool for each class, %s, for %s", plural(pools.GPUs, "GPU"), rateMeant(d.Rate, d.TraceRates))
-	if pools.PerHour != nil {
-		s += ", " + money(*pools.PerHour) + " per hour"
-	}
-	return s + ": " + strings.Join(parts, "; ")
+	return fmt.Sprintf("A pool for each class, %s, for %s%s: %s", plural(pools.GPUs, "GPU"), rateMeant(d.Rate, d.TraceRates),
+		costing(pools.PerHour, " per hour"), strings.Join(parts, "; "))
 }
 
 // poolOf is "8 x H100 SXM (2 instances of 4 GPUs) at $31.20".

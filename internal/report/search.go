@@ -51,10 +51,7 @@ func searchDocument(a *decide.FoundRate, e Engines) Document {
 // found is the result in one line. An engine that did not run to the end of the
 // trials says nothing of lower rates than the one it was at.
 func found(r *search.Result, slo measure.SLO, trials []measure.Measurement) string {
-	at := meantBy("", r.TraceRates)
-	if o := objective(slo); o != "" {
-		at += " at " + o
-	}
+	at := meantBy("", r.TraceRates) + behind(" at ", objective(slo))
 	e := estimate(r.Estimate)
 	answer := fmt.Sprintf("%s requests/s%s (%s)", e.value, at, e.interval)
 	switch {

@@ -8,6 +8,22 @@ import (
 	"planner/sweep/workload"
 )
 
+// where is a text where something holds, and empty elsewhere.
+func where(holds bool, text string) string {
+	if !holds {
+		return ""
+	}
+	return text
+}
+
+// behind is a text behind what joins it to a sentence, and empty where it is.
+func behind(joint, text string) string { return where(text != "", joint+text) }
+
+// costing is an amount that is known, at the end of a sentence: ", $83.72 per hour".
+func costing(usd *float64, per string) string {
+	return told(usd, func(v float64) string { return ", " + money(v) + per })
+}
+
 // meantBy adds to the words for a rate which one of its trace it is, if any.
 func meantBy(words string, of *workload.Rates) string {
 	return strings.TrimRight(words+" "+of.Meant(), " ")
