@@ -41,55 +41,41 @@ func feature(key string, value any, doubtful bool, how string) plan.Feature {
 // untested is what no served run tests.
 const untested = "no served run tests it, so intervals are wider"
 
+// when is a feature of a configuration that has it, and none of another.
+func when(has bool, f plan.Feature) []plan.Feature {
+	if !has {
+		return nil
+	}
+	return []plan.Feature{f}
+}
+
 func ofModel(dep model.Deployment) []plan.Feature {
 	a, w := dep.Arch, dep.Precision.Weights
-	all := []plan.Feature{
+	kind := "latent"
+	if a.Attention.Sparse.Keys > 0 {
+		kind = fmt.Sprintf("latent, to %d tokens that an index finds", a.Attention.Sparse.Keys)
+	}
+	return slices.Concat([]plan.Feature{
 		feature("model.name", fmt.Sprintf("%s (%s)", a.Name, a.Family), !a.KnownClass(),
 			"its class is not known: biases and norms are counted as a Llama's"),
 		feature("model.weights", w, w == model.INT4 || w == model.INT8 || w == model.NVFP4, untested),
 		feature("model.kv_cache", dep.Precision.KV, dep.Precision.KV == model.KVFP8, untested),
-	}
-	if a.Attention.MLA.Present() {
-		kind := "latent"
-		if a.Attention.Sparse.Keys > 0 {
-			kind = fmt.Sprintf("latent, to %d tokens that an index finds", a.Attention.Sparse.Keys)
-		}
-		all = append(all, feature("attention", kind, true, untested))
-	}
-	if a.MoE.Present() {
-		experts := fmt.Sprintf("%d of %d", a.MoE.Active, a.MoE.Experts)
-		all = append(all, feature("experts", experts, w != model.BF16 && w != model.FP16 && w != model.MXFP4, untested))
-	}
-	if a.Details.Vision != (model.Vision{}) {
-		all = append(all, plan.Feature{Name: "images", State: plan.Refused,
-			How: "traffic is text; only the memory that the vision tower takes is counted"})
-	}
-	return all
+	},
+		when(a.Attention.MLA.Present(), feature("attention", kind, true, untested)),
+		when(a.MoE.Present(), feature("experts", fmt.Sprintf("%d of %d", a.MoE.Active, a.MoE.Experts), w != model.BF16 && w != model.FP16 && w != model.MXFP4, untested)),
+		when(a.Details.Vision != (model.Vision{}), plan.Feature{Name: "images", State: plan.Refused,
+			How: "traffic is text; only the memory that the vision tower takes is counted"}))
 }
 
 func ofPlacement(dep model.Deployment) []plan.Feature {
-	hw := dep.Hardware
-	all := []plan.Feature{feature("hardware.gpu", hw.Name, !hw.Timed(),
-		"no kernel was timed on it; constants are those of its generation, so intervals are wider")}
-	if dep.TP > 1 {
-		all = append(all, feature("engine.tensor_parallel", dep.TP, hw.Link.Kind != model.LinkNVLink,
-			"over "+hw.Link.Kind.String()+": "+untested))
-	}
-	for _, d := range []struct {
-		key    string
-		degree int
-	}{{"engine.pipeline_parallel", dep.PP}, {"engine.data_parallel", dep.DP}} {
-		if d.degree > 1 {
-			all = append(all, feature(d.key, d.degree, true, untested))
-		}
-	}
-	if n := dep.Nodes(); n > 1 {
-		all = append(all, feature("nodes", n, true, fmt.Sprintf("joined by %s at %.0f GB/s a GPU: %s", hw.Node.Link, hw.Node.Rate/1e9, untested)))
-	}
-	if dep.EP {
-		all = append(all, feature("engine.expert_parallel", true, true, untested))
-	}
-	return all
+	hw, nodes := dep.Hardware, dep.Nodes()
+	return slices.Concat([]plan.Feature{feature("hardware.gpu", hw.Name, !hw.Timed(),
+		"no kernel was timed on it; constants are those of its generation, so intervals are wider")},
+		when(dep.TP > 1, feature("engine.tensor_parallel", dep.TP, hw.Link.Kind != model.LinkNVLink, "over "+hw.Link.Kind.String()+": "+untested)),
+		when(dep.PP > 1, feature("engine.pipeline_parallel", dep.PP, true, untested)),
+		when(dep.DP > 1, feature("engine.data_parallel", dep.DP, true, untested)),
+		when(nodes > 1, feature("nodes", nodes, true, fmt.Sprintf("joined by %s at %.0f GB/s a GPU: %s", hw.Node.Link, hw.Node.Rate/1e9, untested))),
+		when(dep.EP, feature("engine.expert_parallel", true, true, untested)))
 }
 
 func ofKnobs(k measure.Knobs) []plan.Feature {
@@ -103,40 +89,22 @@ func ofKnobs(k measure.Knobs) []plan.Feature {
 }
 
 func ofEngine(cfg *config.Config, dep model.Deployment, args model.EngineArgs) []plan.Feature {
-	e, kernels := &cfg.Engine, args.Kernels
+	e, k, s, l := &cfg.Engine, args.Kernels, args.Speculation, args.LoRA
 	aged := model.Aged(dep, args)
-	all := []plan.Feature{feature("engine.version", cmp.Or(args.EngineVersion, sweep.NewestKnown), aged != "", aged)}
-	if e.Kind != "simulated" && e.Kind != "vllm" {
-		all = append(all, feature("engine.kind", e.Kind, true, "the simulated engine schedules as vLLM does"))
+	chosen := func(key string, value fmt.Stringer, slow bool) []plan.Feature {
+		text := value.String()
+		return when(text != "" && text != "auto", feature(key, text, slow, untested))
 	}
-	if e.Endpoint.API == "chat" {
-		all = append(all, feature("engine.api", "chat", true, "the tokens of the chat template are those of workload.prompt"))
-	}
-	if s := args.Speculation; s.On() {
-		all = append(all, feature("engine.speculative", fmt.Sprintf("%s, %d tokens", s.Method, s.Tokens), true, untested))
-	}
-	if l := args.LoRA; l.On() {
-		all = append(all, feature("engine.lora", fmt.Sprintf("%d adapters of rank %d, %d at once", l.Adapters, l.Rank, l.Slots), true,
-			"each is as likely as the others, and all are in the host's memory; "+untested))
-	}
-	for _, c := range []struct {
-		key   string
-		value fmt.Stringer
-		slow  bool
-	}{{"engine.graphs", kernels.Graphs, kernels.Graphs == model.GraphsDecodeOnly || kernels.Graphs == model.GraphsNone},
-		{"engine.moe_backend", kernels.Experts, false}, {"engine.sampler", kernels.Sampler, false}} {
-		if text := c.value.String(); text != "" && text != "auto" {
-			all = append(all, feature(c.key, text, c.slow, untested))
-		}
-	}
-	for _, c := range []struct {
-		key   string
-		value model.Choice
-	}{{"engine.async_scheduling", kernels.Async}, {"engine.allreduce_fusion", kernels.FusedReduce}} {
-		if c.value != model.ByDefault {
-			all = append(all, feature(c.key, c.value == model.On, false, ""))
-		}
-	}
+	all := slices.Concat([]plan.Feature{feature("engine.version", cmp.Or(args.EngineVersion, sweep.NewestKnown), aged != "", aged)},
+		when(e.Kind != "simulated" && e.Kind != "vllm", feature("engine.kind", e.Kind, true, "the simulated engine schedules as vLLM does")),
+		when(e.Endpoint.API == "chat", feature("engine.api", "chat", true, "the tokens of the chat template are those of workload.prompt")),
+		when(s.On(), feature("engine.speculative", fmt.Sprintf("%s, %d tokens", s.Method, s.Tokens), true, untested)),
+		when(l.On(), feature("engine.lora", fmt.Sprintf("%d adapters of rank %d, %d at once", l.Adapters, l.Rank, l.Slots), true,
+			"each is as likely as the others, and all are in the host's memory; "+untested)),
+		chosen("engine.graphs", k.Graphs, k.Graphs == model.GraphsDecodeOnly || k.Graphs == model.GraphsNone),
+		chosen("engine.moe_backend", k.Experts, false), chosen("engine.sampler", k.Sampler, false),
+		when(k.Async != model.ByDefault, feature("engine.async_scheduling", k.Async == model.On, false, "")),
+		when(k.FusedReduce != model.ByDefault, feature("engine.allreduce_fusion", k.FusedReduce == model.On, false, "")))
 	for _, name := range slices.Sorted(maps.Keys(e.Launch.Env)) {
 		all = append(all, ofOption("engine.env", name, silentVariable.MatchString(name)))
 	}
@@ -182,14 +150,9 @@ func ofOption(key, name string, silent bool) plan.Feature {
 }
 
 func ofTraffic(w *workload.Workload) []plan.Feature {
-	all := []plan.Feature{feature("workload", traffic(w), false, "")}
-	if w.Turns > 1 {
-		all = append(all, feature("workload.turns", w.Turns, false, ""))
-	}
-	if w.Timeout > 0 {
-		all = append(all, feature("workload.timeout", w.Timeout, false, ""))
-	}
-	return all
+	return slices.Concat([]plan.Feature{feature("workload", traffic(w), false, "")},
+		when(w.Turns > 1, feature("workload.turns", w.Turns, false, "")),
+		when(w.Timeout > 0, feature("workload.timeout", w.Timeout, false, "")))
 }
 
 // uncalibrated warns of what the constants were not calibrated on, by whose runs
