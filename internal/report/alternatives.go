@@ -26,8 +26,12 @@ func addOffers(d *Document, title string, all []plan.Alternative, rejected []mea
 		extra(left("limited by")), extra(wrapped("note")))
 	var unknown []measure.Rejection
 	rejected = slices.Clip(rejected)
+	best := eachGPU(all)
 	for i, a := range all {
+		first := slices.ContainsFunc(best, func(b plan.Alternative) bool { return b.Offer.GPU == a.Offer.GPU && b.Offer.Knobs == a.Offer.Knobs })
 		switch {
+		case first && len(best) > 1 && a.Fleet.GPUs == 0:
+			continue // what finance reads has it
 		case a.Undecided:
 			unknown = append(unknown, measure.Rejection{Knobs: ks[i], Reason: a.Reason})
 			continue

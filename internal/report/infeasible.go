@@ -35,8 +35,8 @@ func noPlanDocument(n *decide.NoPlan, e Engines) Document {
 	case *plan.Infeasible:
 		d.Title, offers, rejected = "No feasible plan for "+asked, why.Alternatives, why.Rejected
 		d.add(append(facts, whyInfeasible(why, b)...))
-		if len(offers) == 0 && len(why.Reasons()) == 1 {
-			rejected = nil // all that was asked for, for the reason that stands above
+		if len(offers) == 0 {
+			rejected = nil // all that was asked for, for the reasons that stand above
 		}
 		d.section("What would help", Bullets{Items: remedies(why, b.Search)})
 	case *plan.Undecided:
@@ -88,7 +88,11 @@ func whyInfeasible(e *plan.Infeasible, b *decide.Background) Facts {
 	case b.Search.Outcome == search.Infeasible:
 		return Facts{{"why", b.Search.Reason.Text, Bad}}.with("least seen", leastSeen(b), Plain)
 	}
-	if reasons := e.Reasons(); len(reasons) > 0 {
+	reasons := e.Reasons()
+	if len(e.Alternatives) == 0 && len(reasons) > 1 {
+		reasons = grouped(e.Rejected, knobsOf(e.Rejected))
+	}
+	if len(reasons) > 0 {
 		return list.Map(reasons, func(r string) Fact { return Fact{"why", r, Bad} })
 	}
 	return Facts{{"why", e.Error(), Bad}}
