@@ -1,10 +1,8 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -102,11 +100,10 @@ func asUsage(c *cli.Context, err error, _ bool) error {
 
 // meant asks whether the nearest of some names was meant, if one is near; a sign stands before each.
 func meant(word, sign string, names []string) string {
-	near := slices.MinFunc(names, func(a, b string) int { return cmp.Compare(spelling.Distance(word, a), spelling.Distance(word, b)) })
-	if spelling.Distance(word, near) > 1+len(word)/4 {
-		return ""
+	if near := spelling.Nearest(word, names); spelling.Slip(word, near) {
+		return fmt.Sprintf(" (did you mean %s%s?)", sign, near)
 	}
-	return fmt.Sprintf(" (did you mean %s%s?)", sign, near)
+	return ""
 }
 
 // onePositional returns the only positional argument of a command.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"planner/internal/spelling"
 	"planner/model"
 )
 
@@ -67,7 +68,7 @@ func (n input) row(t model.CatalogTable) (model.Row, bool) {
 	cells := model.Row{}
 	rows := cellRows(t, cells)
 	for _, c := range n.takeRows(rows, t.NameColumn()) {
-		c.refuse("is no key, the nearest valid key is %s", join(n.key, nearest(c.name, names(rows))))
+		c.refuse("is no key, the nearest valid key is %s", join(n.key, spelling.Nearest(c.name, names(rows))))
 	}
 	return cells, len(n.r.problems) == before
 }

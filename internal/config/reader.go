@@ -52,7 +52,7 @@ func (r *reader) take(c *Config) {
 		case i < 0 && ok:
 			sections := list.Map(all, func(s section) string { return s.name })
 			text := "is no section"
-			if near := nearest(n.name, sections); alike(n.name, near) {
+			if near := spelling.Nearest(n.name, sections); spelling.Slip(n.name, near) {
 				text += ", the nearest is [" + near + "]"
 			} else if key := nearestKey("", n.name, all); strings.HasSuffix(key, "."+n.name) {
 				text += ", but there is the key " + key
@@ -76,10 +76,10 @@ func nearestKey(within, name string, all []section) string {
 	best, least := "", math.MaxInt
 	for _, s := range all {
 		for _, k := range s.rows {
-			d := 2 * likeness(strings.ToLower(name), k.name)
+			d := 2 * spelling.Steps(name, k.name)
 			if s.name != within {
 				d += 3
-				if within != "" && !alike(name, k.name) {
+				if within != "" && !spelling.Slip(name, k.name) {
 					continue
 				}
 			}
@@ -300,38 +300,4 @@ func readFile[T any](n input, name, want string, most int64, read func(io.Reader
 		n.refuse("%s: %v", name, err)
 	}
 	return x
-}
-
-// nearest returns the candidate with the smallest edit distance to a word.
-func nearest(word string, candidates []string) string {
-	best, least := "", math.MaxInt
-	for _, c := range candidates {
-		if d := likeness(strings.ToLower(word), strings.ToLower(c)); d < least {
-			best, least = c, d
-		}
-	}
-	return best
-}
-
-// alike reports whether a word is so like a name that it may be a slip for it.
-func alike(word, name string) bool {
-	return likeness(strings.ToLower(word), strings.ToLower(name)) <= (len(word)+1)/2
-}
-
-// likeness is the edit distance of a word to a name or, for one step more, to the
-// name's beginning, or with the parts of both in order: prise means price_per_gpu_hour
-// rather than rate, and gpus_per_node means node_gpus.
-func likeness(word, name string) int {
-	d := spelling.Distance(word, name)
-	if len(word) >= 3 && len(word) < len(name) {
-		d = min(d, spelling.Distance(word, name[:len(word)])+1)
-	}
-	return min(d, spelling.Distance(inOrder(word), inOrder(name))+1)
-}
-
-// inOrder is a name with its parts in order.
-func inOrder(name string) string {
-	parts := strings.Split(name, "_")
-	slices.Sort(parts)
-	return strings.Join(parts, "_")
 }

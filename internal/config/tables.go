@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"planner/internal/list"
+	"planner/internal/spelling"
 )
 
 // takeRows reads the keys of a table, each by its row and in the rows' order, of which
@@ -39,7 +40,7 @@ func (n input) takeTable(rows []row, needed ...string) bool {
 
 // unknown refuses a key that its table does not have.
 func (n input) unknown(table string, names []string) {
-	n.refuse("is no key here, the nearest valid key is %s; want %s", join(table, nearest(n.name, names)), keyList(names))
+	n.refuse("is no key here, the nearest valid key is %s; want %s", join(table, spelling.Nearest(n.name, names)), keyList(names))
 }
 
 func names(rows []row) []string {

@@ -11,6 +11,7 @@ import (
 
 	"planner/internal/printable"
 	"planner/internal/secret"
+	"planner/internal/spelling"
 	"planner/sweep/measure"
 )
 
@@ -40,7 +41,7 @@ func words[T ~string](allowed ...T) codec[T] {
 			return s, true
 		}
 		want := "one of " + strings.Join(choice, ", ")
-		if near := nearest(string(s), choice); s != "" && alike(string(s), near) {
+		if near := spelling.Nearest(string(s), choice); s != "" && spelling.Slip(string(s), near) {
 			want += " (nearest: " + near + ")"
 		}
 		n.wrong(want)

@@ -1,6 +1,39 @@
 // Package spelling finds how near a word is to the names that it may have meant.
 package spelling
 
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// Nearest is the first of the names, of which there is one, that a word is fewest [Steps] from.
+func Nearest(word string, names []string) string {
+	return slices.MinFunc(names, func(a, b string) int { return cmp.Compare(Steps(word, a), Steps(word, b)) })
+}
+
+// Slip reports whether a word is so like a name that it may be a slip for it.
+func Slip(word, name string) bool { return Steps(word, name) <= (len(word)+1)/2 }
+
+// Steps is the distance of a word to a name, whatever the case, or, for one step more, to the
+// name's beginning, or with the parts of both in order: prise means price_per_gpu_hour
+// rather than rate, and gpus_per_node means node_gpus.
+func Steps(word, name string) int {
+	word, name = strings.ToLower(word), strings.ToLower(name)
+	d := Distance(word, name)
+	if len(word) >= 3 && len(word) < len(name) {
+		d = min(d, Distance(word, name[:len(word)])+1)
+	}
+	return min(d, Distance(inOrder(word), inOrder(name))+1)
+}
+
+// inOrder is a name with its parts in order.
+func inOrder(name string) string {
+	parts := strings.Split(name, "_")
+	slices.Sort(parts)
+	return strings.Join(parts, "_")
+}
+
 // Distance is the Levenshtein distance of two words, by bytes: the least number of
 // insertions, deletions and substitutions that turn one into the other.
 func Distance(a, b string) int {
