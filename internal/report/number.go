@@ -200,8 +200,8 @@ func percent(share float64) string {
 	return strings.TrimRight(strings.TrimRight(fixed(p, max(1, 1-exponent(p, 2))), "0"), ".") + " %"
 }
 
-// share is percent of what is known to two digits.
-func share(v float64) string { return percent(round(v, 2)) }
+// share prints whole per cents.
+func share(v float64) string { return percent(math.Round(100*v) / 100) }
 
 // quotient prints how many instances a load takes, so that a reader can follow
 // the rounding: a decimal however many there are.
