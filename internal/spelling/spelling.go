@@ -13,7 +13,7 @@ func Nearest(word string, names []string) string {
 }
 
 // Slip reports whether a word is so like a name that it may be a slip for it.
-func Slip(word, name string) bool { return Steps(word, name) <= (len(word)+1)/2 }
+func Slip(word, name string) bool { return Steps(word, name) <= len(word)/2 }
 
 // Steps is the distance of a word to a name, whatever the case, or, for one step more, to the
 // name's beginning, or with the parts of both in order: prise means price_per_gpu_hour
