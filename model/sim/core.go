@@ -147,7 +147,7 @@ func (c *core) output(r *run) {
 }
 
 // decodeOnly is how many steps the scheduler can take in which every running
-// request decodes and nothing else happens: nobody ends, nobody can be admitted.
+// request decodes and nothing else happens: nobody ends or passes the window, nobody can be admitted.
 // Arrivals, and a pool that runs out of blocks, are the caller's to watch.
 func (s *scheduler) decodeOnly() int {
 	c := &s.steady
@@ -161,7 +161,12 @@ func (s *scheduler) decodeOnly() int {
 	if s.waiting.len() > 0 && !s.stuck && len(s.running) < s.config.ActiveSeqs && len(s.running) < s.config.BatchTokens {
 		return 0
 	}
-	return int(c.ends[0].at) - 1 - c.steps
+	s.passWindow(c.steps + 1)
+	next := c.ends[0].at
+	if len(c.passes) > 0 {
+		next = min(next, c.passes[0].at)
+	}
+	return int(next) - 1 - c.steps
 }
 
 // streak is a row of steps in which nothing happens but decoding. It is paused where

@@ -28,14 +28,25 @@ func windowed() model.Arch {
 	return a
 }
 
+// sparse is a small model of which each query attends to 256 tokens.
+func sparse() model.Arch {
+	a := llama8B()
+	a.Name = "sparse"
+	a.Attention.Sparse = model.Sparse{Keys: 256, Heads: 8, Dim: 64, Layers: 32}
+	return a
+}
+
 // randomScenario draws pools that are tight or roomy, with and without prefix
 // cache, asynchronous and not, with time limits, conversations, shared prefixes,
-// closed loops, windows and replicas.
+// closed loops, windows, sparse attention and replicas.
 func randomScenario(t *testing.T, seed uint64) scenario {
 	rng := rand.New(rand.NewPCG(seed, 2))
 	dep := model.Deployment{Arch: llama8B(), Hardware: h100()}
-	if rng.IntN(4) == 0 {
+	switch rng.IntN(6) {
+	case 0:
 		dep.Arch = windowed()
+	case 1:
+		dep.Arch = sparse()
 	}
 	version := []string{"0.11.0", "0.15.1", "0.20.2", "0.26.0", ""}[rng.IntN(5)]
 	limits := model.EngineArgs{MaxModelLen: 4096, MaxNumSeqs: 4 << rng.IntN(5), EngineVersion: version}

@@ -41,9 +41,10 @@ type steadyGroup struct {
 	offsets int
 	longest int
 	stale   bool // longest may have left
-	// below counts steady sequences that stay below the window to their end,
-	// belowOffsets is their part of offsets.
+	// below counts steady sequences that are below the window, belowOffsets is their part of offsets,
+	// and passes has the steps in which they pass it.
 	below, belowOffsets int
+	passes              eventHeap
 	// counted is how many steady sequences are counted.
 	counted int
 	// latest is the newest batch; its output is still to come when the next
@@ -60,7 +61,7 @@ type membership struct {
 	offset                 int
 	// blocks is the number of blocks it takes at a block edge.
 	blocks int
-	// below says that all of its contexts are below the window.
+	// below says that its context is below the window.
 	below bool
 }
 
@@ -140,18 +141,16 @@ func (s *scheduler) joinSteady() {
 }
 
 // steadyBlocks returns how many blocks a sequence will take at each block edge, 0 if
-// that is going to change, and whether its context stays below the window. A
-// sequence that will pass the window can become steady once it has.
+// that is going to change, and whether its context is below the window. Where blocks are given up behind
+// the window, a sequence that will pass it can become steady once it has.
 func (s *scheduler) steadyBlocks(r *sequence) (blocks int, below bool) {
 	l := &s.config.Layout
 	switch {
 	case l.Window == 0, r.computed+1 >= l.Window && s.blocks(r) >= s.windowCap:
 		return 1, false
-	case r.prompt+r.limit >= l.Window:
-		return 0, false
 	case s.windowCap == 0:
 		return 1, true
-	case l.FullGroups != 1:
+	case r.prompt+r.limit >= l.Window || l.FullGroups != 1:
 		return 0, false
 	}
 	return 1 + l.WindowGroups, true
@@ -168,6 +167,7 @@ func (s *scheduler) join(r *sequence) {
 	if m.below {
 		c.below++
 		c.belowOffsets += m.offset
+		c.passes.push(futureEvent{float64(s.config.Layout.Window - m.offset), r.order})
 	}
 	if r.counted {
 		c.counted++
@@ -199,6 +199,18 @@ func (s *scheduler) stepSteady(need int) {
 	s.steady.steps++
 }
 
+// passWindow notes which steady sequences pass the window by a step.
+func (s *scheduler) passWindow(step int) {
+	c := &s.steady
+	for len(c.passes) > 0 && c.passes[0].at <= float64(step) {
+		m := &s.running[s.steadyIndex(c.passes[0].id)].steady
+		c.passes.remove(0)
+		c.below--
+		c.belowOffsets -= m.offset
+		m.below = false
+	}
+}
+
 // addSteadyLoad adds the steady sequences to a batch's load, after their step.
 func (s *scheduler) addSteadyLoad(l *model.Batch) {
 	c := &s.steady
@@ -214,6 +226,7 @@ func (s *scheduler) addSteadyLoad(l *model.Batch) {
 			}
 		}
 	}
+	s.passWindow(c.steps)
 	l.Decodes += n
 	l.Sampled += n
 	l.Context += c.offsets + n*c.steps
@@ -263,6 +276,7 @@ func (s *scheduler) leave(r *sequence) {
 	if m.below {
 		c.below--
 		c.belowOffsets -= m.offset
+		c.passes.remove(slices.IndexFunc(c.passes, func(e futureEvent) bool { return e.id == r.order }))
 	}
 	if r.counted {
 		c.counted--
