@@ -48,22 +48,23 @@ func TestAttachWithoutProbe(t *testing.T) {
 // takes no longer than its limit.
 func TestPagesAreAskedTogether(t *testing.T) {
 	t.Parallel()
-	var open, most atomic.Int64
+	var open atomic.Int64
 	both := make(chan struct{})
 	_, err := attachTo(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/version" || r.URL.Path == "/v1/models" {
-			if most.Store(open.Add(1)); most.Load() == 2 {
+			defer open.Add(-1)
+			if open.Add(1) == 2 {
 				close(both)
 			}
 			select {
 			case <-both:
-			case <-time.After(5 * time.Second):
+			case <-time.After(3 * time.Second):
 			}
 		}
 		http.NotFound(w, r)
 	}, oneToken)
-	if err != nil || most.Load() != 2 {
-		t.Errorf("%v; %d of 2 pages were asked for", err, most.Load())
+	if err != nil {
+		t.Error(err)
 	}
 	select {
 	case <-both:
