@@ -203,11 +203,9 @@ func addCertificate(d *Document, c *search.Certified) {
 	if c.State == measure.Met {
 		facts = Facts{{"certified", number(c.Rate, 3) + " requests/s, whatever the curve", Good}}
 	}
-	if c.Requests > 0 {
-		facts = facts.with("seen", fmt.Sprintf("%s of %s requests beyond %s in %s, %s of engine time", fixed(c.Beyond, 0), fixed(c.Requests, 0),
-			boundName(c.Binding), plural(c.Looks, "look"), latency(c.EngineTime)), Plain).
-			with("as few", "would come with a probability of "+percent(round(c.Probability, 4))+
-				" if just the allowed share were beyond; at most 2.5 % is asked of each look", Plain)
-	}
-	d.section("Certificate", facts)
+	d.section("Certificate", facts.
+		with("seen", where(c.Requests > 0, fmt.Sprintf("%s of %s requests beyond %s in %s, %s of engine time", fixed(c.Beyond, 0), fixed(c.Requests, 0),
+			boundName(c.Binding), plural(c.Looks, "look"), latency(c.EngineTime))), Plain).
+		with("as few", where(c.Requests > 0, "would come with a probability of "+percent(round(c.Probability, 4))+
+			" if just the allowed share were beyond; at most 2.5 % is asked of each look"), Plain))
 }

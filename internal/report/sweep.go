@@ -43,9 +43,7 @@ func sweptTitle(s *design.Swept) string {
 		return "No trial could be run"
 	}
 	t := plural(ran, "trial")
-	if ran+len(s.Rejected) < s.Planned && len(s.Seen) < s.Planned {
-		t += fmt.Sprintf(" of %s", count(s.Planned))
-	}
+	t += where(ran+len(s.Rejected) < s.Planned && len(s.Seen) < s.Planned, " of "+count(s.Planned))
 	if s.Rows == nil {
 		return t + " of " + plural(len(sets(s.Seen)), "set") + " of knobs"
 	}

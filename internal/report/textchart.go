@@ -89,26 +89,14 @@ func (t *textPrinter) paintRow(row []rune, tones []Tone) string {
 
 // legend explains the signs that the chart uses.
 func (c *Chart) legend() string {
-	var parts []string
+	all := ""
 	for i, s := range c.Series {
-		sign := ""
-		if len(s.Points) > 0 {
-			sign += string(markers[i%len(markers)])
-		}
-		if len(s.Fit) > 0 {
-			sign += string(strokes[i%len(strokes)].level)
-		}
-		if sign != "" {
-			parts = append(parts, sign+" "+s.Name)
-		}
+		sign := where(len(s.Points) > 0, string(markers[i%len(markers)])) + where(len(s.Fit) > 0, string(strokes[i%len(strokes)].level))
+		all += where(sign != "", "  "+sign+" "+s.Name)
 	}
-	if slices.ContainsFunc(c.Series, func(s Line) bool { return len(s.Beyond) > 0 }) {
-		parts = append(parts, "··· not measured there")
-	}
-	if slices.ContainsFunc(c.Series, Line.overloaded) {
-		parts = append(parts, string(overloadMarker)+" overloaded")
-	}
-	return strings.Join(parts, "  ")
+	all += where(slices.ContainsFunc(c.Series, func(s Line) bool { return len(s.Beyond) > 0 }), "  ··· not measured there") +
+		where(slices.ContainsFunc(c.Series, Line.overloaded), "  "+string(overloadMarker)+" overloaded")
+	return strings.TrimPrefix(all, "  ")
 }
 
 // column maps a rate to a column, row a height to a row; both stay inside.

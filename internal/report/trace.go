@@ -13,14 +13,9 @@ import (
 // Trace builds the description of a traffic trace.
 func Trace(t *ingest.Trace) Document {
 	d := Document{Title: traceTitle(&t.Traffic)}
-	requests := count(t.Traffic.Requests)
-	if t.Skipped > 0 {
-		requests += ", and " + count(t.Skipped) + " that failed and are left out"
-	}
-	facts := Facts{{Label: "format", Text: t.Format}, {Label: "requests", Text: requests}}
-	if t.Estimated > 0 {
-		facts = facts.with("estimated", count(t.Estimated)+" requests have lengths that are estimated from text", Doubt)
-	}
+	facts := Facts{{Label: "format", Text: t.Format}}.
+		with("requests", count(t.Traffic.Requests)+where(t.Skipped > 0, ", and "+count(t.Skipped)+" that failed and are left out"), Plain).
+		with("estimated", where(t.Estimated > 0, count(t.Estimated)+" requests have lengths that are estimated from text"), Doubt)
 	for _, c := range t.Changed {
 		facts = facts.with("changed", c, Plain)
 	}
@@ -33,11 +28,8 @@ func Trace(t *ingest.Trace) Document {
 }
 
 func traceTitle(t *workload.Description) string {
-	s := fmt.Sprintf("%s in %s", plural(t.Requests, "request"), latency(t.Span))
-	if finite(t.Rate) {
-		s += ", " + rate(few(t.Rate))
-	}
-	return s + fmt.Sprintf(", %s prompt and %s output tokens in the mean", number(t.Prompt.Mean, 3), number(t.Output.Mean, 3))
+	return fmt.Sprintf("%s in %s%s, %s prompt and %s output tokens in the mean", plural(t.Requests, "request"), latency(t.Span),
+		where(finite(t.Rate), ", "+rate(few(t.Rate))), number(t.Prompt.Mean, 3), number(t.Output.Mean, 3))
 }
 
 func arrivalFacts(log *ingest.Trace) Facts {
