@@ -76,8 +76,7 @@ func (p *idleProbe) enough(s *MaxRate) int {
 func (p *idleProbe) observe(s *MaxRate, m *measure.Measurement) {
 	p.resolved, p.done = p.done, true
 	p.broken, p.meets = s.brokenBy(m)
-	p.service = m.E2E.Mean
-	if p.service <= 0 && m.Requests > 0 {
+	if p.service = max(m.E2E.Mean, 0); p.service == 0 && m.Requests > 0 {
 		p.service = m.Duration / time.Duration(m.Requests)
 	}
 	if p.broken < 0 {
@@ -167,15 +166,12 @@ func (s *MaxRate) floorOf(j int, m *measure.Measurement) Floor {
 
 // idleValue reads the idle value of a latency off the probe.
 func idleValue(b measure.Bound, m *measure.Measurement) Floor {
-	f := Floor{Bound: b.String(), Limit: b.Limit}
-	sum := m.Of(b.Class).Latency(b.Metric)
 	for _, q := range []float64{0.999, 0.99, 0.95, 0.90, 0.50, 0} {
-		if v := sum.Stat(q); q <= b.Quantile && v > 0 {
-			f.Stat, f.Value = measure.Bound{Quantile: q}.Stat(), v
-			break
+		if v := m.Of(b.Class).Latency(b.Metric).Stat(q); q <= b.Quantile && v > 0 {
+			return Floor{Bound: b.String(), Stat: measure.Bound{Quantile: q}.Stat(), Value: v, Limit: b.Limit}
 		}
 	}
-	return f
+	return Floor{Bound: b.String(), Limit: b.Limit}
 }
 
 func (f Floor) reason() note.Reason {
@@ -183,14 +179,6 @@ func (f Floor) reason() note.Reason {
 		return note.Because(note.IdleMisses, f.Bound)
 	}
 	return note.Because(note.IdleFloor, f.Bound, f.Stat, f.Value.Round(10*time.Microsecond), f.Limit)
-}
-
-// start is the first rate of a search without a prediction.
-func (p *idleProbe) start() float64 {
-	if p.service <= 0 {
-		return 1
-	}
-	return flat / p.service.Seconds()
 }
 
 // loneRate reports whether a rate is so low that requests hardly ever meet. Where an idle engine meets the

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -115,7 +116,7 @@ func (s *MaxRate) next() measure.Trial {
 	if len(s.posteriors) == 0 {
 		rate, times, why := s.cfg.Prior.Rate, 1, "the predicted maximum rate"
 		if rate <= 0 {
-			rate, times, why = s.idle.start(), 0, "a few requests at a time: finds the order of magnitude"
+			rate, times, why = flat/cmp.Or(s.idle.service, flat*time.Second).Seconds(), 0, "a few requests at a time: finds the order of magnitude"
 		}
 		t := s.cfg.timed(min(rate, s.cfg.Limit), times, learned)
 		t.Why = why

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"planner/internal/list"
 	"planner/internal/note"
 	"planner/sweep/measure"
 )
@@ -103,12 +104,7 @@ func (r *Race) without(lead *candidate, seen Result) (Outcome, note.Reason) {
 	if lead.status == Unable {
 		seen.Outcome, seen.Reason = rejected(lead.reason)
 	}
-	left := 0
-	for _, c := range r.all {
-		if c.status == Skipped {
-			left++
-		}
-	}
+	left := list.Count(r.all, func(c *candidate) bool { return c.status == Skipped })
 	switch {
 	case seen.Outcome == Searching:
 		return OutOfBudget, note.Because(note.BudgetCut)
