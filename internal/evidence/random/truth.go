@@ -13,8 +13,6 @@ import (
 // 1 % of a limit, or 0.5 % of what the server completes.
 type truth struct {
 	Rate, Low, High float64
-	// Capacity is what the server completes when it is overloaded, in requests per second.
-	Capacity float64
 	// Binding names the metric that limits the rate: "throughput" where none does.
 	Binding string
 }
@@ -49,7 +47,7 @@ func (s *subject) truth() truth {
 	low := about
 	for c.at(low).value > 0 {
 		if low /= 2; low < capacity/5000 {
-			return truth{Capacity: capacity}
+			return truth{}
 		}
 	}
 	if low < capacity {
@@ -179,7 +177,7 @@ func (c *curve) crossing(read reading, level, width float64) float64 {
 // wide, and how far apart the ends are for what the runs leave open.
 func (c *curve) truth(about, capacity, wide float64) (t truth, open float64) {
 	near := max(capacity*rateSlack, wide)
-	t = truth{Rate: capacity, Low: capacity - near, High: capacity + near, Capacity: capacity, Binding: throughput}
+	t = truth{Rate: capacity, Low: capacity - near, High: capacity + near, Binding: throughput}
 	up, down := math.Log1p(slack), math.Log1p(-slack)
 	high, step := min(about, t.High), 1.03
 	for ; c.at(high).low <= up && high < t.High; step *= step {
