@@ -194,7 +194,7 @@ func (s *MaxRate) seen(j int) []likelihood {
 }
 
 // shown is what a trial under load shows of each bound, at the rate that it speaks
-// of, and whether it met them all. Where the backlog grew, what is beyond its limit, or waits
+// of, and whether it met them all, which none did that was ended early. Where the backlog grew, what is beyond its limit, or waits
 // for a place, is worse in the long run than the trial shows. What does not wait and was
 // within its limit is so at the rate at which requests were completed. A trial whose figures are not
 // valid speaks against its rate all the same if it missed the objective by more than
@@ -206,7 +206,7 @@ func (s *MaxRate) shown(m *measure.Measurement) attempt {
 	if !m.Valid && len(m.Warnings) > 0 && m.Warnings[0].Kind == note.NotStationary && flow.N > 0 && flow.Value > 0 {
 		trusted, grew = true, true
 	}
-	t := attempt{Measurement: m, met: !grew, shows: make([]likelihood, len(s.bounds))}
+	t := attempt{Measurement: m, met: !grew && m.Aborted.Text == "", shows: make([]likelihood, len(s.bounds))}
 	t.valid = trusted || t.missed()
 	for j := range s.bounds {
 		c, _ := m.Count(s.bounds[j].name)

@@ -174,6 +174,29 @@ func TestInfeasible(t *testing.T) {
 	}
 }
 
+// TestInfeasibleThoughAborted: a trial that was ended as it clearly missed a limit may have so few requests in its
+// window that none shows the limit. That is no rate that is met, below which the search would look for ever.
+func TestInfeasibleThoughAborted(t *testing.T) {
+	bench := virtual.Bench{Server: virtual.Queue{Servers: 1, Rate: 35, Constant: true}}
+	cfg := config(search.Prior{Rate: 20}, 1)
+	cfg.SLO, cfg.Budget = ttft(20*time.Millisecond, 0.99), 0
+	s, trials := search.NewMaxRate(cfg), 0
+	drive(s, func(trial measure.Trial) measure.Measurement {
+		m := bench.Run(trial)
+		if trials++; trials == 1 {
+			m.Aborted, m.Overloaded, m.Counts = note.Because(note.ClearlyMissed, cfg.SLO.Bounds[0], 300.0, 300.0), false, nil
+			m.Valid, m.Warnings, m.Verdict = true, nil, &measure.Verdict{State: measure.Unsure}
+		}
+		if trials > 30 {
+			t.Fatalf("still at %.3g/s after 30 trials", trial.Rate)
+		}
+		return m
+	})
+	if r := s.Result(); r.Outcome != search.Infeasible || r.Floor == nil {
+		t.Errorf("%+v, want infeasible with the idle latency", r)
+	}
+}
+
 func TestNotReached(t *testing.T) {
 	cfg := config(search.Prior{}, 1)
 	cfg.Limit, cfg.Budget = 10, 0
