@@ -272,7 +272,7 @@ func (r *Race) choose() []measure.Trial {
 		r.decide(r.promoted)
 		r.conclude(note.Because(note.BudgetSpent))
 	case r.incumbent == nil && len(told) >= few:
-		if next := likeliest(told); next != nil {
+		if next := likeliest(told); limit > 0 && next != nil {
 			next.search.goOn(limit-r.spent, 0)
 			r.searched = []*candidate{next}
 			return nil

@@ -326,3 +326,24 @@ func TestRaceGoesOnWithoutABestSetThatFails(t *testing.T) {
 		t.Errorf("%d failed: %v of %+v", failed, got.Best.Outcome, got.Knobs)
 	}
 }
+
+// TestRaceWithoutABudgetEnds: sets whose searches ended for the requests that they simulated have no budget to go on with.
+func TestRaceWithoutABudgetEnds(t *testing.T) {
+	server, priors := landscape(6, 0, 1)
+	r, trials := NewRace(raceConfig(priors, 1)), 0
+	for batch := r.Next(); len(batch) > 0; batch = r.Next() {
+		for _, trial := range batch {
+			if trials++; trials > 400 || trial.Window < 0 {
+				t.Fatalf("trial %d is of %v at %.3g/s", trials, trial.Window, trial.Rate)
+			}
+			m := server.run(trial)
+			if !trial.Closed() {
+				m.Requests, m.Counts[0].K = 500_000, m.Counts[0].N/20+1
+			}
+			r.Observe(m)
+		}
+	}
+	if best := r.Result().Best; best.Outcome != OutOfBudget {
+		t.Errorf("%v, %s; want no rate", best.Outcome, best.Reason.Text)
+	}
+}
