@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -27,6 +28,7 @@ import (
 
 	"planner/internal/evidence/must"
 	"planner/plan"
+	"planner/sweep/engine"
 	"planner/sweep/measure"
 )
 
@@ -76,7 +78,7 @@ func anyPlan(r *rand.Rand) (*plan.Plan, Options) {
 		level := 300 * r.Float64()
 		p.Handover.Autoscaling = &plan.Autoscaling{Level: level, SafeLevel: 2 * level, Rate: 0.1 + r.Float64(), MinReplicas: 1, MaxReplicas: replicas}
 	}
-	for _, m := range []measure.Metric{measure.TTFT, measure.TPOT} {
+	for _, m := range []measure.Metric{measure.TTFT, measure.TPOT, measure.E2E} {
 		q := []float64{0, 0.5, 0.9, 0.95, 0.99, 0.999}[r.IntN(6)]
 		p.Objective.Bounds = append(p.Objective.Bounds, measure.Bound{Metric: m, Quantile: q, Limit: time.Duration(1+r.IntN(2000)) * time.Millisecond})
 	}
@@ -313,6 +315,13 @@ func TestRules(t *testing.T) {
 		for _, g := range groups.Groups {
 			for _, rule := range g.Rules {
 				recorded[rule.Record] = true
+			}
+		}
+		for _, b := range p.Objective.Bounds {
+			told := b.Metric != measure.TPOT || p.Handover.Engine.Kind == "vllm"
+			name := "llm:" + b.Metric.String() + "_seconds:p" + strings.Replace(strconv.FormatFloat(100*b.Quantile, 'g', 4, 64), ".", "_", 1) + "_5m"
+			if of := engine.SeriesOf(p.Handover.Engine.Kind); of.TTFT != "" && told && b.Quantile > 0 && !recorded[name] {
+				t.Errorf("%s is not recorded:\n%s", name, out)
 			}
 		}
 		for _, g := range groups.Groups {

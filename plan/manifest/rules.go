@@ -3,6 +3,7 @@ package manifest
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -79,7 +80,17 @@ func (d *deployment) recorded() []Rule {
 		all = append(all, record(plannedSeries, vector(d.Scale.Level)), record(safeSeries, vector(d.Scale.SafeLevel)))
 	}
 	for _, m := range d.metrics() {
-		all = append(all, record("llm:"+m.name+"_seconds:p99_5m", quantileOf(0.99, m.series, d.Matcher(), "5m")))
+		// The p99, which dashboards want, and what the objective is about.
+		quantiles := []float64{0.99}
+		for _, b := range d.Plan.Objective.Bounds {
+			if b.Metric == m.of && b.Class == "" && b.Quantile > 0 && !slices.Contains(quantiles, b.Quantile) {
+				quantiles = append(quantiles, b.Quantile)
+			}
+		}
+		for _, q := range quantiles {
+			stat := strings.ReplaceAll(measure.Bound{Quantile: q}.Stat(), ".", "_")
+			all = append(all, record("llm:"+m.name+"_seconds:"+stat+"_5m", quantileOf(q, m.series, d.Matcher(), "5m")))
+		}
 	}
 	return all
 }
@@ -138,7 +149,7 @@ type metric struct {
 
 func (d *deployment) metrics() []metric {
 	var all []metric
-	for _, m := range []metric{{measure.TTFT, "ttft", d.Series.TTFT}, {measure.TPOT, "tpot", d.Series.TPOT}} {
+	for _, m := range []metric{{measure.TTFT, "ttft", d.Series.TTFT}, {measure.TPOT, "tpot", d.Series.TPOT}, {measure.E2E, "e2e", d.Series.E2E}} {
 		if m.series != "" {
 			all = append(all, m)
 		}

@@ -26,6 +26,7 @@ var lmdeploy = adapter{
 		outputTokens:    {"lmdeploy:generation_tokens_total"},
 		ttftSum:         {"lmdeploy:time_to_first_token_seconds_sum"}, ttftCount: {"lmdeploy:time_to_first_token_seconds_count"},
 		queueSum: {"lmdeploy:request_queue_time_seconds_sum"}, queueCount: {"lmdeploy:request_queue_time_seconds_count"},
+		e2eSum: {"lmdeploy:e2e_request_latency_seconds_sum"},
 	},
 	stageEnds: map[string]string{
 		"Application startup complete": "weights",

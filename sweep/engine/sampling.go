@@ -246,6 +246,7 @@ const (
 	queueSum
 	queueCount
 	tpotSum
+	e2eSum
 	numMetrics
 )
 

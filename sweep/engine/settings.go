@@ -185,8 +185,8 @@ func (a adapter) support() Support {
 // for what it does not tell.
 type Series struct {
 	Running, Waiting, KVUsage, Preemptions string
-	// TTFT and TPOT are histograms of seconds a request, without their endings.
-	TTFT, TPOT string
+	// TTFT, TPOT and E2E are histograms of seconds a request, without their endings.
+	TTFT, TPOT, E2E string
 	// Model is the label that holds the name of the model in requests.
 	Model string
 }
@@ -200,7 +200,7 @@ func SeriesOf(kind string) Series {
 	first := func(metric int) string { return append(a.metrics[metric], "")[0] }
 	histogram := func(metric int) string { return strings.TrimSuffix(first(metric), "_sum") }
 	s := Series{Running: first(runningRequests), Waiting: first(waitingRequests), KVUsage: first(kvUsage), Preemptions: first(preemptions),
-		TTFT: histogram(ttftSum), TPOT: histogram(tpotSum)}
+		TTFT: histogram(ttftSum), TPOT: histogram(tpotSum), E2E: histogram(e2eSum)}
 	if s.TTFT != "" {
 		s.Model = "model_name" // of those that tell latencies all have this label
 	}

@@ -39,6 +39,7 @@ var sglang = adapter{
 		outputTokens:    {"sglang:generation_tokens_total"},
 		ttftSum:         {"sglang:time_to_first_token_seconds_sum"}, ttftCount: {"sglang:time_to_first_token_seconds_count"},
 		queueSum: {"sglang:queue_time_seconds_sum"}, queueCount: {"sglang:queue_time_seconds_count"},
+		e2eSum: {"sglang:e2e_request_latency_seconds_sum"},
 	},
 	stageEnds: map[string]string{
 		"Load weight begin":      "start",

@@ -42,6 +42,7 @@ var vllm = adapter{
 		ttftSum:         {"vllm:time_to_first_token_seconds_sum"}, ttftCount: {"vllm:time_to_first_token_seconds_count"},
 		queueSum: {"vllm:request_queue_time_seconds_sum"}, queueCount: {"vllm:request_queue_time_seconds_count"},
 		tpotSum: {"vllm:request_time_per_output_token_seconds_sum"}, // since 0.11
+		e2eSum:  {"vllm:e2e_request_latency_seconds_sum"},
 	},
 	stageEnds: map[string]string{
 		"Starting to load model":   "start",
