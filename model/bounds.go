@@ -21,6 +21,8 @@ type MeanRequest struct {
 // of a report.
 type Bounds struct {
 	WeightSeconds     float64 `json:"weight_stream_ms"`           // to stream the weights that one token needs: no step is shorter
+	AllWeightSeconds  float64 `json:"all_weights_stream_ms"`      // to stream all weights, as a step of many tokens does, which visit all experts
+	ExpertShare       float64 `json:"expert_share"`               // of the experts, that one token visits; 0 without experts
 	StreamTokensPerS  float64 `json:"stream_tokens_per_s"`        // of one request alone, its inverse with the KV cache of a mean context read too
 	KVSeconds         float64 `json:"kv_read_ms"`                 // to read the KV cache of one mean context
 	KVEqualsWeights   float64 `json:"kv_equals_weights_requests"` // requests at which reading their caches takes as long as all weights
@@ -52,9 +54,12 @@ func (r *Roofline) Bounds(q MeanRequest, mem Memory) Bounds {
 	}
 	b.PeakFlops, _ = r.dep.Hardware.Flops.computeFormat(r.dep.denseFormat())
 	b.StreamTokensPerS = r.args.Speculation.PerStep() / (b.WeightSeconds + b.KVSeconds)
-	every := (r.dense.bytes + r.experts.bytes + r.head.bytes) / bandwidth
+	b.AllWeightSeconds = (r.dense.bytes + r.experts.bytes + r.head.bytes) / bandwidth
 	if b.KVSeconds > 0 {
-		b.KVEqualsWeights = every / b.KVSeconds
+		b.KVEqualsWeights = b.AllWeightSeconds / b.KVSeconds
+	}
+	if r.experts.bytes > 0 {
+		b.ExpertShare = r.touched(1)
 	}
 	b.PrefillSeconds = r.prefillSeconds(q)
 	if b.PrefillSeconds > 0 {
@@ -62,9 +67,20 @@ func (r *Roofline) Bounds(q MeanRequest, mem Memory) Bounds {
 	}
 	b.Concurrency = replicas * r.holds(q, mem)
 	b.ConcurrencyLimit = min(b.Concurrency, replicas*r.args.MaxNumSeqs)
-	b.OutputTokensPerS = r.peakOutput(b, every)
+	b.OutputTokensPerS = r.peakOutput(b)
 	b.IdleTTFT, b.IdleTPOT = r.idle(q, alone)
 	return b
+}
+
+// ReadSeconds is how long a step in which so many requests decode reads at the full bandwidth: their
+// KV caches, and the weights that they need. Of the experts n tokens visit 1 - (1 - share)^n
+// in the mean, under even routing.
+func (b *Bounds) ReadSeconds(n float64) float64 {
+	weights := b.WeightSeconds
+	if missed := 1 - b.ExpertShare; b.ExpertShare > 0 && missed > 0 && n > 1 {
+		weights = b.AllWeightSeconds - (b.AllWeightSeconds-weights)*math.Pow(missed, n-1)
+	}
+	return weights + n*b.KVSeconds
 }
 
 // holds is how many mean requests one pool holds at once. Texts that several of them
@@ -115,13 +131,13 @@ func (r *Roofline) prefillSeconds(q MeanRequest) float64 {
 
 // peakOutput returns output tokens per second when as many requests run as may, each
 // step as long as the slower of bandwidth and compute.
-func (r *Roofline) peakOutput(b Bounds, every float64) float64 {
+func (r *Roofline) peakOutput(b Bounds) float64 {
 	n := float64(b.ConcurrencyLimit) / float64(r.dep.DP)
 	if n == 0 {
 		return 0
 	}
 	peak, _ := r.dep.Hardware.Flops.computeFormat(r.dep.denseFormat())
-	memory := every + n*b.KVSeconds
+	memory := b.AllWeightSeconds + n*b.KVSeconds
 	s := r.args.Speculation
 	compute := n * float64(1+s.Tokens) * (r.dense.flops + r.experts.flops + r.head.flops) / peak
 	return float64(b.ConcurrencyLimit) * s.PerStep() / max(memory, compute)

@@ -267,3 +267,17 @@ func TestUncalibratedDeploymentsSaySo(t *testing.T) {
 		}
 	}
 }
+
+// A step of many requests reads the experts that they visit, and not only those that one does.
+func TestReadSecondsOfExperts(t *testing.T) {
+	d := deploy(t, "Qwen3-30B-A3B", "H100 SXM", 1)
+	r := roofline(t, d, "0.15.1")
+	b := r.Bounds(MeanRequest{Prompt: 1000, Output: 200}, plan(t, d, EngineArgs{MaxModelLen: 8192, EngineVersion: "0.15.1"}))
+	for _, n := range []int{1, 4, 16, 64, 256} {
+		w := r.Work(decodes(r, n, 1100))
+		// Routing that is not even visits up to a sixth fewer.
+		if want := (w.WeightBytes + w.KVBytes) / d.Hardware.Bandwidth; b.ReadSeconds(float64(n)) < 0.999*want || b.ReadSeconds(float64(n)) > 1.17*want {
+			t.Errorf("%d requests: %.4g s, want %.4g", n, b.ReadSeconds(float64(n)), want)
+		}
+	}
+}

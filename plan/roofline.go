@@ -45,7 +45,7 @@ func (r DataSheet) of(o *Offer, d *Demand) *DataSheet {
 // Written is the roofline in a file, with times in milliseconds.
 func (r *DataSheet) Written() any {
 	b := r.Bounds
-	for _, x := range []*float64{&b.WeightSeconds, &b.KVSeconds, &b.PrefillSeconds, &b.IdleTTFT, &b.IdleTPOT} {
+	for _, x := range []*float64{&b.WeightSeconds, &b.AllWeightSeconds, &b.KVSeconds, &b.PrefillSeconds, &b.IdleTTFT, &b.IdleTPOT} {
 		*x = wire.Milliseconds(*x)
 	}
 	return rooflineFile{b, r.ceiling, r.boundBy, r.reached}

@@ -139,6 +139,6 @@ func utilisation(b *model.Bounds, m *measure.Measurement) (mbu, mfu float64, how
 	}
 	prompt, _ := w.MeanTokens()
 	flight := m.Achieved * max(time.Duration(0), m.E2E.Mean).Seconds()
-	mbu = (b.WeightSeconds + flight*b.KVSeconds) / m.TPOT.P50.Seconds()
+	mbu = b.ReadSeconds(flight) / m.TPOT.P50.Seconds()
 	return mbu, (m.PromptTokens + m.OutputTokens) * b.PrefillSeconds / prompt, ", by its tokens"
 }

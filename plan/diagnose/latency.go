@@ -66,9 +66,9 @@ func (s *server) decode() *Finding {
 		return &Finding{Inefficiency, "tokens come slowly at low load; without model and hardware nobody can say whether the bandwidth is used up", evidence,
 			"give model and hardware, which the roofline needs; then more tensor_parallel or less precision against bandwidth, CUDA graphs and the host's speed against overhead"}
 	}
-	ideal := s.bounds.WeightSeconds + inFlight(m)*s.bounds.KVSeconds
+	ideal := s.bounds.ReadSeconds(inFlight(m))
 	used := ideal / m.TPOT.P50.Seconds()
-	if idle := s.bounds.IdleTPOT + inFlight(m)*s.bounds.KVSeconds; over(m.TPOT.P50, seconds(idle)) > slowerThan {
+	if idle := s.bounds.IdleTPOT + ideal - s.bounds.WeightSeconds; over(m.TPOT.P50, seconds(idle)) > slowerThan {
 		trouble = true
 		evidence = append(evidence, fmt.Sprintf("%.1f times what is modelled, %s", over(m.TPOT.P50, seconds(idle)), ms(seconds(idle))))
 	}
