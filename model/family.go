@@ -9,6 +9,7 @@ type family struct {
 	details Details
 	tied    bool // default of tie_word_embeddings
 	wide    bool // MLP four times the hidden size unless the config says otherwise
+	mtp     bool // checkpoints may have layers that predict several tokens
 	// defaults are what transformers' configuration class assumes and published files
 	// therefore leave out.
 	defaults map[string]float64
@@ -24,13 +25,13 @@ type family struct {
 var families = []family{
 	{mark: "qwen2moe", details: Details{QKVBias: true, SharedGate: true}},
 	{mark: "qwen2", details: Details{QKVBias: true}},
-	{mark: "qwen3next", details: Details{QKNorm: true, SharedGate: true, BlockFP8: true}},
-	{mark: "qwen3_5moe", details: Details{QKNorm: true, SharedGate: true, BlockFP8: true}}, {mark: "qwen3_5", details: Details{QKNorm: true, BlockFP8: true}},
-	{mark: "nemotronh", details: Details{Ungated: true, RouterBias: true, ExactRouter: true}}, {mark: "granitemoehybrid", tied: true},
+	{mark: "qwen3next", mtp: true, details: Details{QKNorm: true, SharedGate: true, BlockFP8: true}},
+	{mark: "qwen3_5moe", mtp: true, details: Details{QKNorm: true, SharedGate: true, BlockFP8: true}}, {mark: "qwen3_5", mtp: true, details: Details{QKNorm: true, BlockFP8: true}},
+	{mark: "nemotronh", mtp: true, details: Details{Ungated: true, RouterBias: true, ExactRouter: true}}, {mark: "granitemoehybrid", tied: true},
 	{mark: "qwen3moe", details: Details{QKNorm: true, BlockFP8: true}},
 	{mark: "qwen3vlmoe", details: Details{QKNorm: true, BlockFP8: true}},
-	{mark: "minimaxm2", details: Details{QKNorm: true, RouterBias: true, WideRouter: true, BlockFP8: true}},
-	{mark: "kimik25", details: Details{RouterBias: true, AttentionFormat: BF16, SharedFormat: BF16, Group: 32}},
+	{mark: "minimaxm2", mtp: true, details: Details{QKNorm: true, RouterBias: true, WideRouter: true, BlockFP8: true}},
+	{mark: "kimik25", mtp: true, details: Details{RouterBias: true, AttentionFormat: BF16, SharedFormat: BF16, Group: 32}},
 	{mark: "qwen3", details: Details{QKNorm: true, BlockFP8: true}},
 	{mark: "gptoss", details: Details{AttentionFormat: BF16, QKVBias: true, OutputBias: true, Sinks: true, ExpertBias: true},
 		defaults: map[string]float64{"head_dim": 64, "sliding_window": 128}, fullEvery: 2},
@@ -39,7 +40,7 @@ var families = []family{
 		defaults: map[string]float64{"vocab_size": 262208, "num_attention_heads": 8, "num_key_value_heads": 4,
 			"head_dim": 256, "max_position_embeddings": 131072, "sliding_window": 4096},
 		fullEvery: 6, fullKeys: []string{"sliding_window_pattern", "_sliding_window_pattern"}},
-	{mark: "gemma4", details: Details{NormsPerLayer: 4, QKNorm: true}, tied: true, defaults: map[string]float64{"head_dim": 256}},
+	{mark: "gemma4", mtp: true, details: Details{NormsPerLayer: 4, QKNorm: true}, tied: true, defaults: map[string]float64{"head_dim": 256}},
 	{mark: "gemma", tied: true, defaults: map[string]float64{"head_dim": 256}},
 	{mark: "gptj", wide: true, details: Details{Ungated: true, MLPBias: true, HeadBias: true, NormBias: true, NormsPerLayer: 1}},
 	{mark: "gptneox", wide: true, details: Details{Ungated: true, QKVBias: true, OutputBias: true, MLPBias: true, NormBias: true}},
@@ -56,11 +57,11 @@ var families = []family{
 	{mark: "llama4", details: Details{AttentionFormat: BF16}, defaults: map[string]float64{"head_dim": 128, "attention_chunk_size": 8192, "interleave_moe_layer_step": 1},
 		fullEvery: 4, fullKeys: []string{"no_rope_layer_interval"}},
 	{mark: "llama"}, {mark: "mistral"}, {mark: "ministral3"}, {mark: "mixtral"},
-	{mark: "exaone4", details: Details{QKNorm: true}}, {mark: "olmo3", details: Details{QKNorm: true}},
-	{mark: "deepseekv3", details: Details{RouterBias: true, BlockFP8: true}}, {mark: "deepseek"},
-	{mark: "step3p", details: Details{QKNorm: true, RouterBias: true, WideRouter: true}},
-	{mark: "ernie4_5_moe", details: Details{RouterBias: true, WideRouter: true}},
-	{mark: "glm4moe", details: Details{RouterBias: true, WideRouter: true}}, {mark: "glmmoedsa", details: Details{RouterBias: true, BlockFP8: true}},
+	{mark: "exaone4", mtp: true, details: Details{QKNorm: true}}, {mark: "olmo3", details: Details{QKNorm: true}},
+	{mark: "deepseekv3", mtp: true, details: Details{RouterBias: true, BlockFP8: true}}, {mark: "deepseek", mtp: true},
+	{mark: "step3p", mtp: true, details: Details{QKNorm: true, RouterBias: true, WideRouter: true}},
+	{mark: "ernie4_5_moe", mtp: true, details: Details{RouterBias: true, WideRouter: true}},
+	{mark: "glm4moe", mtp: true, details: Details{RouterBias: true, WideRouter: true}}, {mark: "glmmoedsa", mtp: true, details: Details{RouterBias: true, BlockFP8: true}},
 }
 
 // KnownClass reports whether the architecture class is one whose layers are known beyond
@@ -68,6 +69,14 @@ var families = []family{
 func (a Arch) KnownClass() bool {
 	_, known := familyOf(a.Family)
 	return known
+}
+
+// WithoutMTP reports whether the architecture class is a known one of which no checkpoint has
+// layers that predict several tokens: vLLM refuses method mtp for it (MTPModelTypes in
+// vllm/config/speculative.py, 2026).
+func (a Arch) WithoutMTP() bool {
+	f, known := familyOf(a.Family)
+	return known && !f.mtp
 }
 
 // familyOf returns what is known of a class and whether anything is.

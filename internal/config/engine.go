@@ -161,6 +161,8 @@ func (r *reader) resolveSpeculative(c *Config) {
 	}
 	s := model.Speculation{Method: given.method, Tokens: given.tokens}
 	switch {
+	case given.method == model.DraftMTP && c.Model.Arch.WithoutMTP():
+		n.refuse("has method = mtp, but %s has no layers that predict several tokens; want eagle, ngram or draft", c.Model.Name)
 	case len(given.acceptance) > 0 && given.accepted > 0:
 		n.refuse("has acceptance and accepted, want one of them")
 	case given.accepted > float64(1+given.tokens):

@@ -15,7 +15,7 @@ func TestSpeculative(t *testing.T) {
 		{`{ method = "eagle", tokens = 2 }`, []float64{0.7296, 0.5208}}, // published of llama-3.1-8b
 		{`{ method = "ngram", tokens = 2, acceptance = 0.5 }`, []float64{0.5, 0.25}},
 		{`{ method = "draft", tokens = 3, acceptance = [0.8, 0.4], model = "llama-3.2-1b" }`, []float64{0.8, 0.4, 0.2}},
-		{`{ method = "mtp", tokens = 1, accepted = 1.85 }`, []float64{0.85}},
+		{`{ method = "ngram", tokens = 1, accepted = 1.85 }`, []float64{0.85}},
 	} {
 		cfg := mustLoad(t, with(c.table), For("estimate"))
 		got := cfg.Engine.Speculation
@@ -34,14 +34,15 @@ func TestSpeculative(t *testing.T) {
 		}
 	}
 	for table, want := range map[string]string{
-		`{ method = "eagel", tokens = 2 }`:                               "nearest: eagle",
-		`{ method = "mtp" }`:                                             "lacks the key tokens",
-		`{ method = "mtp", tokens = 2 }`:                                 "none is published for mtp of Llama-3.1-8B",
-		`{ method = "mtp", tokens = 2, acceptance = [0.5, 0.6] }`:        "no more than the position before it",
-		`{ method = "mtp", tokens = 2, accepted = 3.5 }`:                 "at most 1 + tokens = 3",
-		`{ method = "mtp", tokens = 2, accepted = 2, acceptance = 0.5 }`: "want one of them",
-		`{ method = "draft", tokens = 2, acceptance = 0.5 }`:             "lacks model",
-		`{ method = "mtp", tokens = 2, acceptence = 0.5 }`:               "nearest valid key is engine.speculative.acceptance",
+		`{ method = "eagel", tokens = 2 }`:                                 "nearest: eagle",
+		`{ method = "mtp" }`:                                               "lacks the key tokens",
+		`{ method = "ngram", tokens = 2 }`:                                 "none is published for ngram of Llama-3.1-8B",
+		`{ method = "mtp", tokens = 2, acceptance = 0.5 }`:                 "Llama-3.1-8B has no layers that predict several tokens; want eagle, ngram or draft",
+		`{ method = "ngram", tokens = 2, acceptance = [0.5, 0.6] }`:        "no more than the position before it",
+		`{ method = "ngram", tokens = 2, accepted = 3.5 }`:                 "at most 1 + tokens = 3",
+		`{ method = "ngram", tokens = 2, accepted = 2, acceptance = 0.5 }`: "want one of them",
+		`{ method = "draft", tokens = 2, acceptance = 0.5 }`:               "lacks model",
+		`{ method = "ngram", tokens = 2, acceptence = 0.5 }`:               "nearest valid key is engine.speculative.acceptance",
 	} {
 		_, err := Load(write(t, with(table)), nil, For("estimate"))
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), ":") {
