@@ -8,26 +8,20 @@ import (
 	"planner/plan/fleet"
 )
 
-// autoscaler is the table of one; an empty table is none.
-func autoscaler() codec[fleet.Autoscaler] {
-	read := func(n input) (fleet.Autoscaler, bool) {
-		a := usualAutoscaler()
-		before := len(n.r.problems)
-		if table, ok := n.value.(map[string]any); ok && len(table) == 0 {
-			return a, true
+// autoscaler ties a key to the table of one; an empty table is none.
+func autoscaler(a *fleet.Autoscaler) binding {
+	return binding{func(n input) {
+		single, before := fleet.Metric{}, len(n.r.problems)
+		tableAt(func() []row { return autoscalerRows(a, &single) }, "kind").take(n)
+		if len(n.r.problems) == before {
+			n.checkAutoscaler(a, single)
 		}
-		single := fleet.Metric{}
-		if n.takeTable(autoscalerRows(&a, &single), "kind") && len(n.r.problems) == before {
-			n.checkAutoscaler(&a, single)
-		}
-		return a, len(n.r.problems) == before
-	}
-	return codec[fleet.Autoscaler]{read, func(a fleet.Autoscaler) string {
+	}, func() string {
 		if a.Kind == fleet.None {
 			return "{}"
 		}
-		return printTable(autoscalerRows(&a, new(fleet.Metric)))
-	}, true, nil}
+		return printTable(autoscalerRows(a, new(fleet.Metric)))
+	}, nil}
 }
 
 // autoscalerRows are the keys of an autoscaler of any kind; a single metric may stand
@@ -124,10 +118,7 @@ func behavior(b *fleet.Behavior) binding {
 // either is one of two words, of which the second is true.
 func either(no, yes string) codec[bool] {
 	word := words(no, yes)
-	return codec[bool]{read: func(n input) (bool, bool) {
-		s, ok := word.read(n)
-		return s == yes, ok
-	}, print: func(b bool) string {
+	return codec[bool]{read: func(n input) bool { return word.read(n) == yes }, print: func(b bool) string {
 		if b {
 			return word.print(yes)
 		}
@@ -137,12 +128,11 @@ func either(no, yes string) codec[bool] {
 
 // cron is the expression of an entry, of five fields; time 0 is midnight on a Monday.
 func cron(e *fleet.Entry) codec[string] {
-	return text(func(n input, s string) (string, bool) {
+	return text(func(n input, s string) string {
 		e.Cron = s
-		err := e.Parse()
-		if err != nil {
+		if e.Parse() != nil {
 			n.wrong(`minute, hour, day, month and weekday as in cron, such as "0 8 * * 1-5"`)
 		}
-		return s, err == nil
+		return s
 	})
 }

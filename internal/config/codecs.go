@@ -11,9 +11,10 @@ import (
 	"planner/model"
 )
 
-// codec says how the values of a key are read, or what is wrong with them, and printed.
+// codec says how the values of a key are read and printed. Reading notes what is wrong with
+// a value, which is then not taken, whatever is returned.
 type codec[T any] struct {
-	read  func(input) (T, bool)
+	read  func(input) T
 	print func(T) string
 	// composite codecs take lists as they are; others a list of one as its element.
 	composite bool
@@ -36,7 +37,8 @@ func (k codec[T]) in(p *T) binding {
 		if !k.composite {
 			n = n.only()
 		}
-		if x, ok := k.read(n); ok {
+		before := len(n.r.problems)
+		if x := k.read(n); len(n.r.problems) == before {
 			*p = x
 		}
 	}
@@ -101,17 +103,15 @@ type numeric[T int | uint64 | float64 | time.Duration] struct {
 
 // in is a codec of the numbers in a range.
 func (k numeric[T]) in(allowed interval) codec[T] {
-	read := func(n input) (T, bool) {
+	read := func(n input) T {
 		x, ok := k.from(n.value)
 		switch {
 		case ok && x > k.most && !math.IsInf(float64(x), 0):
 			n.wrong(k.name + " of at most " + k.print(k.most))
 		case !ok || !allowed.holds(float64(x)) || x > k.most:
 			n.wrong(k.name + " " + allowed.String() + k.unit)
-		default:
-			return x, true
 		}
-		return 0, false
+		return x
 	}
 	return codec[T]{read: read, print: k.print}
 }
@@ -180,9 +180,9 @@ func duration(d time.Duration) string {
 }
 
 func orAuto(k codec[time.Duration]) codec[time.Duration] {
-	read := func(n input) (time.Duration, bool) {
+	read := func(n input) time.Duration {
 		if n.value == "auto" {
-			return Auto, true
+			return Auto
 		}
 		return k.read(n)
 	}
@@ -195,29 +195,29 @@ func orAuto(k codec[time.Duration]) codec[time.Duration] {
 }
 
 func truth() codec[bool] {
-	read := func(n input) (bool, bool) {
+	read := func(n input) bool {
 		x, ok := n.value.(bool)
 		if !ok {
 			n.wrong("true or false")
 		}
-		return x, ok
+		return x
 	}
 	return codec[bool]{read: read, print: strconv.FormatBool, choices: []string{"true", "false"}}
 }
 
 // switched is true or false, or auto: what the engine does by default.
 func switched() codec[model.Choice] {
-	read := func(n input) (model.Choice, bool) {
+	read := func(n input) model.Choice {
 		switch n.value {
-		case "auto":
-			return model.ByDefault, true
 		case true:
-			return model.On, true
+			return model.On
 		case false:
-			return model.Off, true
+			return model.Off
+		case "auto":
+		default:
+			n.wrong("true, false or auto: the engine's default")
 		}
-		n.wrong("true, false or auto: the engine's default")
-		return model.ByDefault, false
+		return model.ByDefault
 	}
 	return codec[model.Choice]{read: read, print: func(c model.Choice) string {
 		return [...]string{`"auto"`, "true", "false"}[c]
@@ -232,22 +232,22 @@ func enumerated[T model.Enumeration]() codec[T] {
 // choice is a value that pins a setting, or a list to choose from. What is listed
 // twice counts once.
 func choice[T comparable](k codec[T]) codec[[]T] {
-	read := func(n input) ([]T, bool) {
+	read := func(n input) (out []T) {
 		items := n.list()
 		if len(items) == 0 {
 			n.wrong("one value or a list of at least one")
 		}
 		if len(items) > mostCombinations {
 			n.refuse("has %d values, want at most %d", len(items), mostCombinations)
-			return nil, false
+			return nil
 		}
-		var out []T
 		for _, item := range items {
-			if x, ok := k.read(item); ok && !slices.Contains(out, x) {
+			before := len(n.r.problems)
+			if x := k.read(item); len(n.r.problems) == before && !slices.Contains(out, x) {
 				out = append(out, x)
 			}
 		}
-		return out, len(items) > 0
+		return out
 	}
 	return codec[[]T]{read, func(items []T) string {
 		switch len(items) {

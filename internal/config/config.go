@@ -108,7 +108,7 @@ func (r *reader) finish(c *Config) {
 	c.Search.Budget, c.Search.BudgetGiven = cmp.Or(c.draft.budget, usualBudget), c.draft.budget > 0
 	r.checkWarmUp(c)
 	r.checkEngine(c)
-	r.spreadFormats(c)
+	c.spreadFormats()
 	r.checkSingle(c)
 	r.resolveModel(c)
 	r.resolveHardware(c)

@@ -133,8 +133,8 @@ func (s *speculative) chances() binding {
 		_, many := elements(n.value)
 		s.each, s.acceptance = !many, nil
 		for _, item := range n.list() {
-			x, ok := one.read(item)
-			if before := len(s.acceptance) - 1; ok && before >= 0 && x > s.acceptance[before] {
+			x := one.read(item)
+			if before := len(s.acceptance) - 1; before >= 0 && x > s.acceptance[before] {
 				item.wrong("no more than the position before it, as each is the share of steps in which all up to it are accepted")
 			}
 			s.acceptance = append(s.acceptance, x)

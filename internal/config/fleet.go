@@ -81,7 +81,7 @@ func (c *Config) fleetRows() []row {
 		{"max_nodes", "nodes that there are; 0 = as many as are asked for", wholeIn(atLeast(0)).in(&f.Nodes.Max)},
 		{"failures", `of a node: { mtbf = "720h", repair = "10m" }`, pairOf("mtbf", "repair", &f.Nodes.MTBF, &f.Nodes.Repair)},
 		{"spot", `nodes that are taken away: { mtbf = "24h", notice = "30s" }`, pairOf("mtbf", "notice", &f.Nodes.SpotMTBF, &f.Nodes.Notice)},
-		{"autoscaler", `{ kind = "hpa", metric = "in_flight", target = 40 }; kind: ` + nameList(fleet.Kinds()), autoscaler().in(&p.Autoscaler)},
+		{"autoscaler", `{ kind = "hpa", metric = "in_flight", target = 40 }; kind: ` + nameList(fleet.Kinds()), autoscaler(&p.Autoscaler)},
 		{"stages", `the traffic: [ { rate = 2, duration = "330s", drain = true }, ... ]`, stages.in(&f.Stages)},
 		{"profile", "or a CSV of time_s,rate_per_s in equal steps", pathname().in(&f.ProfileFile)},
 		{"daily", `or a day: { peak = 100, trough = 20, shape = "sine", days = 1 }; shape: sine office`, daily.in(&f.Daily)},
@@ -96,14 +96,9 @@ func nameList[T ~string](names []T) string {
 
 // pairOf is a table of two durations, both of them or none.
 func pairOf(first, second string, a, b *time.Duration) binding {
-	k := tableWith(func(d *[2]time.Duration) []row {
-		return []row{{first, "", orNothing(durationIn(above(0))).in(&d[0])}, {second, "", orNothing(durationIn(atLeast(0))).in(&d[1])}}
+	return tableAt(func() []row {
+		return []row{{first, "", orNothing(durationIn(above(0))).in(a)}, {second, "", orNothing(durationIn(atLeast(0))).in(b)}}
 	}, first, second)
-	return binding{func(n input) {
-		if d, ok := k.read(n); ok {
-			*a, *b = d[0], d[1]
-		}
-	}, func() string { return k.print([2]time.Duration{*a, *b}) }, nil}
 }
 
 // startUp is a duration, a table of stages, or a run folder.
@@ -124,9 +119,7 @@ func (f *FleetSettings) startUp() binding {
 		case isText && err != nil && strings.ContainsAny(text, `/\`):
 			f.StartUpRun = n.absolute(text)
 		default:
-			if d, ok := durationIn(atLeast(0)).read(n); ok {
-				*s = fleet.StartUp{Init: d}
-			}
+			*s = fleet.StartUp{Init: durationIn(atLeast(0)).read(n)}
 		}
 	}, func() string {
 		switch {

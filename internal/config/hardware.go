@@ -39,14 +39,13 @@ func (e *eachGPU[T]) of(name string) (T, bool) {
 // perGPU is a value for every GPU, which single tells from a table of one a GPU.
 func perGPU[T any](k codec[T], single func(any) bool) codec[eachGPU[T]] {
 	each := tableOf(k)
-	return codec[eachGPU[T]]{func(n input) (p eachGPU[T], ok bool) {
-		if !single(n.value) {
-			p.each, ok = each.read(n)
-			return p, ok
+	return codec[eachGPU[T]]{func(n input) (p eachGPU[T]) {
+		if p.given = single(n.value); p.given {
+			p.all = k.read(n.only())
+		} else {
+			p.each = each.read(n)
 		}
-		p.given = true
-		p.all, ok = k.read(n.only())
-		return p, ok
+		return p
 	}, func(p eachGPU[T]) string {
 		switch {
 		case p.given:

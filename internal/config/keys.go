@@ -124,7 +124,7 @@ func (c *Config) modelRows() []row {
 	return []row{
 		{"name", "a catalog name or a Hugging Face id; llama-server: the path of a GGUF file", anyWord().in(&d.model)},
 		{"config", "or a path to a Hugging Face config.json, which is then enough alone", pathname().in(&c.Model.Config)},
-		{"weights", strings.Join(model.Names[model.WeightFormat](), " ") + `, or a list; "" = the model's own`, choice(named(model.Parse[model.WeightFormat], model.WeightFormat.String, append(model.Names[model.WeightFormat](), "")...)).in(&d.formats.weights)},
+		{"weights", strings.Join(model.Names[model.WeightFormat](), " ") + `, or a list; "" = the model's own`, weightFormats().in(&d.formats.weights)},
 		{"kv_cache", "auto fp8, or a list", choice(enumerated[model.KVFormat]()).in(&d.formats.kv)},
 	}
 }

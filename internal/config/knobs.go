@@ -37,13 +37,13 @@ func (s Space) binding(name string) binding {
 	}
 	list := choice(k)
 	take := func(given input) {
-		values, ok := []any{nil}, false
+		var values []any
 		if listed {
-			values, ok = list.read(given)
+			values = list.read(given)
 		} else {
-			values[0], ok = k.read(given.only())
+			values = []any{k.read(given.only())}
 		}
-		if values = slices.DeleteFunc(values, func(v any) bool { return v == 0 }); ok && len(values) > 0 {
+		if values = slices.DeleteFunc(values, func(v any) bool { return v == 0 }); len(values) > 0 {
 			s[name] = values
 		} else {
 			delete(s, name)
@@ -60,7 +60,7 @@ func (s Space) binding(name string) binding {
 // anyOf is a codec whose values are held as any.
 func anyOf[T any](k codec[T]) codec[any] {
 	return codec[any]{
-		read:  func(n input) (any, bool) { return k.read(n) },
+		read:  func(n input) any { return k.read(n) },
 		print: func(v any) string { return k.print(v.(T)) }, choices: k.choices,
 	}
 }

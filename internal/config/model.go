@@ -44,15 +44,23 @@ type formats struct {
 	kv      []model.KVFormat
 }
 
+// weightFormats are those to choose from; "" alone stands for the model's own.
+func weightFormats() codec[[]model.WeightFormat] {
+	k := choice(named(model.Parse[model.WeightFormat], model.WeightFormat.String, append(model.Names[model.WeightFormat](), "")...))
+	read := k.read
+	k.read = func(n input) []model.WeightFormat {
+		of := read(n)
+		if len(of) > 1 && slices.Contains(of, model.FormatUnset) {
+			n.refuse(`holds "", want each format of a list by its name`)
+		}
+		return of
+	}
+	return k
+}
+
 // spreadFormats makes knobs of number formats where there are several to choose from.
-func (r *reader) spreadFormats(c *Config) {
+func (c *Config) spreadFormats() {
 	of, p := &c.draft.formats, &c.Model.Precision
-	if len(of.weights) > 1 && slices.Contains(of.weights, model.FormatUnset) {
-		r.at("model.weights").refuse(`holds "", want each format of a list by its name`)
-	}
-	if len(of.weights) == 0 || len(of.kv) == 0 {
-		return // what was written is refused
-	}
 	p.Weights, p.KV = of.weights[0], of.kv[0]
 	if len(of.weights) > 1 {
 		c.draft.space["weights"] = list.Map(of.weights, func(f model.WeightFormat) any { return f.String() })

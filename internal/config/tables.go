@@ -66,39 +66,40 @@ func printTable(rows []row) string {
 	return "{ " + strings.Join(parts, ", ") + " }"
 }
 
-// tableAt ties a key to a table whose rows keep what is not given.
-func tableAt(rows func() []row) binding {
-	return binding{func(n input) { n.takeTable(rows()) }, func() string { return printTable(rows()) }, nil}
+// tableAt ties a key to a table whose rows keep what is not given; it is empty, or has those
+// that are needed.
+func tableAt(rows func() []row, needed ...string) binding {
+	take := func(n input) {
+		if table, ok := n.value.(map[string]any); !ok || len(table) > 0 {
+			n.takeTable(rows(), needed...)
+		}
+	}
+	return binding{take, func() string { return printTable(rows()) }, nil}
 }
 
-// tableWith is an inline table with the rows of a T; it is empty, or has those that are
-// needed.
+// tableWith is such a table with the rows of a T.
 func tableWith[T any](rows func(*T) []row, needed ...string) codec[T] {
-	read := func(n input) (x T, ok bool) {
-		before := len(n.r.problems)
-		if table, ok := n.value.(map[string]any); ok && len(table) == 0 {
-			return x, true
-		}
-		n.takeTable(rows(&x), needed...)
-		return x, len(n.r.problems) == before
+	at := func(x *T) binding { return tableAt(func() []row { return rows(x) }, needed...) }
+	read := func(n input) (x T) {
+		at(&x).take(n)
+		return x
 	}
-	return codec[T]{read, func(x T) string { return printTable(rows(&x)) }, true, nil}
+	return codec[T]{read, func(x T) string { return at(&x).text() }, true, nil}
 }
 
 // tablesOf is a list of tables with the rows of a T. What a T begins with is set by its rows.
 func tablesOf[T any](rows func(*T) []row, want string, needed ...string) codec[[]T] {
-	read := func(n input) (all []T, ok bool) {
+	read := func(n input) (all []T) {
 		if _, ok := elements(n.value); !ok {
 			n.wrong(want)
-			return nil, false
+			return nil
 		}
-		before := len(n.r.problems)
 		for _, item := range n.list() {
 			var x T
 			item.takeTable(rows(&x), needed...)
 			all = append(all, x)
 		}
-		return all, len(n.r.problems) == before
+		return all
 	}
 	return codec[[]T]{read, func(all []T) string {
 		return brackets(all, func(x T) string { return printTable(rows(&x)) })
@@ -107,23 +108,22 @@ func tablesOf[T any](rows func(*T) []row, want string, needed ...string) codec[[
 
 // tableOf is a table of values of one kind by name, where these are given of no other.
 func tableOf[T any](k codec[T], allowed ...string) codec[map[string]T] {
-	read := func(n input) (map[string]T, bool) {
+	read := func(n input) (out map[string]T) {
 		if _, ok := n.value.(map[string]any); !ok {
 			n.wrong("a table of " + cmp.Or(keyList(allowed), `strings, such as { NAME = "value" }`))
-			return nil, false
+			return nil
 		}
-		var out map[string]T
 		for _, c := range n.children() {
+			if out == nil {
+				out = map[string]T{}
+			}
 			if len(allowed) > 0 && !slices.Contains(allowed, c.name) {
 				c.unknown(n.key, allowed)
-			} else if x, ok := k.read(c.only()); ok {
-				if out == nil {
-					out = map[string]T{}
-				}
-				out[c.name] = x
+			} else {
+				out[c.name] = k.read(c.only())
 			}
 		}
-		return out, true
+		return out
 	}
 	return codec[map[string]T]{read, func(values map[string]T) string {
 		var rows []row

@@ -16,12 +16,12 @@ import (
 )
 
 // text is a string that a check accepts as it is, changes, or refuses.
-func text[T ~string](check func(n input, s T) (T, bool)) codec[T] {
-	read := func(n input) (T, bool) {
+func text[T ~string](check func(n input, s T) T) codec[T] {
+	read := func(n input) T {
 		s, ok := n.typed()
 		if !ok {
 			n.wrong("a string in quotes")
-			return "", false
+			return ""
 		}
 		return check(n, T(s))
 	}
@@ -36,16 +36,16 @@ func words[T ~string](allowed ...T) codec[T] {
 			choice = append(choice, string(word))
 		}
 	}
-	k := text(func(n input, s T) (T, bool) {
+	k := text(func(n input, s T) T {
 		if len(allowed) == 0 || slices.Contains(allowed, s) {
-			return s, true
+			return s
 		}
 		want := "one of " + strings.Join(choice, ", ")
 		if near := spelling.Nearest(string(s), choice); s != "" && spelling.Slip(string(s), near) {
 			want += " (nearest: " + near + ")"
 		}
 		n.wrong(want)
-		return "", false
+		return ""
 	})
 	k.choices = choice
 	return k
@@ -54,11 +54,11 @@ func words[T ~string](allowed ...T) codec[T] {
 func anyWord() codec[string] { return words[string]() }
 
 func filled() codec[string] {
-	return text(func(n input, s string) (string, bool) {
+	return text(func(n input, s string) string {
 		if s == "" {
 			n.wrong("a name")
 		}
-		return s, s != ""
+		return s
 	})
 }
 
@@ -66,16 +66,15 @@ func filled() codec[string] {
 // stands for the zero value.
 func named[T any](parse func(string) (T, error), name func(T) string, allowed ...string) codec[T] {
 	word := words(allowed...)
-	read := func(n input) (zero T, ok bool) {
-		s, ok := word.read(n)
-		if !ok || s == "" {
-			return zero, ok
+	read := func(n input) (x T) {
+		var err error
+		if s := word.read(n); s != "" {
+			x, err = parse(s)
 		}
-		x, err := parse(s)
 		if err != nil {
 			n.refuse("%v", err)
 		}
-		return x, err == nil
+		return x
 	}
 	return codec[T]{read: read, print: func(x T) string { return quote(name(x)) }, choices: word.choices}
 }
@@ -90,11 +89,11 @@ func quote(s string) string {
 // command line to the current folder; in a Config it is absolute, so that a
 // printed configuration can be read from anywhere.
 func pathname() codec[string] {
-	return text(func(n input, name string) (string, bool) {
+	return text(func(n input, name string) string {
 		if name == "" {
-			return "", true
+			return ""
 		}
-		return n.absolute(name), true
+		return n.absolute(name)
 	})
 }
 
@@ -110,17 +109,15 @@ func (n input) absolute(name string) string {
 }
 
 func address() codec[string] {
-	return text(func(n input, s string) (string, bool) {
+	return text(func(n input, s string) string {
 		u, err := url.Parse(s)
 		switch {
 		case strings.Contains(s, "@"): // not quoted: it may be a password
 			n.refuse("holds a user or a password, want a URL without; api_key_env names the variable of a key")
 		case s != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https"):
 			n.wrong("an http or https URL, such as http://127.0.0.1:8000")
-		default:
-			return s, true
 		}
-		return "", false
+		return s
 	})
 }
 
@@ -129,29 +126,26 @@ var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 // variable is the name of an environment variable. What is refused is not quoted:
 // it may be the key.
 func variable() codec[string] {
-	return text(func(n input, s string) (string, bool) {
+	return text(func(n input, s string) string {
 		if s != "" && (!variableName.MatchString(s) || secret.Value(s)) {
 			n.refuse("is not the name of an environment variable, want letters, digits and _, such as MY_API_KEY; the key itself belongs into that variable, not here")
-			return "", false
 		}
-		return s, true
+		return s
 	})
 }
 
 // arguments is a list of strings as it stands; it may be empty.
 func arguments() codec[[]string] {
-	read := func(n input) (out []string, ok bool) {
+	read := func(n input) (out []string) {
 		_, isList := elements(n.value)
 		if _, typed := n.r.texts[n.path]; !isList && !typed {
 			n.wrong(`a list of strings, such as ["--port", "8000"]`)
-			return nil, false
+			return nil
 		}
 		for _, item := range n.list() {
-			if s, ok := anyWord().read(item); ok {
-				out = append(out, s)
-			}
+			out = append(out, anyWord().read(item))
 		}
-		return out, true
+		return out
 	}
 	return codec[[]string]{read, func(items []string) string { return brackets(items, quote) }, true, nil}
 }
@@ -164,59 +158,55 @@ const inVariable = "an environment variable, for whose value {env:NAME} stands"
 func openly(elsewhere string) codec[[]string] {
 	k := arguments()
 	read := k.read
-	k.read = func(n input) ([]string, bool) {
-		args, ok := read(n)
+	k.read = func(n input) []string {
+		args := read(n)
 		if slices.Contains(secret.Arguments(args), true) {
 			n.refuse("holds a secret, want it in %s", elsewhere)
-			return nil, false
 		}
-		return args, ok
+		return args
 	}
 	return k
 }
 
 // options are further options of an engine in one text, without those that a knob sets and without secrets.
 func options() codec[string] {
-	return text(func(n input, s string) (string, bool) {
+	return text(func(n input, s string) string {
 		words := strings.Fields(s)
 		if slices.Contains(secret.Arguments(words), true) || len(secret.References(words...)) > 0 {
 			n.refuse("holds a secret, want it in engine.extra_args, where {env:NAME} stands for the value of an environment variable")
-			return "", false
+			return ""
 		}
 		for _, word := range words {
 			name, _, _ := strings.Cut(strings.ReplaceAll(word, "_", "-"), "=")
 			name = strings.Replace(name, "--no-", "--", 1)
 			if i := slices.IndexFunc(measure.KnobTable, func(k measure.Knob) bool { return k.Option != "" && k.Option == name }); i >= 0 {
 				n.refuse("holds %s, which %s sets", word, KeyOf(measure.KnobTable[i]))
-				return "", false
+				return ""
 			}
 		}
-		return strings.Join(words, " "), true
+		return strings.Join(words, " ")
 	})
 }
 
 // header is the value of a header, without a key as well.
 func header() codec[string] {
-	return text(func(n input, s string) (string, bool) {
+	return text(func(n input, s string) string {
 		if secret.Header(n.name, s) {
 			n.refuse("is a secret, want it in an environment variable that api_key_env names, or for whose value {env:NAME} stands")
-			return "", false
 		}
-		return s, true
+		return s
 	})
 }
 
 // environment is the value of an environment variable; keys are kept out as well.
 func environment() codec[string] {
-	return text(func(n input, s string) (string, bool) {
+	return text(func(n input, s string) string {
 		switch {
 		case !variableName.MatchString(n.name):
 			n.refuse("is no name of an environment variable, want letters, digits and _")
 		case secret.Variable(n.name, s):
 			n.refuse("is a secret, want it set in the environment of planner instead of in a file")
-		default:
-			return s, true
 		}
-		return "", false
+		return s
 	})
 }

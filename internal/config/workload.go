@@ -42,9 +42,8 @@ func (c *component) rows(own *workload.Shape) []row {
 		s.Prompt, s.Output, s.Prefix = own.Prompt, own.Output, own.Prefix
 	}
 	take := func(n input) {
-		if of, ok := class().read(n.only()); ok {
-			s.Name, s.Prompt, s.Output = of.Name, of.Prompt, of.Output
-		}
+		of := class().read(n.only())
+		s.Name, s.Prompt, s.Output = of.Name, of.Prompt, of.Output
 	}
 	return []row{
 		{"class", "", binding{take, func() string { return "" }, class().choices}},
@@ -182,16 +181,15 @@ func lengths() codec[workload.Lengths] {
 	return codec[workload.Lengths]{readLengths, func(l workload.Lengths) string { return printTable(lengthRows(&l)) }, true, nil}
 }
 
-func readLengths(n input) (l workload.Lengths, ok bool) {
-	before := len(n.r.problems)
+func readLengths(n input) (l workload.Lengths) {
 	if dist, given := n.child("dist"); given {
 		if lengthRows(&l)[0].take(dist); l.Dist == "" {
-			return l, false
+			return l
 		}
 	}
 	family := families[l.Dist]
 	if !n.takeTable(lengthRows(&l), append([]string{"dist"}, family.keys[:family.needed]...)...) {
-		return l, false
+		return l
 	}
 	switch l.Dist {
 	case workload.Lognormal:
@@ -204,7 +202,7 @@ func readLengths(n input) (l workload.Lengths, ok bool) {
 	if low, _ := n.child("min"); l.Max > 0 && l.Min > l.Max {
 		low.refuse("is %d, above max %d, want min not above max", l.Min, l.Max)
 	}
-	return l, len(n.r.problems) == before
+	return l
 }
 
 // checkLognormal settles the shape by its median, or by the mean before clipping.
