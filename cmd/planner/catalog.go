@@ -196,13 +196,10 @@ func figure(x, unit float64) string {
 
 // workloadRows are the traffic classes.
 func workloadRows() []workload.Shape {
-	var rows []workload.Shape
-	for _, name := range workload.ClassNames() {
-		if s, err := workload.Class(name); err == nil {
-			rows = append(rows, s)
-		}
-	}
-	return rows
+	return list.Map(workload.ClassNames(), func(name string) workload.Shape {
+		s, _ := workload.Class(name)
+		return s
+	})
 }
 
 func listWorkloads() listing[workload.Shape] {
@@ -254,19 +251,13 @@ func engineRows() []engineRow {
 	return rows
 }
 
-// engineNamed is the row of a kind of engine.
-func engineNamed(kind string) (engineRow, error) {
-	rows := engineRows()
-	if i := slices.IndexFunc(rows, func(e engineRow) bool { return strings.EqualFold(e.Kind, kind) }); i >= 0 {
-		return rows[i], nil
-	}
-	kinds := list.Map(rows, func(e engineRow) string { return e.Kind })
-	return engineRow{}, fmt.Errorf("unknown engine %q; allowed: %s", kind, strings.Join(kinds, ", "))
-}
-
 func listEngines() listing[engineRow] {
+	kind := func(e engineRow) string { return e.Kind }
+	none := func(name string) (engineRow, error) {
+		return engineRow{}, fmt.Errorf("unknown engine %q; allowed: %s", name, strings.Join(list.Map(engineRows(), kind), ", "))
+	}
 	return listing[engineRow]{
-		engineRows(), func(e engineRow) string { return e.Kind }, engineNamed, nil,
+		engineRows(), kind, none, nil,
 		[]report.Column{{Name: "kind"}, {Name: "versions", Wrap: true}, {Name: "program", Wrap: true}, {Name: "model", Wrap: true},
 			{Name: "knobs that it lacks", Wrap: true}, {Name: "source", Wrap: true, Extra: true}},
 		func(e engineRow) []string {

@@ -31,7 +31,7 @@ func (p *program) doctor(c *cli.Context) error {
 	var cfg *config.Config
 	if c.Args().Present() {
 		var err error
-		if cfg, _, err = p.begin(c); err != nil {
+		if cfg, err = p.begin(c); err != nil {
 			return err
 		}
 	}

@@ -230,13 +230,13 @@ func compareFlags() []cli.Flag {
 
 // compareTerms are what a comparison is judged by.
 func compareTerms(f *flagReader) design.Terms {
-	return design.Terms{Confidence: f.share("confidence"), Indifference: f.share("indifference"), FailIfWorse: f.ifGiven("fail-if-worse", f.share)}
+	return design.Terms{Confidence: f.share("confidence"), Indifference: f.share("indifference"), FailIfWorse: ifGiven(f, "fail-if-worse", f.share)}
 }
 
 // compareStudy compares the two configurations of a run in rounds.
 func compareStudy(p *program, r *run) (sweep.Study, error) {
 	f := r.flags()
-	s := design.Round{Terms: compareTerms(f), Number: f.count("rounds"), Rate: f.ifGiven("rate", f.positive),
+	s := design.Round{Terms: compareTerms(f), Number: f.count("rounds"), Rate: ifGiven(f, "rate", f.positive),
 		Window: f.duration("duration", 0, false), Warmup: f.duration("warm-up", -1, true)}
 	if f.err != nil {
 		return nil, f.err

@@ -173,14 +173,8 @@ type flagReader struct {
 	err    error
 }
 
-// flagsOf reads flags of a command line.
-func flagsOf(c *cli.Context, names ...string) *flagReader {
-	f := &flagReader{values: map[string]string{}}
-	for _, name := range names {
-		f.values[name] = c.String(name)
-	}
-	return f
-}
+// flagsOf reads the flags of a command line.
+func flagsOf(c *cli.Context) *flagReader { return &flagReader{values: given(c, c.Command.Flags)} }
 
 // flags reads the own flags of a run's command.
 func (r *run) flags() *flagReader { return &flagReader{values: r.cfg.Run.Flags} }
@@ -189,11 +183,11 @@ func (r *run) flags() *flagReader { return &flagReader{values: r.cfg.Run.Flags} 
 func (f *flagReader) is(name string) bool { return f.values[name] != "" }
 
 // ifGiven reads a flag that may be left out, which is 0.
-func (f *flagReader) ifGiven(name string, read func(string) float64) float64 {
-	if !f.is(name) {
-		return 0
+func ifGiven[T any](f *flagReader, name string, read func(string) T) (x T) {
+	if f.is(name) {
+		x = read(name)
 	}
-	return read(name)
+	return x
 }
 
 // value reads a flag by a parser, and refuses what is not wanted.

@@ -141,13 +141,10 @@ const (
 )
 
 // usageError is a mistake on the command line.
-type usageError struct{ err error }
-
-// Error says what is wrong with the command line.
-func (u usageError) Error() string { return u.err.Error() }
+type usageError struct{ error }
 
 // Unwrap returns the mistake itself.
-func (u usageError) Unwrap() error { return u.err }
+func (u usageError) Unwrap() error { return u.error }
 
 // usagef makes a usage error.
 func usagef(format string, args ...any) error {
@@ -163,7 +160,7 @@ func asMistake(err error) error {
 	return usageError{err}
 }
 
-// exitStatus ends a command whose output is complete with a code that is not 0.
+// exitStatus ends a command whose output is complete.
 type exitStatus int
 
 // Error names the exit code. Nobody reads it: the output says why.

@@ -70,13 +70,12 @@ func (p *program) handedOver(c *cli.Context, write func(*plan.Plan, manifest.Opt
 	if err != nil {
 		return err
 	}
+	f := flagsOf(c)
 	o := manifest.Options{Name: c.String("name"), Namespace: c.String("namespace"), Image: c.String("image"),
-		VolumeClaim: c.String("volume-claim"), SBatch: c.StringSlice("sbatch"),
+		VolumeClaim: c.String("volume-claim"), SBatch: c.StringSlice("sbatch"), NodeGPUs: ifGiven(f, "node-gpus", f.count),
 		Env: cfg.Engine.Launch.Env} // which plans only name
-	if f := flagsOf(c, "node-gpus"); f.is("node-gpus") {
-		if o.NodeGPUs = f.count("node-gpus"); f.err != nil {
-			return f.err
-		}
+	if f.err != nil {
+		return f.err
 	}
 	o.NodeSelector = map[string]string{}
 	for _, label := range c.StringSlice("node-selector") {

@@ -42,7 +42,7 @@ func (p *program) compare(c *cli.Context) error {
 
 // compareRuns compares what two runs have measured.
 func (p *program) compareRuns(c *cli.Context, a, b string) error {
-	f := &flagReader{values: given(c, compareFlags())}
+	f := flagsOf(c)
 	terms := compareTerms(f)
 	if f.err != nil {
 		return f.err
@@ -85,7 +85,7 @@ func (p *program) fit(c *cli.Context) error {
 		return usagef("fit: missing results; see 'planner fit --help'")
 	}
 	m := decide.Measured{GPU: c.String("gpu")}
-	f := flagsOf(c, "gpus-per-instance")
+	f := flagsOf(c)
 	gpus := f.count("gpus-per-instance")
 	if f.err != nil {
 		return f.err

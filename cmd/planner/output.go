@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strconv"
@@ -27,10 +28,7 @@ func (p *program) print(d report.Document) error {
 
 // answer writes an answer as the command line asks for it: as JSON, or as a document.
 func (p *program) answer(c *cli.Context, value any, doc report.Document) error {
-	if c.Bool("json") {
-		return p.printJSON(value)
-	}
-	return p.print(doc)
+	return p.printAs(c, "text", doc, value)
 }
 
 // warn says lines on standard error, unless they are not wanted.
@@ -55,10 +53,8 @@ func (p *program) printJSON(v any) error {
 
 // width is how many columns standard output has.
 func (p *program) width() int {
-	if f, ok := p.stdout.(*os.File); ok {
-		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 {
-			return w
-		}
+	if w, _ := terminal(p.stdout); w > 0 {
+		return w
 	}
 	if w, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && w > 0 {
 		return w
@@ -68,8 +64,19 @@ func (p *program) width() int {
 
 // colors reports whether the report may use colour.
 func (p *program) colors() bool {
-	f, ok := p.stdout.(*os.File)
-	return ok && os.Getenv("NO_COLOR") == "" && term.IsTerminal(int(f.Fd()))
+	_, ok := terminal(p.stdout)
+	return ok && os.Getenv("NO_COLOR") == ""
+}
+
+// terminal reports whether something is written to a terminal, and how many columns that
+// has; 0 where it does not tell.
+func terminal(to io.Writer) (columns int, is bool) {
+	f, ok := to.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return 0, false
+	}
+	columns, _, _ = term.GetSize(int(f.Fd()))
+	return max(columns, 0), true
 }
 
 // display begins to show how a run goes: drawn over itself on a terminal, a line now
@@ -97,13 +104,9 @@ func (p *program) display(c *cli.Context, r *run) *progress.Display {
 // columns is how many columns the terminal has that standard error is; 0 if it is
 // none.
 func (p *program) columns() int {
-	f, ok := p.terminal.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
+	width, ok := terminal(p.terminal)
+	if !ok {
 		return 0
-	}
-	width, _, err := term.GetSize(int(f.Fd()))
-	if err != nil {
-		return 80
 	}
 	return cmp.Or(width, 80)
 }

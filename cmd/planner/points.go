@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -87,7 +88,7 @@ func pointStudy(p *program, r *run) (sweep.Study, error) {
 func loadPoint(f *flagReader, cfg *config.Config) (measure.Trial, error) {
 	runnable, _ := cfg.Candidates()
 	t := measure.Trial{Knobs: runnable[0], Workload: &cfg.Workload, Seed: cfg.Workload.Seed, Objective: cfg.Objective, Whole: true,
-		Warmup: f.duration("warm-up", 0, true), Rate: f.ifGiven("rate", f.positive)}
+		Warmup: f.duration("warm-up", 0, true), Rate: ifGiven(f, "rate", f.positive)}
 	switch {
 	case f.err != nil:
 		return t, f.err
@@ -123,10 +124,7 @@ func closedPoint(f *flagReader, t *measure.Trial) error {
 		return errors.New("--requests needs --concurrency")
 	}
 	t.Concurrency = f.count("concurrency")
-	t.Requests = 10 * t.Concurrency
-	if f.is("requests") {
-		t.Requests = f.count("requests")
-	}
+	t.Requests = cmp.Or(ifGiven(f, "requests", f.count), 10*t.Concurrency)
 	if f.err != nil {
 		return f.err
 	}

@@ -84,7 +84,7 @@ func (p *program) reportCommand() *cli.Command {
 				return err
 			}
 			if answer.Value == nil {
-				return noReport(r.folder)
+				return fmt.Errorf("%s has no report yet; go on with: planner resume %s", r.folder.Path, r.folder.Path)
 			}
 			doc, err := r.document(c.Context, answer, func() *progress.Display { return p.display(c, r) })
 			if err != nil {
@@ -93,11 +93,6 @@ func (p *program) reportCommand() *cli.Command {
 			return p.printAs(c, c.String("format"), doc, answer.Value)
 		},
 	}
-}
-
-// noReport is the error of a run folder whose run has not come to a report.
-func noReport(f *sweep.Folder) error {
-	return fmt.Errorf("%s has no report yet; go on with: planner resume %s", f.Path, f.Path)
 }
 
 // reopen opens the run folder that the command line names: with its answer where it has

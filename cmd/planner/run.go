@@ -56,29 +56,27 @@ type run struct {
 const secondConfig = "config-b.toml"
 
 // begin reads the configuration of a command with at most one file. When the user only
-// wants to see the configuration, begin prints it and is done.
-func (p *program) begin(c *cli.Context) (cfg *config.Config, done bool, err error) {
+// wants to see the configuration, begin prints it, and its error ends the command well.
+func (p *program) begin(c *cli.Context) (cfg *config.Config, err error) {
 	path := ""
 	if c.Args().Present() || c.Command.ArgsUsage == "CONFIG" {
 		if path, err = onePositional(c, "configuration"); err != nil {
-			return nil, false, err
+			return nil, err
 		}
 	}
 	cfg, err = p.configure(c, path, c.Command.Name)
-	if err != nil {
-		return nil, false, err
+	if err == nil && c.Bool("print-config") {
+		if _, err = p.plain.Write(cfg.TOML()); err == nil {
+			err = exitStatus(exitDone)
+		}
 	}
-	if c.Bool("print-config") {
-		_, err := p.plain.Write(cfg.TOML())
-		return cfg, true, err
-	}
-	return cfg, false, nil
+	return cfg, err
 }
 
 // measure is the action of every command that measures.
 func (p *program) measure(c *cli.Context) error {
-	cfg, done, err := p.begin(c)
-	if err != nil || done {
+	cfg, err := p.begin(c)
+	if err != nil {
 		return err
 	}
 	return p.start(c, &run{cfg: cfg})
@@ -165,7 +163,7 @@ func given(c *cli.Context, flags []cli.Flag) map[string]string {
 	out := map[string]string{}
 	for _, f := range flags {
 		name := f.Names()[0]
-		if text := fmt.Sprint(c.Value(name)); text != "" && text != "false" {
+		if text := fmt.Sprint(c.Value(name)); text != "" && c.Value(name) != false {
 			out[name] = text
 		}
 	}

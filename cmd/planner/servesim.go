@@ -45,8 +45,8 @@ func (p *program) serveSimCommand() *cli.Command {
 }
 
 func (p *program) serveSim(c *cli.Context) error {
-	server, done, err := p.simServer(c)
-	if err != nil || done {
+	server, err := p.simServer(c)
+	if err != nil {
 		return err
 	}
 	if c.Bool("dry-run") {
@@ -85,23 +85,22 @@ func (p *program) serveSim(c *cli.Context) error {
 }
 
 // simServer is the server that the command line describes.
-func (p *program) simServer(c *cli.Context) (server *serve.Simulator, done bool, err error) {
-	server = &serve.Simulator{Addr: c.String("listen"), Model: c.String("served-name")}
+func (p *program) simServer(c *cli.Context) (*serve.Simulator, error) {
+	server := &serve.Simulator{Addr: c.String("listen"), Model: c.String("served-name")}
 	for _, f := range c.StringSlice("fault") {
 		fault, err := serve.ParseFault(f)
 		if err != nil {
-			return nil, false, usagef("--fault: %w", err)
+			return nil, usagef("--fault: %w", err)
 		}
 		server.Faults = append(server.Faults, fault)
 	}
 	if c.IsSet("ttft") || c.IsSet("tpot") {
-		return server, false, fixedServer(c, server)
+		return server, fixedServer(c, server)
 	}
 	if c.IsSet("slots") {
-		return nil, false, usagef("serve-sim: --slots is for fixed times, --ttft or --tpot; with a model max_num_seqs is the limit: --set knobs.max_num_seqs=1")
+		return nil, usagef("serve-sim: --slots is for fixed times, --ttft or --tpot; with a model max_num_seqs is the limit: --set knobs.max_num_seqs=1")
 	}
-	done, err = p.modelledServer(c, server)
-	return server, done, err
+	return server, p.modelledServer(c, server)
 }
 
 // fixedServer answers with fixed times. What describes a model has no effect on
@@ -125,7 +124,7 @@ func fixedServer(c *cli.Context, s *serve.Simulator) error {
 	if s.Fixed.TPOT, err = distributionFlag(c, "tpot"); err != nil {
 		return err
 	}
-	f := flagsOf(c, "seed", "slots")
+	f := flagsOf(c)
 	if f.is("seed") {
 		s.Seed = f.seed("seed")
 	}
@@ -162,14 +161,14 @@ func longestContext(engine *sweep.Simulated, k measure.Knobs, own int) int {
 }
 
 // modelledServer answers as the configured engine would.
-func (p *program) modelledServer(c *cli.Context, s *serve.Simulator) (done bool, err error) {
-	cfg, done, err := p.begin(c)
-	if err != nil || done {
-		return true, err
+func (p *program) modelledServer(c *cli.Context, s *serve.Simulator) error {
+	cfg, err := p.begin(c)
+	if err != nil {
+		return err
 	}
 	engine, err := engines.Simulated(cfg)
 	if err != nil {
-		return false, usageError{err}
+		return usageError{err}
 	}
 	runnable, _ := cfg.Candidates()
 	k := runnable[0]
@@ -177,9 +176,9 @@ func (p *program) modelledServer(c *cli.Context, s *serve.Simulator) (done bool,
 		k.MaxModelLen = longestContext(engine, k, cfg.Model.Arch.MaxPosition)
 	}
 	if s.Timer, s.Config, err = engine.Parts(k); err != nil {
-		return false, err
+		return err
 	}
 	s.Seed, s.MaxModelLen = cfg.Workload.Seed, k.MaxModelLen
 	s.Version, s.Model = cmp.Or(cfg.Engine.Version, sweep.NewestKnown), cmp.Or(s.Model, cfg.Model.Name)
-	return false, nil
+	return nil
 }

@@ -63,12 +63,9 @@ func (p *program) trace(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	flags := flagsOf(c, "seed", "thin", "rate", "longest")
-	longest := 0
-	if flags.is("longest") {
-		longest = flags.count("longest")
-	}
-	seed, share, rate := flags.seed("seed"), cmp.Or(flags.ifGiven("thin", flags.positive), 1), flags.ifGiven("rate", flags.positive)
+	flags := flagsOf(c)
+	longest, seed := ifGiven(flags, "longest", flags.count), flags.seed("seed")
+	share, rate := cmp.Or(ifGiven(flags, "thin", flags.positive), 1), ifGiven(flags, "rate", flags.positive)
 	switch {
 	case flags.err != nil:
 		return flags.err

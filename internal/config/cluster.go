@@ -1,10 +1,6 @@
 package config
 
-import (
-	"fmt"
-	"strings"
-	"time"
-)
+import "time"
 
 // Cluster says how jobs are submitted where engine.launcher is slurm or kubernetes.
 type Cluster struct {
@@ -76,18 +72,7 @@ func (r *reader) checkCluster(c *Config) {
 	if !r.clean("cluster", "hardware") {
 		return
 	}
-	words := map[string]string{}
-	for name, word := range c.Cluster.GPU {
-		hw, err := r.catalog.GPU(name)
-		if err != nil {
-			r.at(join("cluster.gpu", name)).refuse("%v; want a name from planner catalog gpus", err)
-			continue
-		}
-		words[hw.Name] = word
-	}
-	if len(words) > 0 {
-		c.Cluster.GPU = words
-	}
+	nameGPUs(r, "cluster.gpu", c.Cluster.GPU, "names %s a second time, want one word a GPU")
 	if launcher == "local" {
 		return
 	}
@@ -106,17 +91,3 @@ func (r *reader) checkCluster(c *Config) {
 		r.missing("cluster.planner", "engine.launcher", `is missing, want an image that has this program as /planner, or its path in cluster.image, because launcher is "kubernetes"`)
 	}
 }
-
-// siteWords is the table of what a site may call a GPU, for a starter.
-func siteWords(gpu string, word func(string) string) string {
-	return fmt.Sprintf("{ %s = %s }", quote(gpu), quote(word(gpu)))
-}
-
-// slurmWord is what sites usually name the gres type of a GPU: h100.
-func slurmWord(gpu string) string {
-	first, _, _ := strings.Cut(strings.ToLower(gpu), " ")
-	return first
-}
-
-// labelWord is about what the label of a node says: NVIDIA-H100-SXM.
-func labelWord(gpu string) string { return "NVIDIA-" + strings.ReplaceAll(gpu, " ", "-") }

@@ -126,8 +126,9 @@ func (r *reader) resolveHardware(c *Config) {
 
 // checkPrices names GPUs as the catalog does, and refuses prices that say two things.
 func (r *reader) checkPrices(c *Config) {
-	namePrices(r, "hardware.price_per_gpu_hour", &c.draft.price)
-	namePrices(r, "hardware.price", &c.draft.tariff)
+	const twice = "prices %s a second time, want one price a GPU"
+	nameGPUs(r, "hardware.price_per_gpu_hour", c.draft.price.each, twice)
+	nameGPUs(r, "hardware.price", c.draft.tariff.each, twice)
 	if !r.given("hardware.price") {
 		return
 	}
@@ -152,23 +153,22 @@ func (r *reader) checkBasis(path string, t *plan.Tariff) {
 	}
 }
 
-// namePrices replaces the names in a table of prices by the catalog's.
-func namePrices[T any](r *reader, key string, prices *eachGPU[T]) {
-	each := map[string]T{}
-	for _, name := range slices.Sorted(maps.Keys(prices.each)) {
+// nameGPUs replaces the names of GPUs in a table by the catalog's, and says of two that are
+// of one what twice does.
+func nameGPUs[T any](r *reader, key string, each map[string]T, twice string) {
+	written := maps.Clone(each)
+	clear(each)
+	for _, name := range slices.Sorted(maps.Keys(written)) {
 		n := r.at(join(key, name))
 		hw, err := r.catalog.GPU(name)
-		switch _, twice := each[hw.Name]; {
-		case err != nil:
+		if err != nil {
 			n.refuse("%v; want a name from planner catalog gpus", err)
-		case twice:
-			n.refuse("prices %s a second time, want one price a GPU", hw.Name)
-		default:
-			each[hw.Name] = prices.each[name]
+			continue
 		}
-	}
-	if prices.each != nil {
-		prices.each = each
+		if _, ok := each[hw.Name]; ok {
+			n.refuse(twice, hw.Name)
+		}
+		each[hw.Name] = written[name]
 	}
 }
 

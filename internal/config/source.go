@@ -71,7 +71,8 @@ func (r *reader) parse(text string) bool {
 	}
 	at.line, at.column = pe.Position.Line, pe.Position.Col
 	key := oneLine(pe.LastKey) // the last one read, which may be long before the error
-	if !strings.Contains(lineOf(text, at.line), key[strings.LastIndexByte(key, '.')+1:]) {
+	lines := strings.Split(text, "\n")
+	if i := at.line - 1; i < 0 || i >= len(lines) || !strings.Contains(lines[i], key[strings.LastIndexByte(key, '.')+1:]) {
 		key = ""
 	}
 	r.note(at, key, "is no TOML at column %d: %s", at.column, pe.Message)
@@ -86,16 +87,6 @@ func withoutMark(text string) string {
 		}
 	}
 	return text
-}
-
-// lineOf returns a line of a text, counted from 1.
-func lineOf(text string, n int) string {
-	for line := range strings.Lines(text) {
-		if n--; n == 0 {
-			return line
-		}
-	}
-	return ""
 }
 
 // longestKey bounds what a problem quotes of a key.

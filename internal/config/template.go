@@ -56,13 +56,16 @@ func Template(modelName, gpu, kind, launcher string) ([]byte, error) {
 	if need.Engine == SimulatedEngine || gpu != "" {
 		put("hardware.gpu", cmp.Or(gpu, starterGPU), "--gpu")
 	}
+	placed := cmp.Or(gpu, starterGPU)
 	switch launcher {
 	case "slurm":
-		put("cluster.gpu", siteWords(cmp.Or(gpu, starterGPU), slurmWord), "--gpu")
+		word, _, _ := strings.Cut(strings.ToLower(placed), " ") // what sites usually name the gres type: h100
+		put("cluster.gpu", tableOf(filled()).print(map[string]string{placed: word}), "--gpu")
 		put("cluster.partition", "", "")
 		put("cluster.time_limit", "4h", "")
 	case "kubernetes":
-		put("cluster.gpu", siteWords(cmp.Or(gpu, starterGPU), labelWord), "--gpu")
+		word := "NVIDIA-" + strings.ReplaceAll(placed, " ", "-") // about what the label of a node says
+		put("cluster.gpu", tableOf(filled()).print(map[string]string{placed: word}), "--gpu")
 		put("cluster.image", "vllm/vllm-openai:latest", "")
 		put("cluster.planner", "registry.example.com/planner:latest", "")
 	}
