@@ -199,17 +199,22 @@ func (p *pointReader) lasted(requests int, rate float64, path string) {
 // keptUp clears the completed rate of an open loop of the drain.
 func (p *pointReader) keptUp(completed int) {
 	if m := &p.m; m.Achieved > 0 && m.Trial.Rate > 0 && m.Duration > 0 {
-		m.Achieved = p.drained(completed, m.Duration, p.arrivals())
+		m.Achieved = max(m.Achieved, p.drained(completed, m.Duration, p.arrivals()))
 	}
 }
 
 // drained is a completed rate without the drain: a run lasts until its last request ends,
-// which is one request behind the last arrival if the server kept up.
+// which is one request behind the last arrival if the server kept up. NaN where the file does not
+// tell how long that is: a run that outlasts its arrivals is then no sign of a backlog.
 func (p *pointReader) drained(completed int, run, arrivals time.Duration) float64 {
-	last := max(p.m.E2E.Mean, p.m.TTFT.Mean, 0)
+	m := &p.m
+	last := m.E2E.Mean
+	if tokens := m.OutputTokens * run.Seconds() / float64(completed); last < 0 && m.TTFT.Mean > 0 && m.TPOT.Mean > 0 && tokens > 0 {
+		last = m.TTFT.Mean + time.Duration(max(tokens-1, 0)*float64(m.TPOT.Mean))
+	}
 	took := max(arrivals, run-last).Seconds()
-	if took <= 0 {
-		return 0
+	if last < 0 || took <= 0 {
+		return math.NaN()
 	}
 	return float64(completed) / took
 }

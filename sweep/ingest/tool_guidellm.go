@@ -54,7 +54,7 @@ func guidellmFormat() ResultFormat {
 	}
 }
 
-func (p *pointReader) guidellm(int) {
+func (p *pointReader) guidellm(completed int) {
 	m := &p.m
 	p.warnIf(p.count("metrics.request_totals.incomplete|request_totals.incomplete") > 0, note.OpenLeftOut)
 	// The quantiles of the report's own summary are over tokens, not requests.
@@ -76,6 +76,7 @@ func (p *pointReader) guidellm(int) {
 		streams = "max_concurrency"
 	}
 	p.guidellmLoad(kind, p.number(strategy("rate")), p.count(strategy(streams)))
+	p.keptUp(completed)
 }
 
 // guidellmLoad fills in the load of a strategy.
@@ -96,7 +97,7 @@ func (p *pointReader) guidellmLoad(kind string, rate float64, streams int) {
 }
 
 // guidellmRow reads what no key tells of a row of the table.
-func (p *pointReader) guidellmRow(int) {
+func (p *pointReader) guidellmRow(completed int) {
 	p.warnIf(p.count("Request Counts/Incomplete/") > 0, note.OpenLeftOut)
 	kind, number, _ := strings.Cut(p.text("Benchmark/Strategy/"), "@")
 	rate, _ := strconv.ParseFloat(number, 64)
@@ -105,6 +106,7 @@ func (p *pointReader) guidellmRow(int) {
 		streams = p.whole("Benchmark/Strategy/", rate)
 	}
 	p.guidellmLoad(kind, rate, streams)
+	p.keptUp(completed)
 }
 
 // guidellmQuantiles are those of a list of percentiles in the table, which has the median elsewhere.
