@@ -54,7 +54,7 @@ func unread() *Config {
 		draft: draft{
 			objective: "latency", formats: formats{[]model.WeightFormat{model.FormatUnset}, []model.KVFormat{model.KVAuto}},
 			space: Space{"tensor_parallel": {1}, "pipeline_parallel": {1}, "data_parallel": {1}, "expert_parallel": {false}},
-			shape: chat,
+			shape: chat, limits: sloLimits{measure.TTFT: {}, measure.TPOT: {}, measure.ITL: {}, measure.E2E: {}, measure.Goodput: {}},
 		},
 	}
 }

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -10,10 +9,34 @@ import (
 	"planner/sweep/measure"
 )
 
-// goodput is the share of requests that must be within several limits at once, an
+// sloLimits are those of an objective by metric: nil where nothing was given of one, empty
+// where that there is none.
+type sloLimits [measure.Goodput + 1][]measure.Bound
+
+// latencyLimits is a table of the limits of a latency by statistic.
+func latencyLimits(m measure.Metric) codec[[]measure.Bound] {
+	table := tableOf(durationIn(above(0)), measure.Stats()...)
+	read := func(n input) []measure.Bound {
+		bounds, limits := []measure.Bound{}, table.read(n)
+		for _, stat := range slices.Sorted(maps.Keys(limits)) {
+			quantile, _ := measure.ParseStat(stat)
+			bounds = append(bounds, measure.Bound{Metric: m, Quantile: quantile, Limit: limits[stat]})
+		}
+		return bounds
+	}
+	return codec[[]measure.Bound]{read, func(bounds []measure.Bound) string {
+		limits := map[string]time.Duration{}
+		for _, b := range bounds {
+			limits[b.Stat()] = b.Limit
+		}
+		return table.print(limits)
+	}, true, nil}
+}
+
+// goodputLimit is the share of requests that must be within several limits at once, an
 // empty table where there is none.
-func goodput() codec[measure.Bound] {
-	return tableWith(func(b *measure.Bound) []row {
+func goodputLimit() codec[[]measure.Bound] {
+	table := tableWith(func(b *measure.Bound) []row {
 		limit := orNothing(durationIn(above(0)))
 		return []row{
 			{"share", ": the least share of requests that meet its limits", orNothing(share()).in(&b.Quantile)},
@@ -22,110 +45,70 @@ func goodput() codec[measure.Bound] {
 			{"e2e", "", limit.in(&b.Limits.E2E)},
 		}
 	}, "share")
-}
-
-// sloLimits are those of an objective. A table of a latency, by statistic, is nil, and that
-// on goodput unset, where none was given.
-type sloLimits struct {
-	latency [measure.Goodput]map[string]time.Duration
-	goodput *measure.Bound
+	read := func(n input) []measure.Bound {
+		var b measure.Bound
+		if table.in(&b).take(n); b.Quantile == 0 {
+			return []measure.Bound{}
+		}
+		if b.Limits == (measure.Limits{}) {
+			n.refuse(`has no limit, want at least one of ttft, tpot, e2e, such as ttft = "500ms"`)
+		}
+		b.Metric = measure.Goodput
+		return []measure.Bound{b}
+	}
+	return codec[[]measure.Bound]{read, func(bounds []measure.Bound) string {
+		if len(bounds) == 0 {
+			return "{}"
+		}
+		return table.print(bounds[0])
+	}, true, nil}
 }
 
 // rows are the keys of all limits.
 func (l *sloLimits) rows() []row {
 	var rows []row
 	for i, m := range measure.MetricTable {
-		r := row{name: m.Name, comment: m.Help}
-		if metric := measure.Metric(i + 1); metric.IsLatency() {
-			r.binding = tableOf(durationIn(above(0)), measure.Stats()...).in(&l.latency[metric])
-		} else {
-			r.binding = l.goodputs()
+		metric, k := measure.Metric(i+1), goodputLimit()
+		if metric.IsLatency() {
+			k = latencyLimits(metric)
 		}
-		rows = append(rows, r)
+		rows = append(rows, row{m.Name, m.Help, k.in(&l[metric])})
 	}
 	return rows
 }
 
-// goodputs ties the key of that limit.
-func (l *sloLimits) goodputs() binding {
-	return binding{func(n input) {
-		var b measure.Bound
-		if goodput().in(&b).take(n); b.Quantile == 0 {
-			return
-		}
-		l.goodput = &b
-		if b.Limits == (measure.Limits{}) {
-			n.refuse(`has no limit, want at least one of ttft, tpot, e2e, such as ttft = "500ms"`)
-		}
-	}, func() string {
-		if l.goodput == nil {
-			return "{}"
-		}
-		return goodput().print(*l.goodput)
-	}, nil}
-}
-
-// classRows are the keys of the limits of one class, where an empty table says that there
-// is none. Times between tokens come without their requests, and have no limit a class.
+// classRows are the keys of the limits of one class, of which those that were given are
+// printed. Times between tokens come without their requests, and have no limit a class.
 func (l *sloLimits) classRows() []row {
-	var rows []row
-	for i, k := range l.rows() {
-		metric, take, text := measure.Metric(i+1), k.take, k.text
-		if metric == measure.ITL {
-			continue
-		}
-		k.take = func(n input) {
-			if take(n); !l.given(metric) && metric == measure.Goodput {
-				l.goodput = new(measure.Bound)
-			} else if !l.given(metric) {
-				l.latency[metric] = map[string]time.Duration{}
-			}
-		}
-		k.text = func() string {
-			if !l.given(metric) {
+	rows := l.rows()
+	for i, k := range rows {
+		rows[i].text = func() string {
+			if l[i+1] == nil {
 				return ""
 			}
-			return text()
+			return k.text()
 		}
-		rows = append(rows, k)
 	}
-	return rows
-}
-
-// given reports whether a limit, or that there is none, was given.
-func (l *sloLimits) given(m measure.Metric) bool {
-	if m == measure.Goodput {
-		return l.goodput != nil
-	}
-	return l.latency[m] != nil
+	return slices.Delete(rows, int(measure.ITL)-1, int(measure.ITL))
 }
 
 // or takes what was not given from others.
 func (l sloLimits) or(others sloLimits) sloLimits {
-	for m := range l.latency {
-		if l.latency[m] == nil {
-			l.latency[m] = others.latency[m]
+	for m := range l {
+		if l[m] == nil {
+			l[m] = others[m]
 		}
 	}
-	l.goodput = cmp.Or(l.goodput, others.goodput)
 	return l
 }
 
 // bounds lists the limits as those of a class, or of all requests for "".
 func (l sloLimits) bounds(class string) []measure.Bound {
-	var out []measure.Bound
-	for m, of := range l.latency {
-		for stat, limit := range of {
-			quantile, _ := measure.ParseStat(stat)
-			out = append(out, measure.Bound{Metric: measure.Metric(m), Class: class, Quantile: quantile, Limit: limit})
-		}
+	all := slices.Concat(l[:]...)
+	for i := range all {
+		all[i].Class = class
 	}
-	if l.goodput != nil && l.goodput.Quantile > 0 {
-		good := *l.goodput
-		good.Metric, good.Class = measure.Goodput, class
-		out = append(out, good)
-	}
-	return out
+	return all
 }
 
 // bounds are those of the configuration. Where a class of the mix has limits, each class is
@@ -134,9 +117,9 @@ func (d *draft) bounds() []measure.Bound {
 	if !slices.ContainsFunc(d.mix, func(of component) bool { return of.slo != nil }) {
 		return d.limits.bounds("")
 	}
-	everyone, each := sloLimits{}, d.limits
-	everyone.latency[measure.ITL], each.latency[measure.ITL] = d.limits.latency[measure.ITL], nil
-	out := everyone.bounds("")
+	each := d.limits
+	each[measure.ITL] = nil
+	out := sloLimits{measure.ITL: d.limits[measure.ITL]}.bounds("")
 	for _, of := range d.mix {
 		own := sloLimits{}
 		if of.slo != nil {
