@@ -160,6 +160,8 @@ func (r *reader) checkLength(c *Config) {
 	switch {
 	case own > 0 && asked > own:
 		n.refuse("is %d, want at most %d, the own limit of %s", asked, own, c.Model.Name)
+	case asked > 0 && longest > asked && c.Workload.Turns > 1:
+		n.refuse("is %d, want %d, to which conversations of %d turns grow, or at least %d, their longest first request", asked, c.Workload.Longest(), c.Workload.Turns, longest)
 	case asked > 0 && longest > asked:
 		n.refuse("is %d, want at least %d, the workload's longest request (prefix + prompt + output)", asked, longest)
 	case asked > 0 && longestPrompt(c) >= asked:

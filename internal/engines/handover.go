@@ -2,6 +2,7 @@ package engines
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -20,7 +21,9 @@ func HandOver(cfg *config.Config, p *decide.Planned) {
 	settings := recommended(cfg)
 	k := p.Offer.Knobs
 	told := serverSaid(p.Background.Trials, k)
-	if n := roomForSamples(cfg, k, told.kvTokens); n > 0 {
+	var notes []string
+	if n := roomForSamples(cfg, k, told.kvTokens); n > k.MaxModelLen {
+		notes = append(notes, fmt.Sprintf("max_model_len %d, not the %d of the trials: the longest request to come need not be in the sample", n, k.MaxModelLen))
 		k.MaxModelLen = n
 	}
 	command, err := settings.Command(k, engine.AnyPort)
@@ -47,7 +50,7 @@ func HandOver(cfg *config.Config, p *decide.Planned) {
 		Env: slices.Compact(env), APIKeyEnv: settings.APIKeyEnv,
 		Limits:   plan.Limits{ModelLen: k.MaxModelLen, Seqs: k.MaxNumSeqs, BatchedTokens: k.MaxNumBatchedTokens, KVTokens: told.kvTokens},
 		Replicas: p.Fleet.Instances, GPUs: p.Fleet.GPUsPerInstance, NodeGPUs: cfg.GPUsPerNode(k.GPU),
-		Notes: append(besides(command.Without), kernelNotes(cfg)...),
+		Notes: slices.Concat(notes, besides(command.Without), kernelNotes(cfg)),
 	}
 	if !cfg.Simulated() || e.Kind == "vllm" {
 		e.Version = told.version

@@ -133,11 +133,15 @@ func (d *Decision) crossed(p *plan.Plan) []effects.Setting {
 	for _, m := range d.Seen {
 		seen[m.Trial.Knobs] = append(seen[m.Trial.Knobs], m)
 	}
+	placed := map[measure.Knobs]bool{}
+	for _, s := range Settings(p, d.Seen) {
+		placed[s.Knobs] = true
+	}
 	alike, sets := map[outcome]int{}, [][]measure.Knobs{}
 	for _, prior := range d.chosen.priors {
 		of := outcome{rate: prior.Rate}
 		switch mine := seen[prior.Knobs]; {
-		case len(mine) > 1 || len(mine) == 1 && mine[0].Aborted.Text == "":
+		case len(mine) > 1 || len(mine) == 1 && mine[0].Aborted.Text == "" && placed[prior.Knobs]:
 			continue
 		case len(mine) == 1:
 			of = outcome{mine[0].Trial.Rate, mine[0].Achieved, mine[0].TTFT.Mean}

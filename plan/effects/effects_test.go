@@ -84,6 +84,10 @@ func TestRatesAreReadOffTheReference(t *testing.T) {
 			t.Errorf("tried at %v: %+v, want half of 16", rate, got)
 		}
 	}
+	// What waits for a place shows what the reference shows at its very end.
+	if got := Rates(append(trials, measured(half, 6, 6.01)), Reference{Knobs: best, Rate: 16, Curves: []*curve.Curve{c}}, nil); len(got) != 1 {
+		t.Errorf("a queue of its own: %+v", got[1:])
+	}
 	over := measured(half, 14, 1e9)
 	over.Overloaded, over.Achieved, over.TTFT = true, 9.5, measure.Summary{P50: time.Minute, P99: -1, N: 500}
 	if got := Rates(append(trials, over), Reference{Knobs: best, Rate: 16}, nil); len(got) != 2 || got[1].Rate != 9.5 {

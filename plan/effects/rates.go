@@ -63,6 +63,12 @@ func (r *Reference) off(m *measure.Measurement) float64 {
 	return math.Abs(math.Log(m.Trial.Rate / r.Rate))
 }
 
+// alike is the largest ratio of rates by which a set is placed: one that shows what the reference
+// shows at a rate farther from the trial's is limited by something else than the reference, as where
+// its requests wait for a place and the reference's do not. With 128 places beside 1024 a set that
+// carries the same was placed at a third.
+const alike = 2.2
+
 // carried is about the rate that the set of a trial carries; false where the trial does
 // not tell.
 func (r *Reference) carried(m *measure.Measurement) (float64, bool) {
@@ -71,7 +77,9 @@ func (r *Reference) carried(m *measure.Measurement) (float64, bool) {
 		s := m.Of(c.Class).Latency(c.Metric)
 		for _, q := range slices.Backward(c.Model.Levels) {
 			if y := s.Stat(q); y > 0 {
-				if x, ok := inverse(c, q, y); ok {
+				if x, ok := inverse(c, q, y); ok && max(m.Trial.Rate/x, x/m.Trial.Rate) > alike {
+					return 0, false
+				} else if ok {
 					rate, known = min(rate, r.Rate*m.Trial.Rate/x), true
 				}
 				break
