@@ -201,11 +201,7 @@ func (s *MaxRate) seen(j int) []likelihood {
 // its client could have made it.
 func (s *MaxRate) shown(m *measure.Measurement) attempt {
 	flow, _ := m.Count(measure.ThroughputBound)
-	trusted := m.Valid
-	grew := m.Overloaded || flow.N > 0 && flow.Low > 0
-	if !m.Valid && len(m.Warnings) > 0 && m.Warnings[0].Kind == note.NotStationary && flow.N > 0 && flow.Value > 0 {
-		trusted, grew = true, true
-	}
+	trusted, grew := m.Valid || m.Drifted(), m.Grew()
 	t := attempt{Measurement: m, met: !grew && m.Aborted.Text == "", shows: make([]likelihood, len(s.bounds))}
 	t.valid = trusted || t.missed()
 	for j := range s.bounds {

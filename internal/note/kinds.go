@@ -186,6 +186,7 @@ const (
 	FigureUnknown     Kind = "figure_unknown: {figure}: not known in any pair; a p99 takes 1,200 requests"
 	SideFailed        Kind = "side_failed: {side}: {failed%d} of {requests%d} requests failed, first: {how}; latencies are over the others"
 	SideInvalid       Kind = "side_invalid: {side}: {invalid%d} of {trials%d} trials are not valid: nothing is decided by their pairs"
+	SideBehind        Kind = "side_behind: {side}: the backlog grew in {behind%d} of {trials%d} trials, and that of the other side did not: requests/s of these is judged by itself"
 	SideOverloaded    Kind = "side_overloaded: {side}: {overloaded%d} of {trials%d} trials were overloaded: their latencies depend on how long was measured"
 	SeedsDiffer       Kind = "seeds_differ: {other%d} of {pairs%d} pairs had other requests (another seed): chance makes their differences larger"
 	TrafficDiffers    Kind = "traffic_differs: the two runs are of different traffic: what differs may be its doing and not the engine's"
@@ -298,7 +299,7 @@ var kinds = []Kind{
 	CurveInterpolates, CurveWithoutRates, OverloadInferred, NoSaturation, NoCurve, NoCurveOf, NoSamplingError, TraceRatesUnknown, NoPrice, OneInstance,
 	LossOverloads, DraftHurts, MayBeCheaper, MoreGPUsSlower, MoreGPUsTalk, NotReached, MovedFar, NotModelled, Uncalibrated, BeyondModel, Imprecise, KnobAtEnd, OnlyUntrusted, AllUntrusted,
 	BrokeDown, BreaksDown, SomeUntrusted, SearchInterrupted, CertificateInterrupted, MatrixOfFirst, NoneTrusted, RoundsInterrupted, RequestsDiffer,
-	FewRounds, FigureUnknown, SideFailed, SideInvalid, SideOverloaded, SeedsDiffer, TrafficDiffers, EngineFailed, EngineAlike, EngineCondemned,
+	FewRounds, FigureUnknown, SideFailed, SideInvalid, SideBehind, SideOverloaded, SeedsDiffer, TrafficDiffers, EngineFailed, EngineAlike, EngineCondemned,
 	NotPlaced, TooWide, StepBelowSeqs, DegreesNegative, HeadsUndivided, KVHeadsUndivided, StatesUndivided, BlocksCut, TooManyStages, NoExperts, ExpertsAlone, ExpertsUndivided, NoMemory,
 	EmptyPool, BudgetSpent, BudgetCut, BudgetLeft, NotTried, NotTriedBehind, PredictedWorse, OffTheWay, CarriesLess, CarriesLessBy,
 	AsGood, SeenAsGood, SeenWorse, DearerKind, KindIdle, CompletesLess, NotBetter, FailsIdle, IdleMisses, IdleFloor, MissedAtAll, AllMissed, NoneMet, NoneMeasured, NoneMissed, MetAtLargest, NarrowEnough,

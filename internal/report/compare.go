@@ -28,12 +28,12 @@ func worseFact(c *design.Compared) Fact {
 	label := "worse by " + percent(c.FailIfWorse)
 	failed := list.Map(c.Failed(), func(x design.Contrast) string { return x.Label + " " + signedShare(x.Relative.Value) })
 	switch {
+	case len(failed) > 0:
+		return Fact{label, join(failed), Bad}
 	case !c.Tested():
 		return Fact{label, "not known: one pair tells nothing of chance; measure several loads, as 'planner sweep --rates' does", Doubt}
-	case len(failed) == 0:
-		return Fact{label, "none is shown to be", Good}
 	}
-	return Fact{label, join(failed), Bad}
+	return Fact{label, "none is shown to be", Good}
 }
 
 // compared is the outcome in one line.
@@ -71,7 +71,8 @@ func contrastTable(c *design.Compared) Table {
 		if finite(x.Relative.Low) && finite(x.Relative.High) {
 			interval = signedShare(x.Relative.Low) + " to " + signedShare(x.Relative.High)
 		}
-		tab.row(x.Label, number(x.A, 4), number(x.B, 4), plus(number(x.Difference.Value, 3)), signedShare(x.Relative.Value),
+		difference := plus(fixed(x.Difference.Value, 3-exponent(max(x.A, x.B), 4))) // to the last digit of both
+		tab.row(x.Label, number(x.A, 4), number(x.B, 4), difference, signedShare(x.Relative.Value),
 			interval, probability(x.Adjusted), x.Pairs, judgements[x.Judgement])
 	}
 	return tab

@@ -18,16 +18,28 @@ type Change struct{ Value, Low, High, P float64 }
 // takes them as independent and about normal. One pair gives no interval. Pairs
 // that all differ by the same leave no doubt.
 func PairedT(differences []float64, confidence float64) Change {
+	return PairedTBeside(differences, nil, confidence)
+}
+
+// PairedTBeside is the same where others, of things that do not differ, scatter alike: they
+// tell the variance too, so that one pair beside them has an interval.
+func PairedTBeside(differences, others []float64, confidence float64) Change {
 	n := float64(len(differences))
 	nan := math.NaN()
 	if n == 0 {
 		return Change{nan, nan, nan, nan}
 	}
-	mean, variance := stat.MeanVariance(differences, nil)
-	if n == 1 {
-		return Change{differences[0], nan, nan, nan}
+	mean, squares, free := stat.Mean(differences, nil), 0.0, n-1+float64(len(others))
+	if free == 0 {
+		return Change{mean, nan, nan, nan}
 	}
-	spread := math.Sqrt(variance / n)
+	for _, d := range differences {
+		squares += (d - mean) * (d - mean)
+	}
+	for _, d := range others {
+		squares += d * d
+	}
+	spread := math.Sqrt(squares / free / n)
 	if spread <= rounding*math.Abs(mean) {
 		p := 0.0
 		if mean == 0 {
@@ -35,8 +47,8 @@ func PairedT(differences []float64, confidence float64) Change {
 		}
 		return Change{mean, mean, mean, p}
 	}
-	half := StudentT(0.5+confidence/2, n-1) * spread
-	p := 2 * distuv.StudentsT{Sigma: 1, Nu: n - 1}.Survival(math.Abs(mean)/spread)
+	half := StudentT(0.5+confidence/2, free) * spread
+	p := 2 * distuv.StudentsT{Sigma: 1, Nu: free}.Survival(math.Abs(mean)/spread)
 	return Change{mean, mean - half, mean + half, p}
 }
 

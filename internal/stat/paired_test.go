@@ -40,11 +40,11 @@ func TestPairedTOfFewPairs(t *testing.T) {
 }
 
 // The interval holds the truth as often as it says, and the test is wrong as
-// often as it says.
+// often as it says, of one pair beside others too.
 func TestPairedTCoverage(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 4))
 	const runs = 4000
-	inside, alarms := 0, 0
+	inside, beside, alarms := 0, 0, 0
 	for range runs {
 		d := make([]float64, 6)
 		for i := range d {
@@ -59,9 +59,14 @@ func TestPairedTCoverage(t *testing.T) {
 		if PairedT(d, 0.9).P < 0.1 {
 			alarms++
 		}
+		if c := PairedTBeside(d[:1], d[1:], 0.9); c.Low <= 0 && 0 <= c.High {
+			beside++
+		}
 	}
-	if share := float64(inside) / runs; math.Abs(share-0.9) > 0.015 {
-		t.Errorf("%.3f of the intervals hold the truth, want 0.9", share)
+	for _, held := range []int{inside, beside} {
+		if share := float64(held) / runs; math.Abs(share-0.9) > 0.015 {
+			t.Errorf("%.3f of the intervals hold the truth, want 0.9", share)
+		}
 	}
 	if share := float64(alarms) / runs; math.Abs(share-0.1) > 0.015 {
 		t.Errorf("%.3f false alarms, want 0.1", share)

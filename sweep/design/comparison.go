@@ -36,10 +36,10 @@ type Contrast struct {
 	// Figure is its name in files, such as "ttft.p99_ms"; Label is for readers.
 	Figure string `json:"figure"`
 	Label  string `json:"-"`
-	// A and B are the means over the pairs, in milliseconds or per second.
+	// A and B are the geometric means over the pairs, in milliseconds or per second.
 	A float64 `json:"a"`
 	B float64 `json:"b"`
-	// Difference is B - A, Relative B over A less 1; P is the probability of a ratio
+	// Difference is B - A, Relative B over A less 1, with the interval of the ratio for both; P is the probability of a ratio
 	// as far from 1 by chance, Adjusted for all figures. NaN is not known.
 	Difference Difference `json:"difference"`
 	Relative   Difference `json:"relative"`

@@ -44,12 +44,14 @@ func aspects(pairs []pairing) []aspect {
 			return above0(float64(m.Bounded(b)) / float64(time.Millisecond))
 		}})
 	}
-	return append(all, aspect{"achieved_per_s", "requests/s", func(m *measure.Measurement) float64 { return above0(m.Achieved) }},
+	return append(all, aspect{"achieved_per_s", "requests/s", achieved},
 		aspect{"output_tokens_per_s", "output tokens/s", func(m *measure.Measurement) float64 { return above0(m.OutputTokens) }})
 }
 
 // inMilliseconds ends the names of latencies.
 const inMilliseconds = "_ms"
+
+func achieved(m *measure.Measurement) float64 { return above0(m.Achieved) }
 
 func above0(v float64) float64 {
 	if v <= 0 {
@@ -62,47 +64,80 @@ func above0(v float64) float64 {
 type pairing struct{ a, b *measure.Measurement }
 
 // tested says how pairs are tested.
-const tested = "Student's t over the logarithms of the ratios of the pairs; ratios and their intervals are geometric means"
+const tested = "Student's t over the logarithms of the ratios of the pairs; values, differences and ratios are geometric means"
 
 // contrast compares pairs in every figure that both sides have. Pairs with a
 // trial that is not valid are left out; where fewer than two are left, all are
-// shown and nothing is decided.
+// shown and nothing is decided by them. The loads at which one side alone fell behind are a
+// figure of their own: together with loads that both carry, the ratios have no common spread.
 func contrast(pairs []pairing, t Terms) []Contrast {
-	valid := slices.DeleteFunc(slices.Clone(pairs), func(p pairing) bool { return !p.a.Valid || !p.b.Valid })
-	if len(valid) >= 2 || len(valid) == len(pairs) {
-		return contrastAll(valid, t)
+	sound := slices.DeleteFunc(slices.Clone(pairs), func(p pairing) bool { return !p.a.Valid || !p.b.Valid })
+	valid := slices.Clone(sound)
+	few := len(valid) < 2 && len(valid) < len(pairs)
+	if few {
+		valid = pairs
 	}
-	all := contrastAll(pairs, t)
-	for i := range all {
-		all[i].Judgement = Undecided
+	var all []Contrast
+	for _, f := range aspects(valid) {
+		if c, ok := contrastIn(f, valid, nil, t); ok {
+			all = append(all, c)
+		}
+	}
+	shown := len(all)
+	kept := slices.DeleteFunc(sound, func(p pairing) bool { return p.behind() != "" })
+	for _, side := range []string{"A", "B"} {
+		alone := slices.DeleteFunc(slices.Clone(pairs), func(p pairing) bool { return p.behind() != side })
+		f := aspect{"achieved_per_s where " + side + " fell behind", "requests/s where " + side + " fell behind", achieved}
+		if c, ok := contrastIn(f, alone, kept, t); ok {
+			all = append(all, c)
+		}
+	}
+	judge(all, t)
+	for i := range all[:shown] {
+		if few {
+			all[i].Judgement = Undecided
+		}
 	}
 	return all
 }
 
-func contrastAll(pairs []pairing, t Terms) []Contrast {
-	var all []Contrast
-	for _, f := range aspects(pairs) {
-		var a, b, differences, ratios []float64
+// contrastIn is one figure of pairs, not judged yet, whose ratios scatter as those of the
+// others, at which the two do not differ; false where no pair has it.
+func contrastIn(f aspect, pairs, others []pairing, t Terms) (Contrast, bool) {
+	ratios := func(pairs []pairing) (a, ratios []float64) {
 		for _, p := range pairs {
-			x, y := f.of(p.a), f.of(p.b)
-			if math.IsNaN(x) || math.IsNaN(y) {
-				continue
+			if x, y := f.of(p.a), f.of(p.b); !math.IsNaN(x) && !math.IsNaN(y) {
+				a, ratios = append(a, x), append(ratios, math.Log(y/x))
 			}
-			a, b = append(a, x), append(b, y)
-			differences, ratios = append(differences, y-x), append(ratios, math.Log(y/x))
 		}
-		if len(a) == 0 {
-			continue
-		}
-		d := stat.PairedT(differences, t.Confidence)
-		r := stat.PairedT(ratios, t.Confidence)
-		c := Contrast{Figure: f.name, Label: f.label, Relative: Difference{math.Expm1(r.Value), math.Expm1(r.Low), math.Expm1(r.High)}, P: r.P}
-		c.A, c.B, c.Pairs = gonum.Mean(a, nil), gonum.Mean(b, nil), len(a)
-		c.Difference = Difference{d.Value, d.Low, d.High}
-		all = append(all, c)
+		return a, ratios
 	}
-	judge(all, t)
-	return all
+	a, own := ratios(pairs)
+	if len(a) == 0 {
+		return Contrast{}, false
+	}
+	_, beside := ratios(others)
+	r := stat.PairedTBeside(own, beside, t.Confidence)
+	c := Contrast{Figure: f.name, Label: f.label, A: gonum.GeometricMean(a, nil), P: r.P, Pairs: len(a),
+		Relative: Difference{math.Expm1(r.Value), math.Expm1(r.Low), math.Expm1(r.High)}}
+	c.Difference = Difference{c.A * c.Relative.Value, c.A * c.Relative.Low, c.A * c.Relative.High}
+	c.B = c.A + c.Difference.Value
+	return c, true
+}
+
+// behind names the side whose backlog grew in a trial that drifted, or without end, where the
+// other's trial is valid and shows no such thing; "" for neither.
+func (p pairing) behind() string {
+	fell := func(m, other *measure.Measurement) bool {
+		return (m.Overloaded && m.Valid || m.Drifted()) && other.Valid && !other.Grew()
+	}
+	switch {
+	case fell(p.a, p.b):
+		return "A"
+	case fell(p.b, p.a):
+		return "B"
+	}
+	return ""
 }
 
 // unresolvedIn lists the figures that no pair resolves on both sides.
@@ -197,12 +232,15 @@ func pairDoubts(pairs []pairing) note.Notes {
 		name string
 		of   func(pairing) *measure.Measurement
 	}{{"A", func(p pairing) *measure.Measurement { return p.a }}, {"B", func(p pairing) *measure.Measurement { return p.b }}} {
-		failed, requests, invalid, overloaded, how := 0, 0, 0, 0, ""
+		failed, requests, invalid, overloaded, behind, how := 0, 0, 0, 0, 0, ""
 		for _, p := range pairs {
 			m := side.of(p)
 			failed, requests = failed+m.Failed, requests+m.Requests
 			how = cmp.Or(how, m.Complaint())
-			if !m.Valid {
+			switch {
+			case p.behind() == side.name:
+				behind++
+			case !m.Valid:
 				invalid++
 			}
 			if m.Overloaded || m.Aborted.Text != "" {
@@ -211,6 +249,7 @@ func pairDoubts(pairs []pairing) note.Notes {
 		}
 		out = slices.Concat(out, note.If(failed > 0, note.SideFailed, side.name, failed, requests, how),
 			note.If(invalid > 0, note.SideInvalid, side.name, invalid, len(pairs)),
+			note.If(behind > 0, note.SideBehind, side.name, behind, len(pairs)),
 			note.If(overloaded > 0, note.SideOverloaded, side.name, overloaded, len(pairs)))
 	}
 	return out

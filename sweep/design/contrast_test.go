@@ -91,6 +91,54 @@ func TestContrastLeavesOutInvalid(t *testing.T) {
 	}
 }
 
+// A load at which one side's backlog grew decides, where the other's did not, and a side that
+// was not valid for another reason does not. The values, their difference and their ratio agree.
+func TestContrastBehind(t *testing.T) {
+	terms := Terms{Confidence: 0.95, Indifference: 0.02, FailIfWorse: 0.05}
+	at := func(rate float64, share float64, why note.Kind) *measure.Measurement {
+		m := measured(100*time.Millisecond, rate)
+		m.Counts = []measure.Count{{Bound: measure.ThroughputBound, N: 300, Value: share, Low: share - 0.3, High: share + 0.3}}
+		if why != "" {
+			m.Valid, m.Warnings = false, note.Notes{{Kind: why}}
+		}
+		return m
+	}
+	for _, c := range []struct {
+		name  string
+		last  pairing
+		want  Judgement
+		state sweep.State
+	}{
+		{"B grew", pairing{at(12, 0, ""), at(8, 0.4, note.NotStationary)}, Worse, sweep.Infeasible},
+		{"A grew", pairing{at(8, 0.4, note.NotStationary), at(12, 0, "")}, Better, sweep.Done},
+		{"both grew", pairing{at(8, 0.4, note.NotStationary), at(7, 0.5, note.NotStationary)}, "", sweep.Done},
+		{"less waits than did", pairing{at(12, 0, ""), at(8, -0.1, note.NotStationary)}, "", sweep.Done},
+		{"by chance", pairing{at(12, 0, ""), at(11.9, 0.4, note.NotStationary)}, Undecided, sweep.Done},
+		{"the client was late", pairing{at(12, 0, ""), at(8, 0.4, note.SendLag)}, "", sweep.Done},
+	} {
+		pairs := []pairing{{at(1, 0, ""), at(1.01, 0, "")}, {at(2, 0, ""), at(1.99, 0, "")}, {at(4, 0, ""), at(4.01, 0, "")}, c.last}
+		got := Compared{Terms: terms, Contrasts: contrast(pairs, terms)}
+		last := got.Contrasts[len(got.Contrasts)-1]
+		switch {
+		case c.want == "" && len(got.Contrasts) != 11:
+			t.Errorf("%s: %d figures, and %s is %s", c.name, len(got.Contrasts), last.Figure, last.Judgement)
+		case c.want != "" && (len(got.Contrasts) != 12 || last.Judgement != c.want || last.Pairs != 1 || math.Abs(last.A-c.last.a.Achieved) > 1e-9 || math.Abs(last.B-c.last.b.Achieved) > 1e-9):
+			t.Errorf("%s: %+v, want %s", c.name, last, c.want)
+		}
+		if state := got.answer().State; state != c.state {
+			t.Errorf("%s: %v, want %v", c.name, state, c.state)
+		}
+		if doubts := len(pairDoubts(pairs).Of(note.SideBehind)); doubts != len(got.Contrasts)-11 {
+			t.Errorf("%s: %d notes of a side that fell behind", c.name, doubts)
+		}
+		for _, x := range got.Contrasts {
+			if math.Abs(x.B-x.A-x.Difference.Value) > 1e-9 || math.Abs(x.B/x.A-1-x.Relative.Value) > 1e-9 {
+				t.Errorf("%s: %s: %g and %g differ by %g, %g", c.name, x.Figure, x.A, x.B, x.Difference.Value, x.Relative.Value)
+			}
+		}
+	}
+}
+
 func TestJudgements(t *testing.T) {
 	for _, c := range []struct {
 		name                string

@@ -253,6 +253,21 @@ func (m *Measurement) Count(bound string) (Count, bool) {
 	return Count{Value: math.NaN()}, false
 }
 
+// Grew reports whether its backlog grew: the load outgrew the server, or more requests stayed
+// than the wandering of a server in balance explains, or some in a trial that drifted.
+func (m *Measurement) Grew() bool {
+	flow, _ := m.Count(ThroughputBound)
+	return m.Overloaded || flow.N > 0 && flow.Low > 0 || m.Drifted()
+}
+
+// Drifted reports whether all that makes it not valid is that it was not stationary, where more
+// requests came than left.
+func (m *Measurement) Drifted() bool {
+	flow, _ := m.Count(ThroughputBound)
+	return !m.Valid && len(m.Warnings) > 0 && m.Warnings[0].Kind == note.NotStationary && // the last of the doubts
+		flow.N > 0 && flow.Value > 0
+}
+
 // Of are the latencies of the requests of a class, of all for ""; nothing is known of a
 // class that the trial did not have.
 func (m *Measurement) Of(class string) *Latencies {
