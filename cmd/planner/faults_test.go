@@ -80,8 +80,8 @@ func TestFaultsAreFailures(t *testing.T) {
 func TestServerGoes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	url, _ := begin(t, planner(t, dir, "serve-sim", "--listen", "127.0.0.1:0", "--ttft", "exponential:30ms", "--tpot", "2ms", "--fault", "refuse=300ms@0.02"))
-	m := measuredBy(t, planner(t, dir, "bench", "--url", url, "--json", "--quiet", "--rate", "200", "--duration", "2s", "--warm-up", "0s",
+	url, _ := begin(t, planner(t, dir, "serve-sim", "--listen", "127.0.0.1:0", "--ttft", "exponential:30ms", "--tpot", "2ms", "--fault", "refuse=300ms@0.05"))
+	m := measuredBy(t, planner(t, dir, "bench", "--url", url, "--json", "--quiet", "--rate", "200", "--duration", "5s", "--warm-up", "0s",
 		"--set", "workload.prompt={dist=\"fixed\",value=20}", "--set", "workload.output={dist=\"fixed\",value=10}"))
 	if m.Failed == 0 || m.TTFT.N > m.Requests-m.Failed || m.E2E.N != m.Requests-m.Failed {
 		t.Errorf("%+v", m)
