@@ -56,10 +56,10 @@ type IdleLatency struct {
 }
 
 // FromCrossing is the offer's rate where nothing but a table of latencies is
-// known: the crossing itself, with the spread of the forms as its interval. Its
-// confidence is zero: there is no sampling error to state.
+// known: the crossing, with the spread of the forms as its interval, and the low end
+// of that as the safe rate. Its confidence is zero: there is no sampling error to state.
 func FromCrossing(x *curve.Crossing) search.Estimate {
-	return search.Estimate{Value: x.Value, Low: x.Low, High: x.High, Safe: x.Value}
+	return search.Estimate{Value: x.Value, Low: x.Low, High: x.High, Safe: x.Low}
 }
 
 // Alternative is an offer sized for the same demand as the plan.

@@ -29,7 +29,7 @@ func TestTableToPlan(t *testing.T) {
 	if f.Needed != 5 || f.Needed*f.GPUsPerInstance != 40 || f.Instances != 6 || f.GPUs != 48 {
 		t.Errorf("needed %d, instances %d, GPUs %d", f.Needed, f.Instances, f.GPUs)
 	}
-	if p.Offer.Rate.Safe != p.Offer.Rate.Value || math.Abs(p.Offer.Rate.Safe-21.05) > 0.65 {
+	if r := p.Offer.Rate; r.Safe != r.Low || r.Safe >= r.Value || math.Abs(r.Value-21.05) > 0.65 {
 		t.Errorf("rate %+v", p.Offer.Rate)
 	}
 	if !p.Warnings.Has(note.NoSamplingError) {

@@ -148,8 +148,8 @@ const (
 
 // What a plan rests on.
 const (
-	NoSamplingError Kind = "no_sampling_error: no requests beyond these limits were counted, so there is no sampling error to state: the fleet is sized by the crossing itself, and its interval is " +
-		"the spread of the fitted forms"
+	NoSamplingError Kind = "no_sampling_error: no requests beyond these limits were counted, so there is no sampling error to state: the interval is the spread of the forms of the curve, and the " +
+		"fleet is sized by its low end"
 	TraceRatesUnknown Kind = "trace_rates_unknown: the results do not say how busy the busiest hour of their trace is: rates are its mean, and the demand is taken for one"
 	NoPrice           Kind = "no_price: no price is known for {gpu}: costs are not given"
 	OneInstance       Kind = "one_instance: one instance: its loss is the loss of the service"

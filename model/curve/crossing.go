@@ -40,8 +40,8 @@ type Crossing struct {
 	Bound   measure.Bound
 	Outcome CrossingOutcome
 	// Value is the crossing by monotone interpolation of ln latency, in requests
-	// per second; Low and High span what all forms give, which is the
-	// uncertainty of the model and not of the sample.
+	// per second; Low and High span what all forms give between the measured rates that
+	// enclose it, which is the uncertainty of the model and not of the sample.
 	Value, Low, High float64
 	// Idle is the latency at the lowest measured rate.
 	Idle time.Duration
@@ -87,6 +87,7 @@ func (x *Crossing) found(c *Curve, s *interpolant, i int, limit float64) {
 			continue
 		}
 		if r, ok := m.Crossing(x.Bound.Quantile, x.Bound.Limit.Seconds()); ok {
+			r = min(max(r, s.rates[i]), s.rates[i+1])
 			x.Low, x.High = min(x.Low, r), max(x.High, r)
 		}
 	}
@@ -137,13 +138,18 @@ func (c *Curve) saturationOr(otherwise float64) float64 {
 	return c.Saturation.Value
 }
 
-// Lowest is the crossing at the smallest rate: that of the binding bound. A
-// crossing that is undetermined is smaller than any other.
+// Lowest is the crossing at the smallest rate: that of the binding bound, with the
+// range in which any of them may be passed first. A crossing that is undetermined is
+// smaller than any other.
 func Lowest(all []Crossing) (Crossing, bool) {
 	if len(all) == 0 {
 		return Crossing{}, false
 	}
-	return slices.MinFunc(all, func(a, b Crossing) int { return cmp.Compare(a.sortKey(), b.sortKey()) }), true
+	least := slices.MinFunc(all, func(a, b Crossing) int { return cmp.Compare(a.sortKey(), b.sortKey()) })
+	for _, x := range all {
+		least.Low, least.High = min(least.Low, x.Low), min(least.High, x.High)
+	}
+	return least, true
 }
 
 func (x *Crossing) sortKey() float64 {

@@ -87,8 +87,8 @@ func TestLowest(t *testing.T) {
 	if _, ok := Lowest(nil); ok {
 		t.Error("the lowest of none")
 	}
-	a, b, unknown := Crossing{Value: 3, Outcome: Found}, Crossing{Value: 2, Outcome: NotReached}, Crossing{Value: 9}
-	if x, _ := Lowest([]Crossing{a, b}); x.Value != 2 {
+	a, b, unknown := Crossing{Value: 3, Low: 1, High: 4, Outcome: Found}, Crossing{Value: 2, Low: 1.5, High: 3, Outcome: Found}, Crossing{Value: 9}
+	if x, _ := Lowest([]Crossing{a, b}); x.Value != 2 || x.Low != 1 || x.High != 3 {
 		t.Errorf("lowest %v", x)
 	}
 	if x, _ := Lowest([]Crossing{a, unknown, b}); x.Value != unknown.Value {
