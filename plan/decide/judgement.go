@@ -32,7 +32,7 @@ func Settings(p *plan.Plan, trials []measure.Measurement) []effects.Setting {
 // checklist of a benchmark for a rate that they are to show.
 func (s *searches) judge(k measure.Knobs, gpu string, rate float64) Judgement {
 	mine := slices.DeleteFunc(slices.Clone(s.Seen), func(m measure.Measurement) bool { return m.Trial.Knobs != k })
-	of := trust.Subject{GPU: gpu, Rate: rate}
+	of := trust.Subject{GPU: gpu, Rate: rate, Objective: s.cfg.Objective}
 	if s.cfg.Model.Known {
 		of.Weights = s.cfg.Precision(k).Weights.String()
 	}

@@ -53,9 +53,15 @@ func (d *data) samples() (State, string) {
 	most, resolving := 0, 0
 	for _, m := range d.near(1.25) {
 		most = max(most, m.Requests)
-		ok := !m.Trial.Objective.Empty()
-		for _, b := range m.Trial.Objective.Bounds {
-			ok = ok && (b.Metric == measure.Goodput || m.Bounded(b) >= 0 || m.Aborted.Text != "")
+		slo, own := m.Trial.Objective, !m.Trial.Objective.Empty()
+		if !own {
+			slo = d.Objective
+		}
+		ok := !slo.Empty()
+		for _, b := range slo.Bounds {
+			// Other tools print quantiles of any number of requests.
+			resolved := m.Bounded(b) >= 0 && (own || measure.Resolves(m.Requests-m.Failed, b.Quantile, false))
+			ok = ok && (b.Metric == measure.Goodput || resolved || m.Aborted.Text != "")
 		}
 		if ok {
 			resolving++

@@ -37,6 +37,8 @@ type Subject struct {
 	GPU, Weights string
 	// Rate is the maximum rate that the trials are to show, in requests per second.
 	Rate float64
+	// Objective is that of trials which had none of their own, as those of other tools.
+	Objective measure.SLO
 }
 
 // data are the trials behind a plan.

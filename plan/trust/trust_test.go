@@ -42,6 +42,24 @@ func TestSoundDataPasses(t *testing.T) {
 	}
 }
 
+// TestImportedSamples: the trials of other tools have no objective of their own, and print quantiles
+// that few requests give.
+func TestImportedSamples(t *testing.T) {
+	of := subject
+	of.Objective = sound()[0].Trial.Objective
+	for requests, want := range map[int]State{3000: Pass, 300: Fail, 0: Unknown} {
+		trials := sound()
+		for i := range trials {
+			trials[i].Trial.Objective, trials[i].Requests = measure.SLO{}, requests
+		}
+		for _, item := range Check(trials, of) {
+			if item.Name == "samples" && item.State != want {
+				t.Errorf("%d requests: %+v", requests, item)
+			}
+		}
+	}
+}
+
 // TestNothingToCheck: a throughput alone needs no quantile, and one request at a time no checklist.
 func TestNothingToCheck(t *testing.T) {
 	trials := sound()

@@ -107,7 +107,7 @@ func (j judged) share(phi, most float64, whole bool) judged {
 	if j.Value > j.allowed*(1+1e-9) {
 		j.slack = min(j.slack, max(1-j.Value/j.allowed, -1))
 	}
-	resolved := resolves(j.N, 1-j.allowed, whole)
+	resolved := Resolves(j.N, 1-j.allowed, whole)
 	if whole {
 		j.Low, j.High = j.Value, j.Value
 	} else {

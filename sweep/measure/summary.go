@@ -161,7 +161,9 @@ func (s *series) quantile(q float64) time.Duration {
 	return Unresolved
 }
 
-func resolves(n int, quantile float64, whole bool) bool {
+// Resolves reports whether a sample of n requests gives a quantile, 0 for the mean: enough
+// of them lie beyond it. Of what is the whole, and no sample, one is enough.
+func Resolves(n int, quantile float64, whole bool) bool {
 	floor := float64(beyondFloor)
 	if whole {
 		floor = 1
@@ -180,7 +182,7 @@ func (s *series) summary() Summary {
 	}
 	phi := math.NaN()
 	for _, d := range out.quantiles() {
-		if !resolves(out.N, d.q, s.whole) {
+		if !Resolves(out.N, d.q, s.whole) {
 			continue
 		}
 		*d.value = s.quantile(d.q)
@@ -271,7 +273,7 @@ func gaps(h *hdrhistogram.Histogram, whole bool) Summary {
 	out.N = int(h.TotalCount())
 	out.Mean = time.Duration(math.Round(h.Mean() * float64(time.Microsecond)))
 	for _, d := range out.quantiles() {
-		if resolves(out.N, d.q, whole) {
+		if Resolves(out.N, d.q, whole) {
 			*d.value = time.Duration(h.ValueAtQuantile(d.q*100)) * time.Microsecond
 		}
 	}
