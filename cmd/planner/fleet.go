@@ -95,6 +95,9 @@ func (s *fleetReplay) replay(ctx context.Context, r *run) (*fleet.Answer, error)
 			answer.Static = s.day.Plant.Static(policy, 4*max(policy.Max, policy.Replicas), s.seeds)
 		}
 		answer.Warnings = append(answer.Warnings, r.cfg.Warnings...)
+		if other := s.day.OtherRate(); other != "" {
+			answer.Warnings = append(answer.Warnings, other)
+		}
 		return answer
 	})
 }

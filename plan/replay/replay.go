@@ -4,6 +4,7 @@ package replay
 
 import (
 	"fmt"
+	"math"
 
 	"planner/internal/config"
 	"planner/internal/engines"
@@ -29,6 +30,8 @@ type Replay struct {
 	cfg   *config.Config
 	// heldOut is the traffic that a search holds out; nil without one.
 	heldOut func(seed uint64) []fleet.Stage
+	// scale is that of the traffic.
+	scale float64
 }
 
 // mostRequests is what a few gigabytes hold, of all replays at a time.
@@ -68,7 +71,7 @@ func New(cfg *config.Config, k measure.Knobs, extent Extent) (*Replay, error) {
 	if a := &spec.Policy.Autoscaler; a.Kind == fleet.Forecast {
 		a.Outlook.Yesterday = fleet.RateByMinute(plant.Traffic(workload.Draw64(cfg.Workload.Seed, 1<<32)))
 	}
-	return &Replay{plant, cfg, traffic.heldOut}, nil
+	return &Replay{plant, cfg, traffic.heldOut, extent.Scale}, nil
 }
 
 // Answer answers for the policy of the configuration, or for the cheapest around it that
@@ -87,4 +90,22 @@ func (r *Replay) Answer(seeds []uint64) *fleet.Answer {
 	}
 	answer.Search = found
 	return answer
+}
+
+// asGiven is how far, as a share, a replayed rate may be from demand.rate without a word.
+const asGiven = 0.05
+
+// OtherRate says that a trace is replayed at another rate than the configuration demands;
+// "" where it is not.
+func (r *Replay) OtherRate() string {
+	demanded, rates := r.cfg.Demand.Rate, r.cfg.Demand.TraceRates
+	if rates == nil || !(rates.Mean > 0) || !(demanded > 0) {
+		return ""
+	}
+	rate := rates.Mean * rates.Peak()
+	if math.Abs(rate*r.scale/demanded-1) <= asGiven {
+		return ""
+	}
+	return fmt.Sprintf("the trace is replayed at %.3g requests/s %s, and demand.rate is %.3g: planner fleet --scale %.3g replays that",
+		rate*r.scale, rates.Meant(), demanded, demanded/rate)
 }

@@ -117,6 +117,32 @@ profile = "three.csv"
 	}
 }
 
+// TestOtherRate says at which rate a trace is replayed where that is not the demanded one, and
+// the scale that replays it.
+func TestOtherRate(t *testing.T) {
+	trace := ""
+	for i := range 7200 {
+		trace += fmt.Sprintf("{\"timestamp\": %d, \"input_length\": 100, \"output_length\": 10}\n", 800*i)
+	}
+	cfg := loaded(t, "workload = { trace = \"t.jsonl\", trace_format = \"mooncake\", arrivals = \"trace\" }\nfleet.replicas = 1\n", map[string]string{"t.jsonl": trace})
+	for _, c := range []struct {
+		scale float64
+		want  string
+	}{{1, "--scale 3.2 "}, {3.2, ""}, {3.3, ""}, {4, "at 5 requests/s in the mean, and demand.rate is 4: planner fleet --scale 3.2 "}} {
+		r, err := prepared(t, cfg, Extent{Scale: c.scale, Repeat: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := r.OtherRate(); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("scale %g: %q, want %q", c.scale, got, c.want)
+		}
+	}
+	staged, err := prepared(t, loaded(t, "[fleet]\nreplicas = 1\ndaily = { peak = 0.02 }\n", nil), Extent{Scale: 1, Repeat: 1})
+	if err != nil || staged.OtherRate() != "" {
+		t.Errorf("traffic with rates of its own: %q, %v", staged.OtherRate(), err)
+	}
+}
+
 // TestHeldOutOfTrace holds out the last day of a trace, and wants it to have two.
 func TestHeldOutOfTrace(t *testing.T) {
 	w := workload.Workload{Arrivals: workload.Trace}
