@@ -32,6 +32,8 @@ type stored struct {
 	Journal int64           `json:"journal_bytes"`
 	Answer  json.RawMessage `json:"answer"`
 	Report  report.Document `json:"report"`
+	// Files are the others that were written with it.
+	Files []string `json:"files,omitempty"`
 }
 
 // conclude keeps and prints an answer, also that of a run which was interrupted.
@@ -77,21 +79,26 @@ func (r *run) keep(answer sweep.Answer, doc report.Document, interrupted bool) e
 	if err := r.folder.Clear("plots", func(name string) bool { return files[name] == nil }); err != nil || interrupted {
 		return err
 	}
+	names := slices.Collect(maps.Keys(files))
 	if e, _ := experimentOf(r.cfg.Run.Command); e.csv != "" {
+		names = append(names, e.csv)
 		if err := r.folder.Write(e.csv, doc.Data.CSV()); err != nil {
 			return err
 		}
 	}
 	if v, ok := answer.Value.(interface{ Files() map[string]any }); ok {
-		if err := writeAll(r.folder, v.Files()); err != nil {
+		own := v.Files()
+		if err := writeAll(r.folder, own); err != nil {
 			return err
 		}
+		names = slices.AppendSeq(names, maps.Keys(own))
 	}
 	data, err := wire.Print(answer.Value)
 	if err != nil {
 		return err
 	}
-	return r.folder.WriteJSON(storedFile, stored{answer.State.ExitCode(), journalSize(r.folder), data, doc})
+	slices.Sort(names)
+	return r.folder.WriteJSON(storedFile, stored{answer.State.ExitCode(), journalSize(r.folder), data, doc, names})
 }
 
 // writeAll writes files by their names: bytes as they are, all else as JSON.

@@ -90,6 +90,9 @@ func (p *program) handedOver(c *cli.Context, write func(*plan.Plan, manifest.Opt
 	}
 	var planned plan.Plan
 	switch err := folder.ReadJSON("plan.json", &planned); {
+	case errors.Is(err, fs.ErrNotExist) && (about.Command == "plan" || about.Command == "estimate"):
+		return usagef("%s: %s has no plan.json: either it has no plan, as 'planner report %s' says, or 'planner resume %s' makes it",
+			c.Command.Name, folder.Path, folder.Path, folder.Path)
 	case errors.Is(err, fs.ErrNotExist):
 		return usagef("%s: %s was made by 'planner %s' and holds no plan; give the folder of a finished 'planner plan', or of 'planner estimate -o'",
 			c.Command.Name, folder.Path, about.Command)

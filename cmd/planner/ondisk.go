@@ -27,6 +27,13 @@ func (p *program) compare(c *cli.Context) error {
 	case errA == nil && errB == nil:
 		return p.compareRuns(c, a, b)
 	case errA == nil || errB == nil:
+		other, why := a, errA
+		if errA == nil {
+			other, why = b, errB
+		}
+		if info, err := os.Stat(other); err != nil || info.IsDir() {
+			return usagef("compare: %w", why)
+		}
 		return usagef("compare: %s and %s are not of one kind: two configurations or two run folders", a, b)
 	}
 	var r run

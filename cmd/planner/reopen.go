@@ -106,14 +106,29 @@ func (p *program) reopen(c *cli.Context, again bool) (*run, *stored, error) {
 	r := &run{folder: &folder}
 	var done stored
 	var damage error
+	_, measured := experimentOf(about.Command)
 	data, err := folder.Read(storedFile)
 	switch {
 	case err == nil:
-		damage = json.Unmarshal(data, &done)
-		if damage == nil && done.Journal == journalSize(&folder) {
-			if !again || done.ExitCode != exitFailed {
-				return r, &done, nil
+		if damage = json.Unmarshal(data, &done); damage != nil {
+			break
+		}
+		missing := slices.DeleteFunc(slices.Clone(done.Files), folder.Has)
+		switch left := journalSize(&folder); {
+		case left < done.Journal && done.ExitCode != exitFailed:
+			lost := fmt.Errorf("%s is damaged: %s was made of %d bytes of it, and %d are left",
+				folder.File(sweep.JournalFile), storedFile, done.Journal, left)
+			if again {
+				return nil, nil, fmt.Errorf("%w; put it back, or measure anew in a new run; the report is printed by: planner report %s", lost, folder.Path)
 			}
+			fmt.Fprintf(p.stderr, "planner: %v; this is the report as it was\n", lost)
+			return r, &done, nil
+		case left != done.Journal:
+		case !again, done.ExitCode != exitFailed && (len(missing) == 0 || !measured):
+			return r, &done, nil
+		case done.ExitCode != exitFailed:
+			fmt.Fprintf(p.stderr, "planner: %s lacks %s: its files are made again\n", folder.Path, strings.Join(missing, ", "))
+		default:
 			fmt.Fprintf(p.stderr, "planner: the engines of %s failed; they are tried again\n", folder.Path)
 			if err := folder.ForgetFailures(); err != nil {
 				return nil, nil, err
@@ -122,7 +137,6 @@ func (p *program) reopen(c *cli.Context, again bool) (*run, *stored, error) {
 	case !errors.Is(err, os.ErrNotExist):
 		return nil, nil, err
 	}
-	_, measured := experimentOf(about.Command)
 	replayed := about.Command == "fleet" // which keeps no journal
 	switch {
 	case replayed && !again && damage != nil:

@@ -51,6 +51,49 @@ func TestDamagedAnswerIsMadeAgain(t *testing.T) {
 	}
 }
 
+// What is deleted from the folder of a finished run is made again of its journal; what is lost
+// of the journal is not measured again without a word, and the report is still printed. A run
+// that is not there is no configuration.
+func TestDeletedFilesOfARun(t *testing.T) {
+	t.Parallel()
+	dir := runsIn(t)
+	whole := filepath.Join(dir, "whole")
+	_, out := planned(t, dir, slices.Concat([]string{"estimate", "p.toml", "--set", "search.budget=8m", "-o", whole}, single)...)
+	files, manifests := filesOf(t, whole), func() string { _, out := planned(t, dir, "manifests", whole); return out }
+	want, plan := manifests(), filepath.Join(whole, "plan.json")
+	try := func(code int, says string, args ...string) string {
+		t.Helper()
+		var stdout, stderr bytes.Buffer
+		if got := execute(t.Context(), append([]string{"planner"}, args...), &stdout, &stderr, &interrupts{}); got != code || !strings.Contains(stderr.String(), says) {
+			t.Errorf("%v: exit code %d, want %d and %q:\n%s", args, got, code, says, stderr.String())
+		}
+		return stdout.String()
+	}
+	if err := errors.Join(os.Remove(plan), os.Remove(filepath.Join(whole, "report.md"))); err != nil {
+		t.Fatal(err)
+	}
+	try(exitUsage, "planner resume "+whole, "manifests", whole)
+	if got := try(exitDone, whole+" lacks plan.json, report.md: its files are made again", "resume", whole); got != out {
+		t.Errorf("the answer is\n%s\nand was\n%s", got, out)
+	}
+	if again := filesOf(t, whole); !slices.Equal(again, files) || manifests() != want {
+		t.Errorf("the files are %v, want %v", again, files)
+	}
+	try(exitUsage, "compare: "+filepath.Join(dir, "none")+" is no run folder: ", "compare", whole, filepath.Join(dir, "none"))
+	journal := filepath.Join(whole, "journal.jsonl")
+	_, rest, _ := strings.Cut(read(t, journal), "\n")
+	for _, lose := range []func(){func() { put(t, journal, rest) }, func() { os.Remove(journal) }} {
+		lose()
+		try(exitFailed, "journal.jsonl is damaged: report.json was made of ", "resume", whole)
+		if got := try(exitDone, "this is the report as it was", "report", whole); got != out {
+			t.Errorf("the report is\n%s\nand was\n%s", got, out)
+		}
+	}
+	if _, err := os.Lstat(journal); err == nil {
+		t.Error("a lost journal was begun again")
+	}
+}
+
 // A run that was cut and whose planner chose other trials is refused in one sentence that
 // names both planners and what to do.
 func TestOtherPlannersRun(t *testing.T) {
@@ -67,7 +110,7 @@ func TestOtherPlannersRun(t *testing.T) {
 	edit("journal.jsonl", `"rate_per_s":`, `"rate_per_s":1`)
 	for _, c := range []struct{ from, to, want string }{
 		{`"version": "`, `"version": "0.0.`, " cannot go on: planner 0.0." + version},
-		{`"version": "0.0.`, `"version": "`, " cannot go on: another build of planner began it, or its configuration was changed since; "},
+		{`"version": "0.0.`, `"version": "`, " cannot go on: another build of planner began it, its configuration was changed since, or its journal is damaged; "},
 	} {
 		edit("run.json", c.from, c.to)
 		var stdout, stderr bytes.Buffer

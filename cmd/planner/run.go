@@ -282,7 +282,7 @@ func (r *run) explain(err error) error {
 	if !errors.Is(err, sweep.ErrOtherTrials) || r.folder.ReadJSON(sweep.AboutFile, &about) != nil {
 		return err
 	}
-	why := "another build of planner began it, or its configuration was changed since"
+	why := "another build of planner began it, its configuration was changed since, or its journal is damaged"
 	if about.Version != version || about.Build != revision() {
 		why = fmt.Sprintf("planner %s began it, and this is %s, which chooses other trials", build(about.Version, about.Build), build(version, revision()))
 	}
