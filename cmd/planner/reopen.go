@@ -116,13 +116,15 @@ func (p *program) reopen(c *cli.Context, again bool) (*run, *stored, error) {
 		missing := slices.DeleteFunc(slices.Clone(done.Files), folder.Has)
 		switch left := journalSize(&folder); {
 		case left < done.Journal && done.ExitCode != exitFailed:
-			lost := fmt.Errorf("%s is damaged: %s was made of %d bytes of it, and %d are left",
-				folder.File(sweep.JournalFile), storedFile, done.Journal, left)
+			what := "this is the report as it was"
 			if again {
-				return nil, nil, fmt.Errorf("%w; put it back, or measure anew in a new run; the report is printed by: planner report %s", lost, folder.Path)
+				what = "what is lost is measured again"
 			}
-			fmt.Fprintf(p.stderr, "planner: %v; this is the report as it was\n", lost)
-			return r, &done, nil
+			fmt.Fprintf(p.stderr, "planner: %s is damaged: %s was made of %d bytes of it, and %d are left; %s\n",
+				folder.File(sweep.JournalFile), storedFile, done.Journal, left, what)
+			if !again {
+				return r, &done, nil
+			}
 		case left != done.Journal:
 		case !again, done.ExitCode != exitFailed && (len(missing) == 0 || !measured):
 			return r, &done, nil
