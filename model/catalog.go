@@ -186,8 +186,8 @@ func (a Arch) ChatCheckpoint() string { return cmp.Or(a.Chat, a.Repo) }
 // [Catalog.GPU] finds GPUs. The published variants of one shape (Instruct, Chat, it,
 // hf), and others that are listed as of its shape, are found by theirs; one that is quantised by its name (FP8, AWQ, NVFP4
 // and the like at its end) comes back with that as its own format. Either has the id
-// that was asked for, or of the checkpoint to converse with where a variant was, not that
-// of the shape's own checkpoint.
+// that was asked for, or the checkpoint's that is listed as of the shape, or of the checkpoint
+// to converse with where a variant was, not that of the shape's own checkpoint.
 func (c *Catalog) Model(name string) (Arch, error) {
 	names := list.Map(c.models, func(m Arch) []string { return []string{m.Name, m.Repo} })
 	i, err := find("model", name, names)
@@ -199,9 +199,13 @@ func (c *Catalog) Model(name string) (Arch, error) {
 	}
 	if i := findVariant(name, names); i >= 0 {
 		a := c.models[i]
+		others := strings.Fields(c.rows[ModelTable][i]["hf_alike"])
+		other := slices.IndexFunc(others, func(id string) bool { return bareName(id) == bareName(name) })
 		switch {
 		case strings.Contains(name, "/"):
 			a.Repo, a.Chat = name, ""
+		case other >= 0:
+			a.Repo, a.Chat = others[other], ""
 		case tunedName.MatchString(name):
 			a.Repo = a.ChatCheckpoint()
 		}

@@ -67,6 +67,8 @@ func TestLookUpModels(t *testing.T) {
 		"RedHatAI/Meta-Llama-3.1-70B-Instruct-FP8": "RedHatAI/Meta-Llama-3.1-70B-Instruct-FP8",
 		"llama-3.1-70b-instruct":                   "meta-llama/Llama-3.1-70B-Instruct",
 		"deepseek-ai/DeepSeek-R1-0528":             "deepseek-ai/DeepSeek-R1-0528",
+		"qwen3-coder-30b-a3b":                      "Qwen/Qwen3-Coder-30B-A3B-Instruct",
+		"deepseek-r1-distill-llama-8b":             "deepseek-ai/DeepSeek-R1-Distill-Llama-8B",
 	} {
 		if a, err := c.Model(name); err != nil || a.Repo != repo {
 			t.Errorf("%q is to be served as %q, %v, want %q", name, a.Repo, err, repo)

@@ -247,5 +247,8 @@ func server(m *machine, w *wanted) Check {
 	case m.server != nil:
 		return problem("start the server, or correct engine.url, the key or the model's name", "%s: %v", w.url, m.server)
 	}
+	if m.unprobed != nil {
+		return warned("see why /health is not answered: every run waits for it first", "%s answers one token, and not whether it is well: %v", w.url, m.unprobed)
+	}
 	return passed("%s answers one token", w.url)
 }

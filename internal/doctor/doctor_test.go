@@ -81,6 +81,9 @@ func TestFaults(t *testing.T) {
 		{"no server", func(m *machine, w *wanted) {
 			w.kind, w.url, m.server = "attach", "http://127.0.0.1:1", errors.New("refused")
 		}, "server", Problem, "http://127.0.0.1:1: refused"},
+		{"silent probe", func(m *machine, w *wanted) {
+			w.kind, w.url, m.unprobed = "attach", "http://127.0.0.1:1", errors.New("time-out")
+		}, "server", Warning, "not whether it is well: time-out"},
 	} {
 		m, w := sound(), realWanted()
 		c.spoil(m, w)

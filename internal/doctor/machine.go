@@ -32,6 +32,8 @@ type machine struct {
 	// port says why none can be opened, server why none answers, and temp why no
 	// temporary file can be written.
 	port, server, temp error
+	// unprobed says why a server that answers does not say whether it is well.
+	unprobed error
 	// files is the limit on open files, 0 if it is not known.
 	files uint64
 	clock ticks
@@ -79,8 +81,12 @@ func look(ctx context.Context, cfg *config.Config) machine {
 		dir, command = cfg.OutputDir, cfg.Engine.Launch.Command
 		if cfg.Engine.Kind == "attach" {
 			e := &cfg.Engine.Endpoint
-			_, m.server = engine.Start(ctx, engine.Settings{Kind: "attach", Model: cfg.Model.Name, ServedName: e.ServedName,
+			var server *engine.Engine
+			server, m.server = engine.Start(ctx, engine.Settings{Kind: "attach", Model: cfg.Model.Name, ServedName: e.ServedName,
 				Endpoint: e.Endpoint, Chat: e.API == "chat"}, measure.Knobs{}, "", nil)
+			if m.server == nil {
+				m.unprobed = server.Unprobed
+			}
 		}
 	}
 	m.programs = findPrograms(ctx, command)

@@ -33,16 +33,16 @@ func TestStop(t *testing.T) {
 	}
 	idle := must.Get(net.Dial("tcp", strings.TrimPrefix(r.url, "http://")))
 	defer idle.Close()
-	busy := func() bool {
+	full := func() bool { // with four streams begun, and four requests that wait
 		_, page := get(t, r.url+"/metrics")
-		return strings.Contains(page, `num_requests_running{engine="0",model_name="simulated"} 4`) && strings.Contains(page, `num_requests_waiting{engine="0",model_name="simulated"} 4`)
+		const labels = `{engine="0",model_name="simulated"} 4`
+		return strings.Contains(page, "time_to_first_token_seconds_count"+labels) && strings.Contains(page, "num_requests_waiting"+labels)
 	}
-	for start := time.Now(); !busy(); time.Sleep(10 * time.Millisecond) {
+	for start := time.Now(); !full(); time.Sleep(10 * time.Millisecond) {
 		if time.Since(start) > 10*time.Second {
 			t.Fatal("8 requests do not fill 4 slots")
 		}
 	}
-	time.Sleep(100 * time.Millisecond) // The first tokens come.
 	all := r.emissions(t)
 	wg.Wait()
 	streams := 0
