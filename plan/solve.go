@@ -174,7 +174,7 @@ func (a *Alternative) explain(best *Alternative) {
 	switch {
 	case !a.Feasible:
 	case a.Cost.Money() == nil && best.Cost.Money() != nil:
-		a.Reason = note.Because(note.Unpriced)
+		a.Reason = note.Because(note.Unpriced, *best.Cost.Money()/a.gpuHours())
 	case a.Cost.Job != nil && a.Cost.Job.USD != nil && *a.Cost.Job.USD > *best.Cost.Job.USD:
 		a.Reason = note.Because(note.DearerJob, 100*(*a.Cost.Job.USD / *best.Cost.Job.USD - 1))
 	case a.Cost.Money() != nil && *a.Cost.Money() > *best.Cost.Money():
@@ -186,6 +186,14 @@ func (a *Alternative) explain(best *Alternative) {
 	default:
 		a.Reason = note.Because(note.ListedLater)
 	}
+}
+
+// gpuHours are those of the job, or of an hour where there is none.
+func (a *Alternative) gpuHours() float64 {
+	if a.Cost.Job != nil {
+		return a.Cost.Job.GPUHours
+	}
+	return float64(a.Fleet.GPUs)
 }
 
 func (p *Plan) assume() {

@@ -171,6 +171,10 @@ func TestRanking(t *testing.T) {
 			t.Errorf("%s: feasible %v, reason %q", a.Offer.GPU, a.Feasible, a.Reason.Text)
 		}
 	}
+	// Two of 2 GPUs at 1 USD are chosen; one of 8 without a price costs as much at 0.5.
+	if got := p.Alternatives[2].Reason; got.Note.Kind != note.Unpriced || !strings.Contains(got.Text, "at 0.5 USD per GPU and hour it costs what the chosen one does") {
+		t.Errorf("%+v", got)
+	}
 	if got := strings.Join(order, ", "); got != "same cost, more GPUs, cheap, dear, unpriced, none" {
 		t.Errorf("order %s", got)
 	}

@@ -94,6 +94,8 @@ const (
 	MeanLag           Kind = "mean_lag: requests left {lag_ms%dur} late in the mean: the client was the limit, and its latencies leave that out"
 	NoLoad            Kind = "no_load: neither the offered rate nor the concurrency is known"
 	FailuresUnknown   Kind = "failures_unknown: the file does not tell how many requests failed"
+	DrainUnclear      Kind = "drain_unclear: the run went on for {drain_s%dur} behind its last arrival, and half of the requests took {median_s%dur} at most: some answers are far longer than most, " +
+		"or the server fell behind at the end; a longer run tells which"
 	RateRamped        Kind = "rate_ramped: the rate rose from {from_per_s%g}/s to {to_per_s%g}/s: the figures are of no one load"
 	ToolInvalid       Kind = "tool_invalid: the tool itself calls the run invalid by its own rules"
 	TTFTAboveE2E      Kind = "ttft_above_e2e: the mean TTFT of {ttft_ms%dur} is above that of the whole request, {e2e_ms%dur}: units or files are mixed up"
@@ -155,6 +157,7 @@ const (
 	OneInstance       Kind = "one_instance: one instance: its loss is the loss of the service"
 	LossOverloads     Kind = "loss_overloads: the loss of one instance leaves the others at {load_percent%.0f} % of their safe rate"
 	DraftHurts        Kind = "draft_hurts: speculative decoding slows the planned load: {rate_per_s%.3g} requests/s on an instance, and it pays up to about {pays_per_s%.2g}"
+	FewSlots          Kind = "few_slots: at the maximum rate {in_flight%.0f} requests are in flight, which ask for {asked%.0f} of the {adapters%d} adapters, and {slots%d} run at once: requests wait for a slot; a larger engine.lora.slots may carry more"
 	MayBeCheaper      Kind = "may_be_cheaper: undecided: {gpus} of {gpu} may do it for less: {why}"
 	MoreGPUsSlower    Kind = "more_gpus_slower: {gpus%d} GPUs carry less than {fewer%d} ({rate_per_s%.3g} against {fewer_per_s%.3g} requests/s)"
 	MoreGPUsTalk      Kind = "more_gpus_talk: {gpus%d} GPUs carry less than {fewer%d} ({rate_per_s%.3g} against {fewer_per_s%.3g} requests/s): communication between GPUs takes " +
@@ -188,6 +191,7 @@ const (
 	SideInvalid       Kind = "side_invalid: {side}: {invalid%d} of {trials%d} trials are not valid: nothing is decided by their pairs"
 	SideBehind        Kind = "side_behind: {side}: the backlog grew in {behind%d} of {trials%d} trials, and that of the other side did not: requests/s of these is judged by itself"
 	SideOverloaded    Kind = "side_overloaded: {side}: {overloaded%d} of {trials%d} trials were overloaded: their latencies depend on how long was measured"
+	RateTooHigh       Kind = "rate_too_high: a backlog grew, with {completed_percent%.0f} % of {rate_per_s%.4g} requests/s completed: latencies are comparable at a rate that both sides carry, such as --rate {try_per_s%g}"
 	SeedsDiffer       Kind = "seeds_differ: {other%d} of {pairs%d} pairs had other requests (another seed): chance makes their differences larger"
 	TrafficDiffers    Kind = "traffic_differs: the two runs are of different traffic: what differs may be its doing and not the engine's"
 )
@@ -273,7 +277,7 @@ const (
 	TooManyGPUs   Kind = "too_many_gpus: {gpus%d} GPUs are more than max_gpus = {most%d}"
 	PriceUnheld   Kind = "price_unheld: no price is known for {gpu}, so max_usd_per_hour = {most_usd%.6g} cannot be held"
 	TooDear       Kind = "too_dear: {usd_per_hour%.2f} USD per hour are more than max_usd_per_hour = {most_usd%.6g}"
-	Unpriced      Kind = "unpriced: no price is known"
+	Unpriced      Kind = "unpriced: no price is known; at {break_even_usd_per_gpu_hour%.4g} USD per GPU and hour it costs what the chosen one does"
 	Dearer        Kind = "dearer: costs {more_percent%more} per hour"
 	PoolMissing   Kind = "pool_missing: a class has no plan of its own: {why%s}"
 	PoolsNeither  Kind = "pools_neither: nor do pools for each class: {why%s}"
@@ -292,14 +296,14 @@ var kinds = []Kind{
 	ErrorsUnproven, QuantilesUnresolved, RequestsOpen, RequestsFailed, FailedWith, FailedOtherwise, ConversationsStarting,
 	TurnsWaited, EngineEnded, EngineHangs, EngineRefuses, EngineBroke, TrialLimit, ClearlyMissed, ClearlyFailing, Overloaded, NoMetrics, AnswersAsOther, CacheNotEmptied, CacheNotEmptiedAs, EngineRepeated, TrialRepeated,
 	EngineStartedAgain, FirstTokensDiffer, TTFTGap, RunCancelled, LoopClosedBySlots, LoopClosedByLimit, SentAtOnce, Flood,
-	OpenLeftOut, EvenArrivals, MeanLag, NoLoad, FailuresUnknown, RateRamped, ToolInvalid, TTFTAboveE2E, NotRead, WithoutValueAt,
+	OpenLeftOut, EvenArrivals, MeanLag, NoLoad, FailuresUnknown, DrainUnclear, RateRamped, ToolInvalid, TTFTAboveE2E, NotRead, WithoutValueAt,
 	WithoutValue, TooFast, OfFile, OpenAndClosed, LengthsEstimated,
 	DrawnApart, LinesLeftOut, RequestsEstimated, ArrivalsFromEnds, RowsReordered, RowsLeftOut, ClockSpread, ClockTicks,
 	RowsTwice, ColumnsIgnored, Cliff, NonMonotone, Collapses, TrialsDiffer, OneStart, WindowShort, CacheCollapse, WarmUpShort, NoWaitLimit, Uncertified,
 	CurveInterpolates, CurveWithoutRates, OverloadInferred, NoSaturation, NoCurve, NoCurveOf, NoSamplingError, TraceRatesUnknown, NoPrice, OneInstance,
-	LossOverloads, DraftHurts, MayBeCheaper, MoreGPUsSlower, MoreGPUsTalk, NotReached, MovedFar, NotModelled, Uncalibrated, BeyondModel, Imprecise, KnobAtEnd, OnlyUntrusted, AllUntrusted,
+	LossOverloads, DraftHurts, FewSlots, MayBeCheaper, MoreGPUsSlower, MoreGPUsTalk, NotReached, MovedFar, NotModelled, Uncalibrated, BeyondModel, Imprecise, KnobAtEnd, OnlyUntrusted, AllUntrusted,
 	BrokeDown, BreaksDown, SomeUntrusted, SearchInterrupted, CertificateInterrupted, MatrixOfFirst, NoneTrusted, RoundsInterrupted, RequestsDiffer,
-	FewRounds, FigureUnknown, SideFailed, SideInvalid, SideBehind, SideOverloaded, SeedsDiffer, TrafficDiffers, EngineFailed, EngineAlike, EngineCondemned,
+	FewRounds, FigureUnknown, SideFailed, SideInvalid, SideBehind, SideOverloaded, RateTooHigh, SeedsDiffer, TrafficDiffers, EngineFailed, EngineAlike, EngineCondemned,
 	NotPlaced, TooWide, StepBelowSeqs, DegreesNegative, HeadsUndivided, KVHeadsUndivided, StatesUndivided, BlocksCut, TooManyStages, NoExperts, ExpertsAlone, ExpertsUndivided, NoMemory,
 	EmptyPool, BudgetSpent, BudgetCut, BudgetLeft, NotTried, NotTriedBehind, PredictedWorse, OffTheWay, CarriesLess, CarriesLessBy,
 	AsGood, SeenAsGood, SeenWorse, DearerKind, KindIdle, CompletesLess, NotBetter, FailsIdle, IdleMisses, IdleFloor, MissedAtAll, AllMissed, NoneMet, NoneMeasured, NoneMissed, MetAtLargest, NarrowEnough,

@@ -9,6 +9,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -182,6 +183,45 @@ func TestFormatsAgree(t *testing.T) {
 	}
 }
 
+// TestRowsSizeTheirFleets: the rate that stands beside an alternative gives its instances.
+func TestRowsSizeTheirFleets(t *testing.T) {
+	r := rand.New(rand.NewPCG(20261124, 1))
+	gap := regexp.MustCompile(`  +`)
+	for rows := 0; rows < 40; {
+		p, err := randomPlan(r)
+		if err != nil {
+			continue
+		}
+		text := string(Text(planDocument(p, decide.Background{}, Engines{}), 300, false))
+		_, table, _ := strings.Cut(text, "ALTERNATIVES, BY COST\n\n")
+		header := []string(nil)
+		for line := range strings.Lines(table) {
+			cells := gap.Split(strings.TrimSpace(line), -1)
+			if header == nil {
+				header = cells
+				continue
+			}
+			if len(cells) < 3 {
+				break
+			}
+			at := func(name string) float64 {
+				v, err := strconv.ParseFloat(strings.ReplaceAll(cells[slices.Index(header, name)], ",", ""), 64)
+				if err != nil {
+					t.Fatal(line, err)
+				}
+				return v
+			}
+			rows++
+			loaded, spare := p.Fleet.PlannedRate*(1+p.Demand.Headroom)/at("safe req/s of one"), float64(p.Demand.Spare)
+			const digits = 5e-5 // half of the last of five digits
+			low, high := math.Ceil(loaded*(1-digits))+spare, math.Ceil(loaded*(1+digits))+spare
+			if got := at("instances"); got < low || got > high {
+				t.Errorf("%s: %g instances for %g requests/s, headroom %g and %g spares", line, got, p.Fleet.PlannedRate, p.Demand.Headroom, spare)
+			}
+		}
+	}
+}
+
 // exactFigures reads the plan and its alternatives from JSON and from CSV, which must say the
 // same.
 func exactFigures(t *testing.T, p *plan.Plan, d Document) []map[string]float64 {
@@ -229,4 +269,33 @@ func exactFigures(t *testing.T, p *plan.Plan, d Document) []map[string]float64 {
 		all = append(all, figures)
 	}
 	return all
+}
+
+// TestBreakEvenPrice: a GPU without a price says in every format at which one it costs what the
+// chosen one does: both take 36 GPUs here.
+func TestBreakEvenPrice(t *testing.T) {
+	unpriced := offer("MI355X", 0)
+	unpriced.Knobs.GPU = "MI355X"
+	p := must(plan.Solve(demand(), slo(), []plan.Offer{offer("H100 SXM", 2.99), unpriced}, nil))
+	d := planDocument(p, decide.Background{}, Engines{})
+	page, _ := readHTML(HTML(d))
+	const want = "MI355X, TP 4: no price is known; at 2.99 USD per GPU and hour it costs what the chosen one does"
+	for format, text := range map[string]string{"text": string(Text(d, 80, false)), "markdown": string(Markdown(d)), "HTML": page} {
+		if !strings.Contains(strings.Join(strings.Fields(text), " "), want) {
+			t.Errorf("%s does not say that %s", format, want)
+		}
+	}
+	var file struct {
+		Alternatives []struct {
+			Note struct{ Figures map[string]float64 }
+		}
+	}
+	if err := json.Unmarshal(must(wire.Marshal(p)), &file); err != nil {
+		t.Fatal(err)
+	}
+	sheet, _ := d.Sheet(AlternativesSheet)
+	column := slices.Index(sheet.Header, "break_even_usd_per_gpu_hour")
+	if got := file.Alternatives[0].Note.Figures["break_even_usd_per_gpu_hour"]; math.Abs(got-2.99) > 1e-12 || sheet.Rows[1][column] != "2.99" || sheet.Rows[0][column] != "" {
+		t.Errorf("%g in JSON, %q in CSV", got, sheet.Rows[1][column])
+	}
 }

@@ -22,7 +22,7 @@ func addOffers(d *Document, title string, all []plan.Alternative, rejected []mea
 	})
 	which := differing(ks)
 	which[0] = false // the GPU, which is named anyway
-	tab := table(wrapped("instance"), right("GPUs", "instances", "per hour", "per million output tokens", "req/s per instance"),
+	tab := table(wrapped("instance"), right("GPUs", "instances", "per hour", "per million output tokens", "safe req/s of one"),
 		extra(left("limited by")), extra(wrapped("note")))
 	var unknown []measure.Rejection
 	rejected = slices.Clip(rejected)
@@ -45,7 +45,7 @@ func addOffers(d *Document, title string, all []plan.Alternative, rejected []mea
 		}
 		name := gpus(a.Offer.GPUs, &a.Offer) + behind(", ", values(ks[i:i+1], which))
 		tab.row(Cell{name, tone}, a.Fleet.GPUs, a.Fleet.Instances, Cell{dollars(a.Cost.PerHour), tone}, dollars(a.Cost.PerMillionOutputTokens),
-			estimate(a.Offer.Rate).value, boundName(a.Offer.Binding), Cell{a.Reason.Text, Quiet})
+			safeRate(&a.Offer), boundName(a.Offer.Binding), Cell{a.Reason.Text, Quiet})
 	}
 	if chosen := len(all) == 1 && all[0].Feasible; !chosen {
 		tab.first("instances", "JSON")
@@ -54,6 +54,9 @@ func addOffers(d *Document, title string, all []plan.Alternative, rejected []mea
 	d.section("Not decided", Bullets{Items: grouped(unknown, ks)})
 	d.section("Rejected", Bullets{Items: grouped(rejected, append(ks, knobsOf(rejected)...))})
 }
+
+// safeRate is the rate that sizes fleets of an offer, with digits enough to size them again.
+func safeRate(o *plan.Offer) string { return exact(round(o.Rate.Safe, 5)) }
 
 func knobsOf(rejected []measure.Rejection) []measure.Knobs {
 	return list.Map(rejected, func(r measure.Rejection) measure.Knobs { return r.Knobs })

@@ -34,6 +34,8 @@ func addFinance(d *Document, title string, all []plan.Alternative) {
 		case times > uneconomical:
 			dear = append(dear, fmt.Sprintf("%s (%s, %s times)", placed(&a.Offer), plural(a.Fleet.GPUs, "GPU"), number(times, 2)))
 			continue
+		case a.Reason.Note.Kind == note.Unpriced:
+			others = append(others, placed(&a.Offer)+": "+a.Reason.Text)
 		}
 		tone, c := Plain, &a.Cost
 		if a.Reason.Note.Kind == note.Chosen {

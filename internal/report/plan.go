@@ -161,7 +161,7 @@ func fleetSteps(p *plan.Plan) []string {
 	if p.Offer.Rate.Confidence == 0 {
 		how = "whose sampling error is not known"
 	}
-	add("%s / %s per instance, %s = %s: %s needed", rate(f.PlannedRate), exact(round(safe, 5)), how,
+	add("%s / %s per instance, %s = %s: %s needed", rate(f.PlannedRate), safeRate(&p.Offer), how,
 		quotient(f.PlannedRate/safe), plural(f.Needed, "instance"))
 	loaded := f.PlannedRate * (1 + f.Headroom) / safe
 	base := max(1, int(math.Ceil(loaded*(1-1e-9))))

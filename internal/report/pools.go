@@ -55,7 +55,7 @@ func poolSections(d *Document, pools *plan.Pools, one *plan.Plan) {
 		extra(right("$/M tokens", "load", "with one lost")), extra(left("limited by")))
 	row := func(name string, p *plan.Plan, tone Tone) {
 		f := &p.Fleet
-		tab.row(Cell{name, tone}, number(p.Demand.Rate, 4), gpus(p.Offer.GPUs, &p.Offer), estimate(p.Offer.Rate).safe, f.Instances, Cell{count(f.GPUs), tone},
+		tab.row(Cell{name, tone}, number(p.Demand.Rate, 4), gpus(p.Offer.GPUs, &p.Offer), safeRate(&p.Offer), f.Instances, Cell{count(f.GPUs), tone},
 			Cell{dollars(p.Cost.PerHour), tone}, dollars(p.Cost.PerYear), dollars(p.Cost.PerMillionTokens), percent(f.Utilization), cmp.Or(told(f.AfterLoss, percent), unknown), boundName(p.Offer.Binding))
 	}
 	each, all := Plain, Strong

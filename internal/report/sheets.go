@@ -121,7 +121,7 @@ const offered = `gpu feasible gpus=fleet.gpus instances=fleet.instances gpus_per
 	usd_per_hour=cost.usd_per_hour usd_per_month=cost.usd_per_month usd_per_year=cost.usd_per_year
 	usd_per_million_input_tokens=cost.usd_per_million_input_tokens usd_per_million_output_tokens=cost.usd_per_million_output_tokens
 	usd_per_million_tokens=cost.usd_per_million_tokens usd_per_thousand_requests=cost.usd_per_thousand_requests
-	times_the_cheapest usd_per_gpu_hour priced_by max_rate_per_s safe_rate_per_s=max_rate_safe_per_s binding
+	times_the_cheapest usd_per_gpu_hour break_even_usd_per_gpu_hour=note.figures.break_even_usd_per_gpu_hour priced_by max_rate_per_s safe_rate_per_s=max_rate_safe_per_s binding
 	smallest_feasible_limit_ms=idle.smallest_feasible_limit_ms reason `
 
 func alternativesData(all []plan.Alternative) Data {
