@@ -42,7 +42,7 @@ func compared(c *design.Compared) string {
 	for _, x := range c.Contrasts {
 		by[x.Judgement] = append(by[x.Judgement], x.Label)
 	}
-	n := len(c.Contrasts)
+	n := len(c.Contrasts) - len(by[design.NotJudged])
 	switch {
 	case n == 0:
 		return "Nothing of A and B can be compared"
@@ -81,6 +81,7 @@ func contrastTable(c *design.Compared) Table {
 // judgements say what B is against A.
 var judgements = map[design.Judgement]Cell{
 	design.Better: {"better", Good}, design.Worse: {"worse", Bad}, design.Same: {"the same", Plain}, design.Undecided: {"undecided", Doubt},
+	design.NotJudged: {"", Plain},
 }
 
 // probability prints p to two digits, and what is tiny as such.

@@ -63,6 +63,7 @@ func comparison() *design.Compared {
 			{Figure: "tpot.mean_ms", Label: "mean TPOT, ms", A: 40, B: 44, Difference: design.Difference{Value: 4, Low: 3.5, High: 4.5}, Relative: design.Difference{Value: 0.1, Low: 0.09, High: 0.11}, P: 0.0004, Adjusted: 0.0012, Pairs: 8, Judgement: design.Worse},
 			{Figure: "achieved_per_s", Label: "requests/s", A: 4.483, B: 4.493, Difference: design.Difference{Value: 0.0102, Low: 0.001, High: 0.02}, Relative: design.Difference{Value: 0.002, Low: 0.001, High: 0.004}, P: 0.0081, Adjusted: 0.016, Pairs: 8, Judgement: design.Same},
 			{Figure: "e2e.p99_ms", Label: "p99 E2E, ms", A: 4000, B: 4100, Difference: design.Difference{Value: 100, Low: nan, High: nan}, Relative: design.Difference{Value: 0.025, Low: nan, High: nan}, P: nan, Adjusted: nan, Pairs: 1, Judgement: design.Undecided},
+			{Figure: "prefix_hit_rate", Label: "prefix-cache hit rate", A: 0.41, B: 0.352, Difference: design.Difference{Value: -0.058, Low: nan, High: nan}, Relative: design.Difference{Value: nan, Low: nan, High: nan}, P: nan, Adjusted: nan, Pairs: 8, Judgement: design.NotJudged},
 		},
 		Warnings: note.Notes{note.Text("A: 3 of 1,000 requests failed; latencies are over the others")}.Warnings(),
 	}

@@ -16,12 +16,13 @@ import (
 type Judgement string
 
 // The judgements. Same means that the whole interval lies within what the user
-// does not care about.
+// does not care about, NotJudged that a figure is only shown.
 const (
 	Undecided Judgement = "undecided"
 	Same      Judgement = "same"
 	Better    Judgement = "better"
 	Worse     Judgement = "worse"
+	NotJudged Judgement = "not judged"
 )
 
 // Difference is a difference of two figures with its interval; NaN is not known.
@@ -36,7 +37,7 @@ type Contrast struct {
 	// Figure is its name in files, such as "ttft.p99_ms"; Label is for readers.
 	Figure string `json:"figure"`
 	Label  string `json:"-"`
-	// A and B are the geometric means over the pairs, in milliseconds or per second.
+	// A and B are the geometric means over the pairs, in milliseconds or per second, and of a share the arithmetic ones.
 	A float64 `json:"a"`
 	B float64 `json:"b"`
 	// Difference is B - A, Relative B over A less 1, with the interval of the ratio for both; P is the probability of a ratio

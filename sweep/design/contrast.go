@@ -98,7 +98,26 @@ func contrast(pairs []pairing, t Terms) []Contrast {
 			all[i].Judgement = Undecided
 		}
 	}
-	return all
+	return append(all, cacheHits(valid)...)
+}
+
+// cacheHits is the mean share of prompt tokens that pairs found in the prefix cache, for readers:
+// it explains latencies, and is neither better nor worse by itself. It is left out where nothing was found.
+func cacheHits(pairs []pairing) []Contrast {
+	var a, b []float64
+	for _, p := range pairs {
+		if x, y := p.a.Server.HitRate, p.b.Server.HitRate; x != nil && y != nil {
+			a, b = append(a, *x), append(b, *y)
+		}
+	}
+	nan := math.NaN()
+	none := Difference{nan, nan, nan}
+	c := Contrast{Figure: "prefix_hit_rate", Label: "prefix-cache hit rate", A: gonum.Mean(a, nil), B: gonum.Mean(b, nil),
+		Difference: none, Relative: none, P: nan, Adjusted: nan, Pairs: len(a), Judgement: NotJudged}
+	if c.Difference.Value = c.B - c.A; !(c.A+c.B > 0) {
+		return nil
+	}
+	return []Contrast{c}
 }
 
 // contrastIn is one figure of pairs, not judged yet, whose ratios scatter as those of the

@@ -139,6 +139,24 @@ func TestContrastBehind(t *testing.T) {
 	}
 }
 
+// Prefix-cache hits are shown where there are any, and decide nothing.
+func TestCacheHits(t *testing.T) {
+	of := func(share float64) *measure.Measurement {
+		m := measured(100*time.Millisecond, 10)
+		m.Server.HitRate = &share
+		return m
+	}
+	terms := Terms{Confidence: 0.95, Indifference: 0.02}
+	c := Compared{Terms: terms, Contrasts: contrast([]pairing{{of(0.5), of(0)}, {of(0.3), of(0)}, {of(0.4), of(0)}}, terms)}
+	last := c.Contrasts[len(c.Contrasts)-1]
+	if last.Figure != "prefix_hit_rate" || math.Abs(last.A-0.4) > 1e-12 || last.B != 0 || math.Abs(last.Difference.Value+0.4) > 1e-12 || last.Judgement != NotJudged || c.answer().State != sweep.Done {
+		t.Errorf("%+v", last)
+	}
+	if got := contrast([]pairing{{of(0), of(0)}, {of(0), of(0)}}, terms); len(got) != 11 {
+		t.Errorf("%+v where nothing was found", got[11:])
+	}
+}
+
 func TestJudgements(t *testing.T) {
 	for _, c := range []struct {
 		name                string

@@ -41,7 +41,12 @@ type Rounds struct {
 	Sides [2]Side
 	// only is the side that is left of both; nil for both.
 	only *Side
+	// predicted says in words what a rate is that nobody gave.
+	predicted string
 }
+
+// carried is the share of a maximum rate at which two configurations are compared.
+const carried = 0.8
 
 // NewRounds plans the rounds: A first in even ones and B first in odd ones, so
 // that what drifts falls on both, and an engine is started once a round.
@@ -60,7 +65,7 @@ func NewRounds(a, b Side, r Round) (*Rounds, error) {
 	switch lower := min(most[0], most[1]); {
 	case s.Rate > 0:
 	case lower > 0:
-		s.Rate = significant(0.8*lower, 3)
+		s.Rate, s.predicted = significant(carried*lower, 3), " (80 % of the smaller predicted maximum)"
 	default:
 		return nil, fmt.Errorf("compare: give a rate: --rate R (nothing here predicts what the engines carry)")
 	}
@@ -181,9 +186,9 @@ func (r *Rounds) Answer() (sweep.Answer, error) {
 	first, window := r.Trials[0].Seed, r.Window.Seconds()
 	out := &Compared{
 		A: r.Sides[0].Name, B: r.Sides[1].Name, Test: tested, Terms: r.Terms, Rate: &r.Rate, Window: &window, Rounds: &n, Contrasts: contrast(pairs, r.Terms),
-		Design: fmt.Sprintf("%d rounds of %v at %.4g requests/s, in turns; both sides of a round get the same requests (seeds %d to %d)",
-			n, r.Window, r.Rate, first, first+uint64(n)-1),
-		Warnings: append(r.doubts(), pairDoubts(pairs)...).Warnings(),
+		Design: fmt.Sprintf("%d rounds of %v at %.4g requests/s%s, in turns; both sides of a round get the same requests (seeds %d to %d)",
+			n, r.Window, r.Rate, r.predicted, first, first+uint64(n)-1),
+		Warnings: slices.Concat(r.doubts(), pairDoubts(pairs), r.slower(pairs)).Warnings(),
 	}
 	for _, x := range pairs {
 		out.Trials = append(out.Trials, *x.a, *x.b)
@@ -200,6 +205,20 @@ func (r *Rounds) Answer() (sweep.Answer, error) {
 func (r *Rounds) doubts() note.Notes {
 	return append(note.If(!sameRequests(r.Trials[0], r.Trials[1]), note.RequestsDiffer),
 		note.If(len(r.Trials) < 6, note.FewRounds, len(r.Trials)/2)...)
+}
+
+// slower proposes a rate that both sides carry, where the backlog of one grew.
+func (r *Rounds) slower(pairs []pairing) note.Notes {
+	least, asked := 1.0, r.Sides[0].Config.Workload.MeanRate(r.Rate)
+	for _, p := range pairs {
+		if p.a.Overloaded || p.behind() == "A" {
+			least = min(least, p.a.Achieved/asked)
+		}
+		if p.b.Overloaded || p.behind() == "B" {
+			least = min(least, p.b.Achieved/asked)
+		}
+	}
+	return note.If(least < 1, note.RateTooHigh, 100*least, r.Rate, significant(carried*least*r.Rate, 2))
 }
 
 func sameRequests(a, b measure.Trial) bool {
