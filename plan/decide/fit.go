@@ -77,6 +77,13 @@ func Fit(cfg *config.Config, trials []measure.Measurement, m Measured) (sweep.An
 	}
 	made.Warnings = append(made.Warnings, m.Doubts.Distinct()...)
 	made.Assumptions = append(made.Assumptions, doubts...)
+	if o := &made.Offer; m.Ground.Predict == nil && o.OutputTokens > 0 {
+		told := fmt.Sprintf("%.4g of the answer", o.OutputTokens)
+		if o.PromptTokens > 0 {
+			told = fmt.Sprintf("%.4g of the prompt and ", o.PromptTokens) + told
+		}
+		made.Assumptions = append(made.Assumptions, "tokens of a request in the mean, as measured: "+told)
+	}
 	made.Handover.Autoscaling, made.Handover.Modelled = autoscaling(made, trials), modelled(cfg, m.Ground, made.Offer.Knobs)
 	all := searches{cfg: cfg, ground: m.Ground, Chain: sweep.Chain{Seen: trials}}
 	b.Judgement = all.judge(made.Offer.Knobs, cmp.Or(made.Offer.GPU, made.Offer.Knobs.GPU), made.Offer.Rate.Value)
@@ -152,7 +159,7 @@ func fitSets(cfg *config.Config, trials []measure.Measurement) (fits []fitted, r
 		}
 		text, err := json.Marshal(m.Trial.Workload)
 		if err == nil && traffic != nil && !bytes.Equal(text, traffic) {
-			err = errors.New("fit: the results are of different workloads; fit those of one workload at a time, and plan anew for other limits of classes that have pools of their own")
+			err = errors.New("fit: the results are of different workloads; fit those of one workload at a time")
 		}
 		if err != nil {
 			return nil, nil, err
@@ -181,6 +188,8 @@ func fitSets(cfg *config.Config, trials []measure.Measurement) (fits []fitted, r
 
 func fitSet(cfg *config.Config, trials []measure.Measurement) (fitted, error) {
 	f := fitted{offer: plan.Offer{Knobs: trials[0].Trial.Knobs}}
+	f.offer.PromptTokens = meanTokens(trials, func(m *measure.Measurement) float64 { return m.MeanPrompt })
+	f.offer.OutputTokens = meanTokens(trials, func(m *measure.Measurement) float64 { return m.MeanOutput })
 	rate, counted := countedRate(cfg, trials)
 	if counted {
 		f.offer.Rate, f.offer.Binding, f.offer.Warnings = rate.Estimate, rate.Binding, rate.Warnings
@@ -206,6 +215,18 @@ func fitSet(cfg *config.Config, trials []measure.Measurement) (fitted, error) {
 		}
 	}
 	return f, nil
+}
+
+// meanTokens are the tokens of a request in the mean of the trials that tell them and kept up; 0 where none does.
+func meanTokens(trials []measure.Measurement, of func(*measure.Measurement) float64) float64 {
+	sum, requests := 0.0, 0.0
+	for i := range trials {
+		if m := &trials[i]; m.Valid && !m.Overloaded && of(m) > 0 {
+			n := float64(max(m.Requests-m.Failed, 1))
+			sum, requests = sum+n*of(m), requests+n
+		}
+	}
+	return sum / max(requests, 1)
 }
 
 // leastCounted is how many trials with counts an interval may rest on.

@@ -102,13 +102,34 @@ func (d *data) lengths() (State, string) {
 	}
 	w := d.ran[0].Trial.Workload
 	if w == nil {
-		return Unknown, "the lengths of prompts and answers are not known"
+		return d.meanLengths()
 	}
 	prompt, output := w.MeanTokens()
 	if !(prompt+output > 0) {
 		return Unknown, "the lengths of prompts and answers are not known"
 	}
 	return Pass, fmt.Sprintf("as the workload says: %.0f prompt and %.0f output tokens in the mean", prompt, output)
+}
+
+// otherLengths is from which ratio on the mean lengths of two loads are those of different traffic.
+const otherLengths = 1.25
+
+// meanLengths compares the lengths of loads of which a tool told the means.
+func (d *data) meanLengths() (State, string) {
+	var told []float64
+	for _, m := range d.used {
+		if m.MeanPrompt > 0 && m.MeanOutput > 0 {
+			told = append(told, m.MeanPrompt+m.MeanOutput)
+		}
+	}
+	if len(told) == 0 {
+		return Unknown, "the lengths of prompts and answers are not known"
+	}
+	low, high := slices.Min(told), slices.Max(told)
+	if high > otherLengths*low {
+		return Fail, fmt.Sprintf("requests have %.0f tokens in the mean of one load and %.0f in that of another: they are of different traffic", low, high)
+	}
+	return Unknown, fmt.Sprintf("requests have %.0f tokens in the mean; how their lengths spread is not known", (low+high)/2)
 }
 
 // sweep asks for loads on both sides of the maximum.

@@ -41,6 +41,9 @@ type layout struct {
 	// The keys of counts, and of what there was in a second. A file without the completed
 	// requests is refused, unless the layout has no key for them. The run is in seconds.
 	completed, failed, outputTokens, promptTokens, achieved, run string
+	// The keys of the mean tokens of a request. Without them these are what there was in a second, over the
+	// requests that were completed in it.
+	prompt, output string
 	// The keys of the load: a rate, or a limit on the requests in flight, which goes first.
 	rate, limit string
 	// withFailed says that the completed requests are counted with the failed ones.

@@ -46,7 +46,7 @@ func figureOf(t *testing.T, m *measure.Measurement, name string) float64 {
 	figures := map[string]float64{
 		"completed": float64(m.Requests - m.Failed), "requests": float64(m.Requests), "failed": float64(m.Failed), "output": m.OutputTokens,
 		"prompt": m.PromptTokens, "achieved": m.Achieved, "sent": m.Sent, "run": run, "rate": m.Trial.Rate,
-		"concurrency": float64(m.Trial.Concurrency),
+		"mean_prompt": m.MeanPrompt, "mean_output": m.MeanOutput, "concurrency": float64(m.Trial.Concurrency),
 	}
 	x, ok := figures[name]
 	if !ok {

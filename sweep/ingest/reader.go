@@ -159,6 +159,7 @@ func (p *pointReader) point() {
 		}
 	}
 	p.m.OutputTokens, p.m.PromptTokens, p.m.Achieved = p.rate(l.outputTokens), p.rate(l.promptTokens), p.rate(l.achieved)
+	p.m.MeanPrompt, p.m.MeanOutput = p.perRequest(l.prompt, p.m.PromptTokens), p.perRequest(l.output, p.m.OutputTokens)
 	p.window(p.span(l.run, time.Second))
 	if limit := p.count(l.limit); limit > 0 || l.limit != "" && l.rate == "" {
 		p.closed(limit)
@@ -321,6 +322,15 @@ func (p *pointReader) rate(path string) float64 {
 		p.fail(path, "%g is no rate", x)
 	}
 	return x
+}
+
+// perRequest is the mean tokens of a request under a key, or by what there was in a second; 0
+// where the file tells neither.
+func (p *pointReader) perRequest(path string, tokens float64) float64 {
+	if x := p.number(path); x > 0 {
+		return x
+	}
+	return max(orZero(tokens/p.m.Achieved), 0)
 }
 
 func (p *pointReader) span(path string, unit time.Duration) time.Duration {

@@ -84,11 +84,20 @@ func (p *pointReader) requests() {
 	p.failed(all.failed)
 	p.warnIf(p.twice > 0, note.RowsTwice, p.twice)
 	all.summarize(&p.m)
+	p.m.MeanPrompt, p.m.MeanOutput = orZero(all.prompts/float64(all.completed)), orZero(all.outputs/float64(all.completed))
 	if run, ok := duration(all.last-all.first, time.Second); ok && run > 0 {
 		p.window(run)
 		p.m.Achieved, p.m.PromptTokens, p.m.OutputTokens = float64(all.completed)/run.Seconds(), all.prompts/run.Seconds(), all.outputs/run.Seconds()
 	}
 	p.add()
+}
+
+// orZero is a figure, 0 where it is not known.
+func orZero(x float64) float64 {
+	if math.IsNaN(x) {
+		return 0
+	}
+	return x
 }
 
 func (all *requests) summarize(m *measure.Measurement) {
@@ -205,18 +214,34 @@ func (p *pointReader) keptUp(completed int) {
 
 // drained is a completed rate without the drain: a run lasts until its last request ends,
 // which is one request behind the last arrival if the server kept up. NaN where the file does not
-// tell how long that is: a run that outlasts its arrivals is then no sign of a backlog.
+// tell how long that is: a run that outlasts its arrivals is then no sign of a backlog. Nor is one that
+// outlasts them by more than a backlog does, which has grown by half where the median request comes: some answers
+// are then far longer than most.
 func (p *pointReader) drained(completed int, run, arrivals time.Duration) float64 {
-	m := &p.m
-	last := m.E2E.Mean
-	if tokens := m.OutputTokens * run.Seconds() / float64(completed); last < 0 && m.TTFT.Mean > 0 && m.TPOT.Mean > 0 && tokens > 0 {
-		last = m.TTFT.Mean + time.Duration(max(tokens-1, 0)*float64(m.TPOT.Mean))
-	}
-	took := max(arrivals, run-last).Seconds()
-	if last < 0 || took <= 0 {
+	last, median := p.requestTime(0), p.requestTime(0.50)
+	took := max(arrivals, run-last)
+	switch longest := arrivals + 2*median; {
+	case last < 0 || took <= 0:
+		return math.NaN()
+	case median >= 0 && took > longest && float64(took) > float64(arrivals)/(1-shortfall):
+		p.warn(note.DrainUnclear, run-arrivals, median)
 		return math.NaN()
 	}
-	return float64(completed) / took
+	return float64(completed) / took.Seconds()
+}
+
+// shortfall is the share of an offered rate that may be missing of a server that keeps up.
+const shortfall = 0.03
+
+// requestTime is a statistic of the time of a request, by its quantile, 0 for the mean: that of its tokens, of as many as
+// there are in the mean, where the file does not have it. It is negative where that is not known either.
+func (p *pointReader) requestTime(quantile float64) time.Duration {
+	m := &p.m
+	ttft, tpot := m.TTFT.Stat(quantile), m.TPOT.Stat(quantile)
+	if d := m.E2E.Stat(quantile); d >= 0 || ttft <= 0 || tpot <= 0 || m.MeanOutput == 0 {
+		return d
+	}
+	return ttft + time.Duration(max(m.MeanOutput-1, 0)*float64(tpot))
 }
 
 // arrivals is how long the requests of an open loop take to arrive.

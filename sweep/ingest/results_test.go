@@ -110,6 +110,27 @@ func TestDrain(t *testing.T) {
 	}
 }
 
+// A run that outlasts its arrivals by more than a backlog does has long answers at its end: whether
+// the server kept up is then not known. The median time of requests is that of the file, or that of their tokens.
+func TestDrainOfLongAnswers(t *testing.T) {
+	for _, tc := range []struct {
+		name, times string
+		run, want   float64
+	}{
+		{"most requests are short", `"mean_e2el_ms":6130,"median_e2el_ms":4200`, 63.63, math.NaN()},
+		{"the same by tokens", `"mean_ttft_ms":130,"median_ttft_ms":100,"mean_tpot_ms":30,"median_tpot_ms":20`, 63.63, math.NaN()},
+		{"a backlog of 20 s", `"mean_e2el_ms":11000,"median_e2el_ms":11000`, 58.5, 300 / 47.5},
+		{"hardly any drain", `"mean_e2el_ms":100,"median_e2el_ms":50`, 38.2, 300 / 38.1},
+	} {
+		run := fmt.Sprintf(`{"request_throughput":%g,"completed":300,"failed":0,"duration":%g,"request_rate":8,"total_output_tokens":60000,"output_throughput":%g,`,
+			300/tc.run, tc.run, 60000/tc.run)
+		m := must.Get(Read("f.json", []byte(run+tc.times+"}"))).Measurements[0]
+		if got := m.Achieved; !(math.Abs(got-tc.want) < 1e-3) && !(math.IsNaN(got) && math.IsNaN(tc.want)) || m.Warnings.Has(note.DrainUnclear) != math.IsNaN(tc.want) {
+			t.Errorf("%s: %g requests/s completed, want %g: %q", tc.name, got, tc.want, m.Warnings)
+		}
+	}
+}
+
 // A client that was late, a rate behind a limit, a burst and a load that nobody
 // knows are told apart from an open loop.
 func TestFormatDoubts(t *testing.T) {

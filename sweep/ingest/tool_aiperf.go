@@ -57,6 +57,7 @@ func aiperfObject(marks []string) layout {
 		latencies: latenciesIn(0, "time_to_first_token.*", "inter_token_latency.*", "", "request_latency.*"),
 		stats:     []string{"avg", "p50", "p90", "p95", "p99"},
 		completed: "request_count.avg", failed: "error_request_count.avg", outputTokens: "output_token_throughput.avg",
+		prompt: "input_sequence_length.avg", output: "output_sequence_length.avg",
 		rest: (*pointReader).aiperf,
 	}
 }
@@ -70,6 +71,7 @@ func aiperfTable(ttft, count string, marks []string) layout {
 		stats:     []string{"avg", "p50", "p90", "p95", "p99"},
 		completed: count + ".Value", failed: "Error Request Count.Value",
 		outputTokens: "Output Token Throughput (tokens/sec).Value", promptTokens: "Input Token Throughput (tokens/sec).Value",
+		prompt: "Input Sequence Length (tokens).avg", output: "Output Sequence Length (tokens).avg",
 		achieved: "Request Throughput (requests/sec).Value", run: "Benchmark Duration (sec).Value",
 		rest: func(p *pointReader, _ int) {
 			// A table of a run without failures leaves them out, and still has their share.

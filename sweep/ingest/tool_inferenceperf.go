@@ -25,6 +25,7 @@ func inferencePerfFormat() ResultFormat {
 				latencies: latenciesIn(time.Second, at+"time_to_first_token.*", at+"time_per_output_token.*", "", at+"request_latency.*"),
 				stats:     []string{"mean", "median|p50", "p90", "p95", "p99", "p99.9"}, completed: "successes.count", failed: "failures.count",
 				outputTokens: "successes.throughput.output_tokens_per_sec", promptTokens: "successes.throughput.input_tokens_per_sec",
+				prompt: "successes.prompt_tokens.mean|successes.prompt_len.mean", output: "successes.output_tokens.mean|successes.output_len.mean",
 				// A stage of a fixed concurrency names a rate too, at which it filled its queue.
 				rate: "load_summary.requested_rate", limit: "load_summary.concurrency", rest: (*pointReader).inferencePerf,
 			},

@@ -10,6 +10,7 @@ func llmdFormat() ResultFormat {
 		latencies: latenciesIn(0, at+"latency.time_to_first_token.*", at+"latency.time_per_output_token.*", "", at+"latency.request_latency.*"),
 		stats:     []string{"mean", "p50", "p90", "p95", "p99", "p99p9"}, completed: at + "requests.total", failed: at + "requests.failures",
 		outputTokens: at + "throughput.output_token_rate.mean", promptTokens: at + "throughput.input_token_rate.mean",
+		prompt: at + "requests.input_length.mean", output: at + "requests.output_length.mean",
 		achieved: at + "throughput.request_rate.mean", rate: "scenario.load.standardized.rate_qps", limit: "scenario.load.standardized.concurrency",
 		rest: (*pointReader).llmd,
 	}

@@ -42,7 +42,7 @@ func servingBenchmark(e2e string) layout {
 	return layout{
 		text: true, latencies: latenciesIn(time.Millisecond, "*_ttft_ms", "*_tpot_ms", "*_itl_ms", "*_"+e2e+"_ms"),
 		stats:     []string{"mean", "median|p50", "p90", "p95", "p99", "p99.9"},
-		completed: "completed", failed: "failed", outputTokens: "output_throughput", rest: (*pointReader).servingBenchmark,
+		completed: "completed", failed: "failed", outputTokens: "output_throughput", achieved: "request_throughput", rest: (*pointReader).servingBenchmark,
 	}
 }
 
@@ -83,7 +83,7 @@ func (p *pointReader) benchmarkLoad(completed int) {
 		p.fail("request_throughput", "%g/s are not the %d completed requests in %g s: the file was changed", said, completed, run.Seconds())
 	}
 	if tokens := p.count("total_input_tokens"); tokens > 0 && math.IsNaN(m.PromptTokens) {
-		m.PromptTokens = float64(tokens) / run.Seconds()
+		m.PromptTokens, m.MeanPrompt = float64(tokens)/run.Seconds(), float64(tokens)/float64(completed)
 	}
 	rate, limit := p.number("request_rate"), p.count("max_concurrency")
 	if ramped := p.has("ramp_up_strategy"); ramped || p.text("request_rate") == "trace" {

@@ -191,6 +191,9 @@ type Measurement struct {
 	// Took is how long a real engine was held; 0 where the trial's load alone counts.
 	Took time.Duration `json:"took_s,omitzero"`
 	Throughput
+	// MeanPrompt and MeanOutput are the tokens of a request in the mean, of results without a workload; 0 is not known.
+	MeanPrompt float64 `json:"mean_prompt_tokens,omitzero"`
+	MeanOutput float64 `json:"mean_output_tokens,omitzero"`
 	Tally
 	Latencies
 	// SendLag is how long after the intended time requests left the client.
