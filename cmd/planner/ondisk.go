@@ -111,6 +111,9 @@ func (p *program) fit(c *cli.Context) error {
 	if again != nil && again.answer.State != sweep.Unfinished {
 		return p.conclude(c, again.run, again.answer, nil)
 	}
+	if again != nil && len(again.cfg.Pools()) > 0 {
+		return usagef("fit: %s was searched for the limits that each class had; for others copy its %s, change them there, and plan anew with it", c.Args().First(), sweep.ConfigFile)
+	}
 	r := &run{}
 	if again != nil {
 		r, m.Ground = again.run, again.ground

@@ -6,6 +6,8 @@ import (
 
 	"gonum.org/v1/gonum/interp"
 
+	"planner/internal/note"
+	"planner/model"
 	"planner/plan"
 	"planner/sweep/measure"
 )
@@ -36,6 +38,19 @@ func inFlightAt(trials []measure.Measurement, k measure.Knobs) func(rate float64
 		return nil
 	}
 	return func(rate float64) float64 { return rate * seconds(rate) }
+}
+
+// fewSlots says that the slots for low-rank adapters are what requests wait for at a rate: those in
+// flight ask for more adapters than may run at once.
+func fewSlots(l model.LoRA, inFlight func(float64) float64, rate float64) note.Notes {
+	if !l.On() || inFlight == nil {
+		return nil
+	}
+	all := l
+	all.Slots = l.Adapters
+	n := inFlight(rate)
+	asked := all.Distinct(n)
+	return note.If(l.Slots < l.Adapters && asked >= float64(l.Slots), note.FewSlots, n, asked, l.Adapters, l.Slots)
 }
 
 // point is a figure that was measured at a rate.
