@@ -105,16 +105,17 @@ func (w *Workload) Follow(p Profile, seed uint64) []Request {
 }
 
 // Scale makes more or fewer rows of a trace without changing its clock: each becomes as
-// many as factor says for its arrival, a part of one by chance. Copies arrive within
-// half a minute of the row that they are of, as the users of a larger service would.
+// many as factor says for its arrival, a part of one by chance. Copies arrive at any time within
+// half a minute of the row that they are of and within the trace, as the users of a larger service would.
 func Scale(rows []TraceRow, factor func(time.Duration) float64, seed uint64) []TraceRow {
 	rng := rand.New(rand.NewPCG(seed, streamScale))
 	var out []TraceRow
 	for _, r := range rows {
 		at, part := r.Arrival, rng.Float64()
+		first, last := max(at-time.Minute/2, rows[0].Arrival), min(at+time.Minute/2, rows[len(rows)-1].Arrival)
 		for n := factor(at); n > part; n-- {
 			out = append(out, r)
-			r.Arrival = min(max(at+time.Duration((rng.Float64()-0.5)*float64(time.Minute)), rows[0].Arrival), rows[len(rows)-1].Arrival)
+			r.Arrival = first + time.Duration(rng.Float64()*float64(last-first))
 		}
 	}
 	slices.SortStableFunc(out, func(a, b TraceRow) int { return cmp.Compare(a.Arrival, b.Arrival) })
