@@ -105,8 +105,12 @@ const (
 	elementwiseFree  = 512 // so many tokens stay in the L2 cache
 	elementwiseLayer = 12  // times that a layer moves the hidden state
 	// Gathering, scattering and reducing move it so often for each active expert, on every
-	// GPU of the group (served, gpt-oss; 3.4 to 6).
-	elementwiseExperts = 4.7
+	// GPU of the group (the timings at expertTile, of experts of 128 and 512 columns; served,
+	// gpt-oss: 3.4 to 6).
+	elementwiseExperts = 5.7
+	// Shared experts quantise it once more (a read and half a write), and their sum is read twice,
+	// scaled and written (vLLM's code, 0.11 to 0.20).
+	elementwiseShared = 4.5
 )
 
 // FixedConstants are costs that no data sheet explains: launches, kernel floors,
@@ -181,7 +185,14 @@ func (c *Constants) setReleased(hw Hardware, engine EngineArgs) {
 		c.Weights[NVFP4] = familyFP4Gen5.at(v).value
 		c.Experts[NVFP4] = 0.92 // served: gpt-oss-120b by FlashInfer's kernels
 	}
-	c.PrefillExperts[NVFP4], c.PrefillExperts[INT4] = engine.experts(hw).family().at(v).value, familyMarlin.at(v).value
+	integers := engine.integerExperts(hw)
+	c.PrefillExperts[NVFP4], c.PrefillExperts[INT4] = engine.experts(hw).family().at(v).value, integers.at(v).value
+	switch {
+	case integers == familyFlashInfer:
+		c.Unpacked = 0
+	case hw.Generation == GenerationBlackwell:
+		c.PrefillExperts[INT4] *= blackwellSync
+	}
 	if flash2(hw) {
 		c.PrefillExperts[INT4] /= hopperSync
 		if engine.experts(hw) == ExpertsMarlin {
@@ -194,6 +205,10 @@ func (c *Constants) setReleased(hw Hardware, engine EngineArgs) {
 // hopperSync is the share of Hopper's peak that its instructions of earlier GPUs (mma.sync) reach,
 // with which Marlin multiplies (arXiv 2402.13499); those GPUs reach all of theirs.
 const hopperSync = 0.63
+
+// blackwellSync is what share of the peak these instructions reach on a B200 for each of Hopper's, where an
+// SM does as much with them in a cycle, while the peak belongs to instructions of its own (tcgen05). Analogy.
+const blackwellSync = 148 * 1.965 / (132 * 1.98) * 989 / 2250
 
 func (f *FixedConstants) complete(engine EngineArgs) {
 	f.Step = 280e-6 // served: 275-311 us in the last fits
@@ -242,9 +257,9 @@ func linkConstants(engine EngineArgs) LinkConstants {
 	return l
 }
 
-// prefillExperts are the shares of compute that grouped expert products reach on long
-// long prompts. FP4 is that of the kernels that releases.go lists, on the bf16 rate where
+// prefillExperts are the shares of compute that grouped expert products reach on
+// long prompts, padding aside. FP4 is that of the kernels that releases.go lists, on the bf16 rate where
 // weights are unpacked and on the fp8 rate where mxfp4 experts meet units of their own; INT4
-// is Marlin's, which unpacks integers and nvfp4 alike. The others were guesses; served runs of fp8 experts have agreed with theirs since (TTFT
-// of Llama-4 Scout within 6 %).
-var prefillExperts = ByFormat{BF16: 0.50, FP8: 0.37, INT8: 0.37, INT4: 0.16, NVFP4: 0.16}
+// is Marlin's, which unpacks integers and nvfp4 alike. The others are of the timings at expertTile, INT8 is
+// taken as FP8.
+var prefillExperts = ByFormat{BF16: 0.55, FP8: 0.47, INT8: 0.47, INT4: 0.16, NVFP4: 0.16}

@@ -121,6 +121,15 @@ func (l EngineArgs) experts(hw Hardware) ExpertKernels {
 	return ExpertsMarlin
 }
 
+// integerExperts returns the kernels of experts in 4-bit integers: Marlin's, and FlashInfer's where they
+// are asked for on data-centre Blackwell (VLLM_USE_FLASHINFER_MOE_INT4; vLLM pull request 32437).
+func (l EngineArgs) integerExperts(hw Hardware) kernelFamily {
+	if hw.Generation == GenerationBlackwell && l.Kernels.Experts == ExpertsFlashInfer {
+		return familyFlashInfer
+	}
+	return familyMarlin
+}
+
 func (e ExpertKernels) family() kernelFamily {
 	return [...]kernelFamily{familyMarlin, familyTriton, familyMarlin, familyFlashInfer}[e]
 }

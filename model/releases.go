@@ -53,11 +53,11 @@ var constantRows = []constantRow{
 	{familyAttention, 10, 24, 0, 0, 0.005, "KT; served", "2026-08"},
 	{familyReduce, 10, 24, 0, 0, 0.01, "KT; served", "2026-08"},
 	// Share of bf16 compute on long prompts.
-	{familyMarlin, 10, 18, 0.16, 0.08, 0.01, "served 0.18; 0.16 to 0.19 in KT", "2026-03"},
-	{familyTriton, 10, 10, 0.17, 0.15, 0.02, "served 0.10.2, six runs", "2025-11"},
+	{familyMarlin, 10, 18, 0.20, 0.08, 0.01, "served 0.18; 0.16 to 0.19 in KT, padding included", "2026-03"},
+	{familyTriton, 10, 10, 0.21, 0.15, 0.02, "served 0.10.2, six runs", "2025-11"},
 	{familyTriton, 19, 24, 0.42, 0.20, 0.03, "KT of 0.24, uneven routing; 0.56 if even", "2026-08"},
 	// Share of the fp8 rate.
-	{familyFlashInfer, 10, 15, 0.32, 0.15, 0.03, "served 0.15.1", "2026-02"},
+	{familyFlashInfer, 10, 15, 0.35, 0.15, 0.03, "served 0.15.1", "2026-02"},
 	// Seconds per row and entry of the vocabulary.
 	{familySort, 10, 16, 0.25e-9, 0.20, 0.02, "vLLM pull request 33538: 0.21 to 0.31 at 32,768 entries", "2026-02"},
 	{familySampler, 10, 17, 0.075e-9, 0.35, 0.02, "vLLM pull request 33538: 0.05 to 0.1", "2026-02"},
@@ -113,7 +113,7 @@ func familiesOf(dep Deployment, args EngineArgs) []familyUse {
 		case w == MXFP4:
 			uses = append(uses, familyUse{args.experts(dep.Hardware).family(), DoubtPrefillExperts})
 		case w == INT4 || w == NVFP4 && !native:
-			uses = append(uses, familyUse{familyMarlin, DoubtPrefillExperts})
+			uses = append(uses, familyUse{args.integerExperts(dep.Hardware), DoubtPrefillExperts})
 		}
 	}
 	switch args.sampler(dep.Arch) {

@@ -43,10 +43,13 @@ type Roofline struct {
 		perRank  float64 // whole experts of a rank
 		fullest  float64 // standard deviations by which the fullest rank exceeds the mean
 		uneven   float64 // squared coefficient of variation of the popularity of experts
+		visits   float64 // of an expert per token
+		tile     float64 // rows to which those of an expert are padded at the most
 	}
 	// kv is seconds (and bytes) per token of context read.
 	kv struct {
 		full, window           float64
+		past                   float64 // of the context of a chunk
 		math                   float64 // of full, in layers where every head multiplies one latent
 		fullBytes, windowBytes float64
 		skew                   float64
@@ -56,6 +59,7 @@ type Roofline struct {
 	// prefill is seconds per query-key pair.
 	prefill struct {
 		full, window           float64
+		token                  float64 // per token, whatever it attends to
 		extra                  float64 // keys added to each query
 		whole                  bool    // queries are computed against a whole window
 		fullFlops, windowFlops float64 // operations per pair and GPU
@@ -180,7 +184,7 @@ func (r *Roofline) time(l *batchSums) StepTime {
 		if r.prefill.whole {
 			windowPairs = l.tokens * float64(r.kv.size)
 		}
-		t.PrefillAttention = r.prefill.full*l.pairs + r.prefill.window*windowPairs + r.states.token*l.tokens
+		t.PrefillAttention = r.prefill.full*l.pairs + r.prefill.window*windowPairs + (r.prefill.token+r.states.token)*l.tokens
 	}
 	if bytes := tokens * r.hiddenSize; r.reduce.count > 0 || r.reduce.aparts > 0 {
 		t.Communication = r.reduce.count*r.reduce.each.time(bytes) + r.reduce.aparts*r.reduce.apart.time(bytes)
@@ -234,11 +238,11 @@ func (r *Roofline) kvTime(l *batchSums) float64 {
 	if l.drafted > 0 {
 		full = max(full, k.math*(1+l.drafted/l.decodes)) // proposed tokens read the same cache
 	}
-	window, past := k.window, full*l.past
+	window := k.window
 	if l.tokens > 0 {
 		full, window = max(full, k.rows*r.prefill.full), max(window, k.rows*r.prefill.window)
 	}
-	t := full*(l.context+k.skew*(l.decodes*l.longest-l.context)) + past
+	t := full*(l.context+k.skew*(l.decodes*l.longest-l.context)) + k.past*l.past
 	if k.size > 0 {
 		longest := min(l.longest, float64(k.size))
 		t += window*(l.windowed+k.skew*(l.decodes*longest-l.windowed)) + k.window*l.windowPast
@@ -286,13 +290,17 @@ func (r *Roofline) touched(tokens float64) float64 {
 func (r *Roofline) expertTime(tokens float64) (weights, compute float64) {
 	to := &r.routing
 	touched := r.touched(tokens)
-	each := r.experts.token * tokens
+	rows := tokens * to.visits
+	each := r.experts.token * tokens * (1 + min(0.5, to.tile/rows)/2)
 	if to.ranks > 1 {
 		visits := tokens * to.active / to.ranks
 		each *= 1 + to.fullest*math.Sqrt(1/visits+to.uneven/to.perRank)
 		touched = min(1, touched+to.fullest*math.Sqrt(touched*(1-touched)/to.perRank))
 	}
-	return smooth(r.experts.read*touched, each)
+	read := r.experts.read * touched
+	both := math.Hypot(read, each)
+	weights = both * read * read / (read*read + each*each)
+	return weights, both - weights
 }
 
 // fullestOf returns the mean of the largest of n standard normal draws (Blom 1958).

@@ -368,6 +368,49 @@ func TestPaddingRowsVisitExperts(t *testing.T) {
 
 // With experts spread evenly and a link that takes no time, experts on ranks of their own
 // take as long as experts that are sliced; chance makes the fullest rank slower.
+// Experts of one layer on H200 as vLLM 0.20.0's fused_experts takes for them, its quantisation, sorting and
+// sum included (aiconfigurator, campaign_checkpoints/h200_sxm/moe_perf.txt, read 2026-11).
+func TestExpertsAgreeWithKernelTimings(t *testing.T) {
+	sum := 0.0
+	rows := []struct {
+		format                     WeightFormat
+		hidden, width, experts, tp int
+		tokens, ms                 float64
+	}{
+		{BF16, 6144, 2560, 160, 8, 2048, 0.932}, {BF16, 6144, 2560, 160, 8, 8192, 2.435}, {BF16, 7168, 2048, 384, 2, 2048, 5.076},
+		{FP8, 6144, 2048, 256, 4, 2048, 0.975}, {FP8, 6144, 2048, 256, 4, 8192, 2.975}, {FP8, 6144, 2048, 256, 8, 2048, 0.785},
+		{FP8, 7168, 2048, 256, 16, 8192, 1.924}, {FP8, 7168, 2048, 384, 1, 8192, 14.01},
+	}
+	for _, row := range rows {
+		dep := deploy(t, "Qwen3-235B-A22B", "H200 SXM", row.tp)
+		dep.Arch.Hidden, dep.Arch.Attention.KVHeads = row.hidden, dep.Arch.Attention.Heads
+		dep.Arch.Layers, dep.Arch.MoE = 1, MoE{Experts: row.experts, Active: 8, Intermediate: row.width, Layers: 1}
+		dep.Arch.Native, dep.Precision.Weights = row.format, row.format
+		r := roofline(t, dep, "0.20.0")
+		weights, compute := r.expertTime(row.tokens)
+		moved := (row.tokens - elementwiseFree) * r.hiddenSize * elementwiseExperts * 8 / dep.Hardware.Bandwidth
+		off := 1e3*(weights+compute+moved+r.c.Fixed.MoELayer)/row.ms - 1
+		if sum += math.Abs(off); math.Abs(off) > 0.25 {
+			t.Errorf("%+v: %+.0f %%", row, 100*off)
+		}
+	}
+	if mean := sum / float64(len(rows)); mean > 0.13 {
+		t.Errorf("off by %.0f %% on average", 100*mean)
+	}
+}
+
+// The latent of the tokens before a chunk is made keys and values of every head again.
+func TestChunksProjectTheirContextAgain(t *testing.T) {
+	const context = 60000
+	dep := deploy(t, "DeepSeek-V3", "H200 SXM", 8)
+	r := roofline(t, dep, "0.20.0")
+	chunk := func(before int) float64 { return r.Step(Batch{Chunks: []Chunk{{Tokens: 1, Context: before}}}).Total }
+	projected := context * 61 * 2 * 512 * (128 + 128) * 128 / 8 / dep.Hardware.Flops.FP8
+	if more := chunk(context) - chunk(0); more < projected || more > 6*projected {
+		t.Errorf("%d tokens before a chunk take %.2f ms, their projection at the peak %.2f", context, 1e3*more, 1e3*projected)
+	}
+}
+
 func TestExpertParallelOfPerfectBalanceIsTensorParallel(t *testing.T) {
 	for _, name := range []string{"Qwen3-235B-A22B", "DeepSeek-V3", "Llama-4-Scout"} {
 		sliced := deploy(t, name, "H200 SXM", 8)
