@@ -116,7 +116,6 @@ func (r *reader) finish(c *Config) {
 	r.resolveWorkload(c)
 	c.draft.own = r.ownRows(c)
 	r.checkTokens(c)
-	r.resolveJob(c)
 	r.resolveFleet(c)
 	c.fillSpace()
 	r.resolveSpeculative(c)
@@ -127,6 +126,7 @@ func (r *reader) finish(c *Config) {
 	if r.clean("knobs", "workload", "model") {
 		r.checkLength(c)
 	}
+	r.resolveJob(c)
 	if c.draft.need.Engine != NoEngine && r.clean("knobs", "workload", "model", "hardware", "engine") {
 		r.checkCandidates(c)
 	}

@@ -96,19 +96,33 @@ func TestWorkloadRoundTrip(t *testing.T) {
 	}
 }
 
+// TestMeanTokensOfSchedule: the mean lengths are those of what is drawn, also where requests or
+// conversations are cut at the longest that the engine takes.
 func TestMeanTokensOfSchedule(t *testing.T) {
 	chat, _ := Class("chat")
-	w := &Workload{Class: "chat", Shapes: []Shape{chat}, Arrivals: Poisson, Turns: 2}
-	w.Shapes[0].Prefix = Prefix{Groups: 4, Tokens: 100}
-	prompt, output := 0.0, 0.0
-	rs := w.Schedule(100, 300*time.Second, 2)
-	for _, r := range rs {
-		prompt += float64(r.Prompt) / float64(len(rs))
-		output += float64(r.Output) / float64(len(rs))
-	}
-	// Standard error of the mean prompt over 30,000 requests: 0.6 %.
-	if p, o := w.MeanTokens(); math.Abs(prompt/p-1) > 0.03 || math.Abs(output/o-1) > 0.03 {
-		t.Errorf("drawn means %.1f and %.1f tokens, expected %.1f and %.1f", prompt, output, p, o)
+	chat.Prefix = Prefix{Groups: 4, Tokens: 100}
+	long := chat
+	long.Prompt = Lengths{Dist: Lognormal, Median: 500, Sigma: 2}
+	for name, w := range map[string]*Workload{
+		"conversations":     {Shapes: []Shape{chat}, Turns: 2},
+		"cut conversations": {Shapes: []Shape{chat}, Turns: 8, MaxLen: 4000},
+		"cut requests":      {Shapes: []Shape{long}, MaxLen: 2048},
+		"cut of a mix":      {Shapes: []Shape{chat, long}, MaxLen: 2048},
+	} {
+		w.Arrivals = Poisson
+		if len(w.Shapes) > 1 {
+			w.Shapes[0].Weight, w.Shapes[1].Weight = 1, 3
+		}
+		prompt, output := 0.0, 0.0
+		rs := w.Schedule(100, 300*time.Second, 2)
+		for _, r := range rs {
+			prompt += float64(r.Prompt) / float64(len(rs))
+			output += float64(r.Output) / float64(len(rs))
+		}
+		// Standard error of the mean prompt over 30,000 requests: 0.6 %.
+		if p, o := w.MeanTokens(); math.Abs(prompt/p-1) > 0.03 || math.Abs(output/o-1) > 0.03 {
+			t.Errorf("%s: drawn means %.1f and %.1f tokens, expected %.1f and %.1f", name, prompt, output, p, o)
+		}
 	}
 }
 

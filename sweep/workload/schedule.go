@@ -154,22 +154,35 @@ func (d *drawer) conversation(out []Request, due, span time.Duration, turns int)
 	return out
 }
 
-// sampled is how many conversations tell their mean number of turns, within 1 %.
-const sampled = 1000
+// How many conversations tell their mean number of turns, and how many requests their mean
+// lengths, within 1 %.
+const (
+	sampledTurns  = 1000
+	sampledTokens = 20_000
+)
 
 // meanTurns is how many requests a conversation has in the mean: fewer than Turns where
 // some come to MaxLen before.
 func (w *Workload) meanTurns() float64 {
-	turns := max(w.Turns, 1)
-	if longest := w.Longest(); turns == 1 || w.MaxLen == 0 || longest > 0 && longest <= w.MaxLen {
-		return float64(turns)
+	if w.Turns <= 1 || !w.cuts() {
+		return float64(max(w.Turns, 1))
 	}
+	return float64(len(w.sample(sampledTurns))) / sampledTurns
+}
+
+// cuts reports whether a request may come to MaxLen.
+func (w *Workload) cuts() bool {
+	longest := w.Longest()
+	return w.MaxLen > 0 && (longest == 0 || longest > w.MaxLen)
+}
+
+// sample draws the requests of so many conversations.
+func (w *Workload) sample(conversations int) (all []Request) {
 	d := w.drawer(w.Seed)
-	var all []Request
-	for range sampled {
-		all = d.conversation(all, 0, math.MaxInt64, turns)
+	for range conversations {
+		all = d.conversation(all, 0, math.MaxInt64, max(w.Turns, 1))
 	}
-	return float64(len(all)) / sampled
+	return all
 }
 
 // cut shortens a request that is longer than an engine takes: first the

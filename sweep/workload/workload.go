@@ -143,7 +143,8 @@ func (w *Workload) Longest() int {
 }
 
 // MeanTokens is the expected number of prompt and of output tokens of one
-// request, shared prefixes and earlier turns included.
+// request, shared prefixes and earlier turns included. Where MaxLen cuts requests it is
+// that of a sample.
 func (w *Workload) MeanTokens() (prompt, output float64) {
 	if w.Arrivals == Trace {
 		for _, r := range w.Replay {
@@ -151,6 +152,15 @@ func (w *Workload) MeanTokens() (prompt, output float64) {
 			output += float64(r.Output)
 		}
 		n := float64(max(len(w.Replay), 1))
+		return prompt / n, output / n
+	}
+	if w.cuts() {
+		all := w.sample(sampledTokens / max(w.Turns, 1))
+		for i := range all {
+			prompt += float64(all[i].Prompt)
+			output += float64(all[i].Output)
+		}
+		n := float64(max(len(all), 1))
 		return prompt / n, output / n
 	}
 	for _, s := range w.Shapes {
