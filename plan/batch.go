@@ -58,9 +58,13 @@ func (c *Cost) Money() *float64 {
 // assumeJob states what the figures of a job rest on.
 func (p *Plan) assumeJob() []string {
 	j := p.Demand.Job
-	return []string{
+	all := []string{
 		fmt.Sprintf("planned rate %.6g requests/s: %.6g requests in %v, growth %.3g included", p.Fleet.PlannedRate, j.Requests, j.Deadline, p.Demand.Growth),
 		"requests wait at the client until an engine takes them, so that every instance is full until the job ends; starting engines, and the last requests, which leave them half empty, are not counted",
 		fmt.Sprintf("headroom of %.3g on the planned rate keeps the deadline if an instance carries less; GPU hours and cost do not grow with it, as the job ends earlier", p.Demand.Headroom),
 	}
+	if t := p.Offer.Terms; len(t) > 0 && (t[0].Name == Reserved || t[0].Name == Purchase) {
+		all = append(all, "the cost is that of the hours until the job ends; GPUs that are reserved or bought are paid for in the others, too")
+	}
+	return all
 }

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -45,6 +46,23 @@ func TestJobByHand(t *testing.T) {
 	}
 	if want := "costs 52.7 % more for the job"; other.Reason.Text != want {
 		t.Errorf("reason %q, want %q", other.Reason.Text, want)
+	}
+
+	// By each way to pay it is the same job, for as many hours.
+	reserved := of("small", 1, 0.7, 1.1)
+	reserved.Terms = []Term{{Name: Reserved, PerGPUHour: 1.1}, {Name: OnDemand, PerGPUHour: 2.2}}
+	if p, err = Solve(d, measure.SLO{Throughput: true}, []Offer{reserved}, nil); err != nil {
+		t.Fatal(err)
+	}
+	for i, way := range p.Cost.Ways {
+		near("job by "+way.Name, *way.Job.USD, 785.714*reserved.Terms[i].PerGPUHour/2.2)
+		near("tokens by "+way.Name, *way.PerMillionTokens, 785.714/360*reserved.Terms[i].PerGPUHour/2.2)
+		if way.PerMonth != nil {
+			t.Errorf("a month by %s costs %g, of which the job runs a part", way.Name, *way.PerMonth)
+		}
+	}
+	if last := p.Assumptions[3]; len(p.Cost.Ways) != 2 || !strings.Contains(last, "reserved or bought are paid for in the others") {
+		t.Errorf("%d ways, assumption %q", len(p.Cost.Ways), last)
 	}
 
 	// Growth is more work, not more haste.

@@ -56,7 +56,7 @@ type Bill struct {
 	Cost
 	AtCapacity Cost  `json:"at_capacity"` // as if every instance ran at its safe rate
 	AtMean     *Cost `json:"at_mean"`     // at the mean rate; null where none is known
-	// Ways are the same instances paid for in every way that is known, at the planned rate,
+	// Ways are the same instances paid for in every way that is known, for the same load or job,
 	// where there are several; the first is the plan's own.
 	Ways []WayCost `json:"ways_to_pay,omitempty"`
 }
@@ -67,10 +67,17 @@ type WayCost struct {
 	Cost
 }
 
-func (o *Offer) bill(f *Fleet, d *Demand) Bill {
-	b := Bill{Cost: o.price(f, f.PlannedRate), AtCapacity: o.price(f, float64(f.Instances)*o.Rate.Safe)}
+// cost is that of a fleet for a demand: at its planned rate, or of its job.
+func (o *Offer) cost(f *Fleet, d *Demand) Cost {
 	if d.Job != nil {
-		b.Cost = o.running(f, d)
+		return o.running(f, d)
+	}
+	return o.price(f, f.PlannedRate)
+}
+
+func (o *Offer) bill(f *Fleet, d *Demand) Bill {
+	b := Bill{Cost: o.cost(f, d), AtCapacity: o.price(f, float64(f.Instances)*o.Rate.Safe)}
+	if d.Job != nil {
 		b.AtCapacity = b.Cost
 		b.AtCapacity.Job = nil
 	}
@@ -83,7 +90,7 @@ func (o *Offer) bill(f *Fleet, d *Demand) Bill {
 	for _, t := range o.Terms {
 		other := *o
 		other.PricePerGPUHour = t.PerGPUHour
-		b.Ways = append(b.Ways, WayCost{t.Name, other.price(f, f.PlannedRate)})
+		b.Ways = append(b.Ways, WayCost{t.Name, other.cost(f, d)})
 	}
 	return b
 }

@@ -2,7 +2,8 @@ package plan
 
 import "fmt"
 
-// Power is what the plan draws at the planned load, as modelled from how busy its GPUs are.
+// Power is what the plan draws at the planned load, or while its job runs, as modelled from how
+// busy its GPUs are.
 type Power struct {
 	// Rate is the load of one instance, GPUWatts what one of its GPUs draws at it in the
 	// mean, InstanceKW what the facility does for an instance, its servers and cooling
@@ -33,7 +34,7 @@ func NewPower(o *Offer, f *Fleet, rate, gpuWatts, relativeError float64) *Power 
 	return p
 }
 
-// SetPower notes what the plan draws at the planned load. Energy that is paid beside rented
+// SetPower notes what the plan draws. Energy that is paid beside rented
 // GPUs is then that of this power; what is bought has it in its price, at rated power, as
 // kinds of instances were compared by it.
 func (p *Plan) SetPower(power *Power) {
@@ -51,8 +52,16 @@ func (p *Plan) SetPower(power *Power) {
 		return
 	}
 	p.Cost.EnergyPerHour = &energy
-	p.Assumptions = append(p.Assumptions, fmt.Sprintf("the energy beside rented GPUs is that of the modelled power at the planned load, %.3g W a GPU within %.0f %%, and of rated power at capacity",
-		power.GPUWatts, 100*power.RelativeError))
+	p.Assumptions = append(p.Assumptions, fmt.Sprintf("the energy beside rented GPUs is that of the modelled power %s, %.3g W a GPU within %.0f %%, and of rated power at capacity",
+		p.Loaded(), power.GPUWatts, 100*power.RelativeError))
+}
+
+// Loaded says in words when the power and the energy of a plan are drawn.
+func (p *Plan) Loaded() string {
+	if p.Demand.Job != nil {
+		return "while the job runs"
+	}
+	return "at the planned load"
 }
 
 // Bought reports whether the offer is priced as GPUs of one's own.

@@ -105,10 +105,7 @@ func (d *Demand) fit(a *Alternative, rate float64) {
 		return
 	}
 	f.KW = float64(f.GPUs) * a.Offer.KW()
-	a.Fleet, a.Cost = f, a.Offer.price(&f, f.PlannedRate)
-	if d.Job != nil {
-		a.Cost = a.Offer.running(&f, d)
-	}
+	a.Fleet, a.Cost = f, a.Offer.cost(&f, d)
 	a.Reason = d.broken(a)
 	a.Feasible = a.Reason.Text == ""
 }

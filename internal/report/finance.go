@@ -148,7 +148,7 @@ func shortAmount(v *float64) string {
 var wayNames = map[string]string{plan.OnDemand: "on demand", plan.Reserved: "reserved for a year", plan.Spot: "spot", plan.Purchase: "bought"}
 
 func addWays(d *Document, p *plan.Plan) {
-	tab := table(left("paid"), right("a GPU-hour", "per hour"), extra(right("per month")), right("per year", "$/M output", "change"))
+	tab := table(left("paid"), right("a GPU-hour", "per hour"), extra(right("per month")), right("per year", "the job", "$/M output", "change"))
 	for i, w := range p.Cost.Ways {
 		tone := Plain
 		if i == 0 {
@@ -158,10 +158,14 @@ func addWays(d *Document, p *plan.Plan) {
 		if *w.PerHour != *p.Cost.PerHour {
 			change = signedShare(*w.PerHour / *p.Cost.PerHour - 1)
 		}
+		job := unknown
+		if w.Job != nil {
+			job = dollars(w.Job.USD)
+		}
 		tab.row(Cell{wayNames[w.Name], tone}, money(p.Offer.Terms[i].PerGPUHour), Cell{dollars(w.PerHour), tone}, dollars(w.PerMonth),
-			dollars(w.PerYear), dollars(w.PerMillionOutputTokens), change)
+			dollars(w.PerYear), job, dollars(w.PerMillionOutputTokens), change)
 	}
-	d.section("Ways to pay for the same instances", tab)
+	d.section("Ways to pay for the same instances", tab.known())
 	if o := &p.Offer; o.PricedBy != "" && o.PricePerGPUHour > 0 {
 		d.add(Paragraph{Text: fmt.Sprintf("%s per %s and hour: %s", money(o.PricePerGPUHour), gpuName(o), o.PricedBy), Tone: Quiet})
 	}
@@ -194,13 +198,13 @@ func addPrices(d *Document, p *plan.Plan) {
 	if e := p.Cost.EnergyPerHour; e != nil {
 		of := "rated power"
 		if p.Evidence.Power != nil && !o.Bought() {
-			of = "the modelled power at the planned load"
+			of = "the modelled power " + p.Loaded()
 		}
 		add("energy: %s per hour at %s per kWh and %s", money(*e), money(o.PowerPrice), of)
 	}
 	if w := p.Evidence.Power; w != nil && p.Fleet.KW > 0 {
-		add("at the planned load these instances draw about %s kW (within %s), as modelled, of %s rated",
-			kilowatts(w.FleetKW), percent(w.RelativeError), kilowatts(p.Fleet.KW))
+		add("%s these instances draw about %s kW (within %s), as modelled, of %s rated",
+			p.Loaded(), kilowatts(w.FleetKW), percent(w.RelativeError), kilowatts(p.Fleet.KW))
 	}
 	d.section("Prices and power", Bullets{Items: items})
 }

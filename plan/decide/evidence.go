@@ -56,6 +56,9 @@ func (d *Decision) addEvidence(p *plan.Plan) error {
 	d.fitCurves(p)
 	p.Comparison = d.chosen.selected.comparison
 	load := p.Fleet.PlannedRate / float64(p.Fleet.Instances)
+	if p.Demand.Job != nil {
+		load = p.Offer.Rate.Safe // until the job ends, and none then
+	}
 	p.Warnings = slices.Concat(p.Warnings, uncalibrated(d.cfg, d.ground, p.Offer.Knobs), d.impreciseWarning(p), unlimitedWait(&d.searches, p.Offer.Knobs, p.Offer.Rate, load, "planned load"),
 		ofConversations(&d.searches, p.Offer.Knobs, p.Offer.Rate.Value), fewSlots(d.cfg.Engine.LoRA, inFlightAt(d.Seen, p.Offer.Knobs), p.Offer.Rate.Value))
 	if !d.ground.Virtual {
