@@ -100,8 +100,12 @@ func (c *Catalog) put(t CatalogTable, given Row) error {
 	r, at := given, slices.IndexFunc(c.rows[t], func(r Row) bool { return r.named(t, given[t.NameColumn()]) })
 	if at >= 0 {
 		r = maps.Clone(c.rows[t][at])
-		if repo := given["hf_repo"]; repo != "" && !strings.EqualFold(repo, r["hf_repo"]) {
-			r["hf_chat_repo"], r["hf_alike"] = "", "" // of the checkpoint that is replaced
+		for column, others := range saidOf {
+			if cell := given[column]; cell != "" && !strings.EqualFold(cell, r[column]) {
+				for _, other := range others {
+					delete(r, other)
+				}
+			}
 		}
 		maps.Copy(r, given)
 	}
@@ -124,6 +128,17 @@ func (c *Catalog) put(t CatalogTable, given Row) error {
 	}
 	c.rows[t] = putAt(c.rows[t], at, r)
 	return nil
+}
+
+// saidOf are the columns that tell more of what stands in another, and that nothing is known of
+// where a row of the user's own replaces that.
+var saidOf = map[string][]string{
+	"hf_repo":                     {"hf_chat_repo", "hf_alike"},
+	"memory_gb":                   {"memory_bytes_reported"},
+	"bf16_dense_tflops":           {"measured_bf16_tflops"},
+	"scaleup_link":                {"scaleup_gbs_per_direction"},
+	"internode_link":              {"internode_gbs_per_direction"},
+	"list_price_usd_per_gpu_hour": {"price_basis", "price_date", "list_price_low", "list_price_high"},
 }
 
 // putAt replaces an element of a list, or appends one where there is none yet.

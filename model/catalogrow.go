@@ -157,6 +157,9 @@ func hardwareOf(r Row) (Hardware, error) {
 			Rented: r.num("tco_rented_3yr_usd_h"), OwnedLow: r.num("tco_owned_hyperscaler_usd_h"), OwnedHigh: r.num("tco_owned_neocloud_usd_h"), TermsBasis: r["tco_basis"]},
 		Source: r["source"], Notes: r["notes"],
 	}
+	if h.Price.USDPerHour > 0 && h.Price.Basis == "" {
+		h.Price.Basis = "the user's catalog"
+	}
 	if h.Memory == 0 {
 		// A board sold with 80 "GB" shows 80 GiB less what the driver keeps.
 		h.Memory = r.num("memory_gb") * gib
@@ -203,9 +206,17 @@ func archOf(r Row) (Arch, error) {
 	return a, err
 }
 
+// besideConfig are the columns that a row with a config.json has besides.
+var besideConfig = []string{"model", "hf_repo", "hf_chat_repo", "hf_alike", "config", "draft_method", "draft_accepted", "draft_source", "source", "notes"}
+
 func shapeOf(r Row) (Arch, error) {
 	if r["config"] == "" {
 		return r.shape()
+	}
+	for _, col := range modelColumns {
+		if r[col.Name] != "" && !slices.Contains(besideConfig, col.Name) {
+			return Arch{}, &CellError{col.Name, fmt.Sprintf("the shape of %s is that of its published config.json, want an entry with a name and all figures of its own, or a config.json of your own in model.config", r["model"])}
+		}
 	}
 	data, err := embeddedConfigs.ReadFile("catalog/configs/" + r["config"] + ".json")
 	if err != nil {

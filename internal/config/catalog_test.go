@@ -65,6 +65,9 @@ func TestCatalogAddsAndOverrides(t *testing.T) {
 	if err != nil || h.Price.USDPerHour != 1.99 || h.Bandwidth != 3350e9 {
 		t.Errorf("%+v, %v", h, err)
 	}
+	if of := h.Price.String(); of != "the user's catalog (2026-08-01)" || h.Price.Low != 0 || h.Memory != 80<<30 {
+		t.Errorf("a price of one's own is said to be that of %s, from %g on, and memory to be %g", of, h.Price.Low, h.Memory)
+	}
 	if n, before := len(c.GPUs()), len(builtIn(t).GPUs()); n != before+1 {
 		t.Errorf("%d GPUs, want one more than %d", n, before)
 	}
@@ -74,6 +77,22 @@ func TestCatalogAddsAndOverrides(t *testing.T) {
 	}
 	if h, _ := builtIn(t).GPU("H100 SXM"); h.Price.USDPerHour != 3.9 {
 		t.Error("the embedded catalog changed")
+	}
+}
+
+// TestCatalogForgetsWhatWasReplaced: a figure of the user's own counts, and not what the built-in
+// entry says more exactly of the one that it replaces.
+func TestCatalogForgetsWhatWasReplaced(t *testing.T) {
+	c, err := ReadCatalog(write(t, "[[gpu]]\nname = \"H100 SXM\"\nmemory_gb = 64\nscaleup_link = \"none\"\n[[gpu]]\nname = \"MI300X\"\nbf16_dense_tflops = 1000\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := must.Get(c.GPU("H100 SXM"))
+	if h.Memory != 64<<30 || h.Link.Kind != model.LinkPCIe || h.Link.Rate != 0 || h.Price.USDPerHour != 3.9 || h.Price.Low != 2.95 {
+		t.Errorf("%g bytes, joined by %+v, price %+v", h.Memory, h.Link, h.Price)
+	}
+	if m := must.Get(c.GPU("MI300X")); m.Flops.BF16 != 1000e12 || m.Flops.MeasuredBF16 != 0 {
+		t.Errorf("%+v", m.Flops)
 	}
 }
 
@@ -101,6 +120,7 @@ func TestCatalogRefuses(t *testing.T) {
 		"[[gpu]]\nname = \"X\"\nbf16_dense_tflops = 989\nfp8_dense_tflops = 197.9\n":   `mine.toml:4: gpu.fp8_dense_tflops: 197.9 is below bf16_dense_tflops = 989`,
 		"[[gpu]]\nname = \"X\"\nbf16_dense_tflops = 989\nfp4_dense_tflops = 500\n":     `mine.toml:4: gpu.fp4_dense_tflops: 500 is below bf16_dense_tflops = 989`,
 		"[[gpu]]\nname = \"H100 SXM\"\nbf16_dense_tflops = 1980\n":                     `mine.toml:3: gpu.bf16_dense_tflops: 1980 is above fp8_dense_tflops = 1979`,
+		"[[model]]\nmodel = \"Qwen3.5-27B\"\nlayers = 40\n":                            `mine.toml:3: model.layers: the shape of Qwen3.5-27B is that of its published config.json`,
 		"[[gpu]]\nname = \"X\"\ntdp_w = nan\n":                                         `mine.toml:3: gpu.tdp_w`,
 	} {
 		if err := os.WriteFile("mine.toml", []byte(text), 0o600); err != nil {
