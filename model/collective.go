@@ -133,14 +133,15 @@ func (k collective) across(dep Deployment, gpus int, c LinkConstants) collective
 // nvlinkCollective takes the measured table up to the custom kernels' limit and a line
 // above it; on NVLink 5, where NCCL's payload rate does not grow with the link (265, 205
 // and 200 GB/s of 2, 4 and 8 B200), the table holds at all sizes. A link nobody measured
-// gets H100's table with its slope scaled by the rate.
+// gets the table of its generation, or H100's, with its slope scaled by the rate (H800: 200 GB/s).
 func nvlinkCollective(hw Hardware, tp int, c LinkConstants, fused bool) collective {
 	k := collective{sizes: allReduceSizes[:], limit: customLimit, latency: c.NCCLLatency, rate: c.NCCLShare * hw.Link.Rate}
+	measured := nvlink4Rate
 	switch {
 	case hw.Generation == GenerationAmpere:
-		k.seconds = interpolateDegree(allReduceA100, tp)
+		k.seconds, measured = interpolateDegree(allReduceA100, tp), nvlink3Rate
 	case hw.Generation == GenerationBlackwell:
-		k.limit = math.Inf(1)
+		k.limit, measured = math.Inf(1), hw.Link.Rate
 		k.seconds = interpolateDegree(allReduceB200, tp)
 		if fused {
 			k.seconds = interpolateDegree(allReduceB200Fused, tp)
@@ -149,11 +150,11 @@ func nvlinkCollective(hw Hardware, tp int, c LinkConstants, fused bool) collecti
 		k.seconds = interpolateDegree(allReduceH200, tp)
 	default:
 		k.seconds = interpolateDegree(allReduceH100, tp)
-		if hw.Link.Rate > 0 && hw.Generation != GenerationHopper {
-			floor := k.seconds[0]
-			for i := range k.seconds {
-				k.seconds[i] = floor + (k.seconds[i]-floor)*nvlink4Rate/hw.Link.Rate
-			}
+	}
+	if hw.Link.Rate > 0 && hw.Link.Rate != measured {
+		floor := k.seconds[0]
+		for i := range k.seconds {
+			k.seconds[i] = floor + (k.seconds[i]-floor)*measured/hw.Link.Rate
 		}
 	}
 	if k.rate <= 0 {
@@ -162,8 +163,8 @@ func nvlinkCollective(hw Hardware, tp int, c LinkConstants, fused bool) collecti
 	return k
 }
 
-// nvlink4Rate is what H100's table was measured on.
-const nvlink4Rate = 450e9
+// nvlink4Rate is what the tables of H100 and H200 were measured on, nvlink3Rate that of A100.
+const nvlink4Rate, nvlink3Rate = 450e9, 300e9
 
 // pcieCollective keeps the table at all sizes; PCIe 5 and 4 have one each.
 func pcieCollective(hw Hardware, tp int) collective {
