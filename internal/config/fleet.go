@@ -154,8 +154,12 @@ func (r *reader) resolveFleet(c *Config) {
 	f.Limits = fleet.LimitsOf(&c.Objective, c.Workload.Names())
 	r.checkSignals(c)
 	for _, b := range c.Objective.Bounds {
-		if b.Quantile == 0 || b.Metric == measure.ITL {
+		of := slices.IndexFunc(f.Limits, func(l fleet.ClassLimits) bool { return b.Class == "" || b.Class == l.Name })
+		switch {
+		case b.Quantile == 0 || b.Metric == measure.ITL:
 			r.warn("slo: %s is no limit on single requests and says nothing of a fleet's", b)
+		case of >= 0 && !f.Limits[of].Holds(b):
+			r.warn("slo: %s is not what a fleet is held to, of whose requests each latency has one limit: that of its highest quantile", b)
 		}
 	}
 }

@@ -89,6 +89,15 @@ func LimitsOf(objective *measure.SLO, classes []string) []ClassLimits {
 	return out
 }
 
+// Holds reports whether the limits are those of a bound.
+func (l *ClassLimits) Holds(b measure.Bound) bool {
+	if b.Metric != measure.Goodput {
+		return l.Asked[b.Metric] == b.Quantile
+	}
+	is := func(limit, own time.Duration) bool { return limit == 0 || limit == own }
+	return is(b.Limits.TTFT, l.TTFT) && is(b.Limits.TPOT, l.TPOT) && is(b.Limits.E2E, l.E2E)
+}
+
 // Asks reports whether any share of requests is asked to be within a limit.
 func Asks(limits []ClassLimits) bool {
 	for _, l := range limits {
