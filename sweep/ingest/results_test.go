@@ -186,6 +186,27 @@ func TestLatenciesWithoutValue(t *testing.T) {
 	}
 }
 
+// TestEvenArrivals: a load that was sent more evenly than Poisson's says so, whatever the tool.
+func TestEvenArrivals(t *testing.T) {
+	for _, tc := range []struct{ file, from, to string }{
+		{"vllm.json", `"burstiness": 1.0`, `"burstiness": 4.0`},
+		{"profile_export_aiperf.json", `"arrival_pattern": "poisson"`, `"arrival_pattern": "constant"`},
+		{"profile_export_genai_perf.json", `"concurrency": 4`, `"request_rate": 2`},
+		{"guidellm.json", `"type_": "poisson"`, `"type_": "constant"`},
+	} {
+		text := string(must.Get(os.ReadFile("testdata/" + tc.file)))
+		for _, of := range []struct {
+			text string
+			even bool
+		}{{text, false}, {strings.Replace(text, tc.from, tc.to, 1), true}} {
+			m := must.Get(Read("f.json", []byte(of.text))).Measurements[0]
+			if said := strings.Contains(m.Warnings.String(), "evenly spaced"); said != of.even {
+				t.Errorf("%s, sent evenly %v: warnings %q", tc.file, of.even, m.Warnings)
+			}
+		}
+	}
+}
+
 func TestFormatProblems(t *testing.T) {
 	for _, tc := range []struct{ text, want string }{
 		{"", "f.json: no known results; read are: csv"},

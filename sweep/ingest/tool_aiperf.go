@@ -107,6 +107,8 @@ func (p *pointReader) aiperf(completed int) {
 func (p *pointReader) aiperfLoad() {
 	input := p.doc.Get("input_config")
 	rate, limit := anywhere(input, "request_rate"), anywhere(input, "concurrency")
+	// perf_analyzer, which the predecessor ran, sends evenly unless told otherwise.
+	even := p.has("input_config.perf_analyzer") || p.text("input_config.loadgen.arrival_pattern|input_config.loadgen.request_rate_mode") == "constant"
 	if all := input.GetArray("phases"); len(all) > 0 {
 		measured := slices.DeleteFunc(slices.Clone(all), func(v *fastjson.Value) bool {
 			return v.GetBool("exclude_from_results") || string(v.GetStringBytes("kind")) == "warmup"
@@ -114,7 +116,7 @@ func (p *pointReader) aiperfLoad() {
 		if rate, limit = 0, 0; len(measured) == 1 {
 			rate, limit = measured[0].GetFloat64("rate"), measured[0].GetFloat64("concurrency")
 		}
-		p.warnIf(len(measured) == 1 && string(measured[0].GetStringBytes("type")) == "constant", note.EvenArrivals)
+		even = len(measured) == 1 && string(measured[0].GetStringBytes("type")) == "constant"
 	}
 	switch {
 	case limit > 0:
@@ -122,6 +124,7 @@ func (p *pointReader) aiperfLoad() {
 		p.warnIf(rate > 0, note.LoopClosedBySlots)
 	case rate != 0:
 		p.m.Trial.Rate = rate
+		p.warnIf(even, note.EvenArrivals)
 	}
 	p.m.Trial.Requests = p.m.Requests
 }

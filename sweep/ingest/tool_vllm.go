@@ -94,6 +94,7 @@ func (p *pointReader) benchmarkLoad(completed int) {
 	}
 	if rate > 0 && limit == 0 {
 		m.Trial.Rate, m.Sent = rate, rate
+		p.warnIf(p.number("burstiness") > 1, note.EvenArrivals)
 		p.window(min(p.arrivals(), run))
 		m.Achieved = p.drained(completed, run, p.arrivals())
 		return
