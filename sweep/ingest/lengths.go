@@ -25,19 +25,21 @@ import (
 // few lengths stay exact.
 const mostLength = 1 << 31
 
-// ReadLengths reads lengths, one a line; of several columns the first counts. A
-// first line that is no number is a header; empty lines and those that begin with
-// # are left out.
+// ReadLengths reads lengths, one a line. A first line that is no number is a header; empty lines
+// and those that begin with # are left out.
 func ReadLengths(r io.Reader) (lengths []int, err error) {
 	if r, err = input.Unpack(r); err != nil {
 		return nil, err
 	}
 	lines := bufio.NewScanner(r)
 	for number := 1; lines.Scan(); number++ {
-		text, _, _ := strings.Cut(strings.TrimPrefix(lines.Text(), "\ufeff"), ",")
+		text, others, _ := strings.Cut(strings.TrimPrefix(lines.Text(), "\ufeff"), ",")
 		text = strings.Trim(strings.TrimSpace(text), `"`)
-		if text == "" || strings.HasPrefix(text, "#") {
+		if strings.HasPrefix(text, "#") || text+others == "" {
 			continue
+		}
+		if strings.Trim(others, ", ") != "" {
+			return nil, fmt.Errorf("line %d: several columns, want one, of lengths", number)
 		}
 		x, err := strconv.ParseFloat(text, 64)
 		if err != nil && number == 1 {

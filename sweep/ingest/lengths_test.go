@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -20,4 +21,23 @@ func FuzzLengths(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestReadLengths: a file has lengths alone, so that no column of others is taken for them.
+func TestReadLengths(t *testing.T) {
+	for text, want := range map[string]string{
+		"tokens,\n447.0,\n# a, b\n\"3\"\n": "[3 447]",
+		"id,prompt\n1,447\n2,3\n":          "[] line 1: several columns, want one, of lengths",
+		"447,200\n":                        "[] line 1: several columns, want one, of lengths",
+		",prompt\n0,447\n":                 "[] line 1: several columns, want one, of lengths",
+	} {
+		got, err := ReadLengths(strings.NewReader(text))
+		said := fmt.Sprint(got)
+		if err != nil {
+			said += " " + err.Error()
+		}
+		if said != want {
+			t.Errorf("%q: %s, want %s", text, said, want)
+		}
+	}
 }
