@@ -1,7 +1,9 @@
 package config
 
 import (
+	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"planner/internal/list"
@@ -44,5 +46,31 @@ gpu = "H100 SXM"
 	again := mustLoad(t, string(c.TOML()), For("plan"))
 	if !slices.Equal(again.Objective.Bounds, c.Objective.Bounds) {
 		t.Errorf("printed and read again: %q", again.Objective.Bounds)
+	}
+}
+
+// TestFleetLimits: limits that a fleet's requests are not held to are named.
+func TestFleetLimits(t *testing.T) {
+	for limits, want := range map[string]string{
+		`ttft = { p99 = "1s" }` + "\n" + `goodput = { share = 0.9, ttft = "1s", tpot = "40ms" }`: "",
+		`ttft = { p50 = "200ms", p99 = "1s" }`:                                                   "slo: ttft.p50 is not what a fleet is held to",
+		`ttft = { p99 = "1s" }` + "\n" + `goodput = { share = 0.9, ttft = "3s" }`:                "slo: goodput is not what a fleet is held to",
+		`ttft = { mean = "1s", p99 = "2s" }`:                                                     "slo: ttft.mean is no limit on single requests",
+	} {
+		text := strings.Replace(minimal, `ttft = { p99 = "500ms" }`, limits, 1) + "[fleet]\nreplicas = 2\nstages = [ { rate = 1, duration = \"1m\" } ]\n"
+		if told := strings.Join(mustLoad(t, text, For("fleet")).Warnings, "\n"); told != want && (want == "" || !strings.HasPrefix(told, want) || strings.Contains(told, "\n")) {
+			t.Errorf("%s: warnings %q, want %q", limits, told, want)
+		}
+	}
+}
+
+// TestJobOfCutRequests: a job of so many tokens has as many requests as these are of, which are
+// cut at max_model_len.
+func TestJobOfCutRequests(t *testing.T) {
+	text := strings.NewReplacer("rate = 100", "tokens_per_day = 1e9", `ttft = { p99 = "500ms" }`, `objective = "throughput"`).Replace(minimal) +
+		"[knobs]\nmax_model_len = 2048\n[workload]\nprompt = { dist = \"lognormal\", median = 500, sigma = 2 }\noutput = { dist = \"fixed\", value = 200 }\n"
+	// Of 400,000 such draws the means are 853.4 and 150.5 tokens.
+	if requests := mustLoad(t, text, For("plan")).Demand.Job.Requests; math.Abs(requests*(853.4+150.5)/1e9-1) > 0.03 {
+		t.Errorf("%.0f requests, want those of 1,004 tokens", requests)
 	}
 }
