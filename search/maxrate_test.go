@@ -197,6 +197,25 @@ func TestInfeasibleThoughAborted(t *testing.T) {
 	}
 }
 
+// TestUndecidedAtALoneRate: a trial so slow that it was cut off before its verdict is no proof that no rate meets the
+// objective.
+func TestUndecidedAtALoneRate(t *testing.T) {
+	bench := virtual.Bench{Server: virtual.Queue{Servers: 1, Rate: 35, Constant: true}}
+	cfg := config(search.Prior{}, 1)
+	cfg.SLO, cfg.Budget = ttft(60*time.Millisecond, 0.99), 30*time.Hour
+	s := search.NewMaxRate(cfg)
+	drive(s, func(trial measure.Trial) measure.Measurement {
+		m := bench.Run(trial)
+		if trial.Concurrency == 0 {
+			m.Aborted, m.Valid, m.Warnings, m.Verdict = note.Because(note.TrialLimit, trial.Limit), true, nil, &measure.Verdict{State: measure.Unsure}
+		}
+		return m
+	})
+	if r := s.Result(); r.Outcome != search.OutOfBudget {
+		t.Errorf("%+v, want undecided", r)
+	}
+}
+
 func TestNotReached(t *testing.T) {
 	cfg := config(search.Prior{}, 1)
 	cfg.Limit, cfg.Budget = 10, 0

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"planner/internal/list"
 	"planner/internal/note"
 	"planner/internal/stat"
 	"planner/sweep/workload"
@@ -60,9 +61,6 @@ func (c *cohort) lagDoubt(all []judged, o *Observation) note.Notes {
 // at most: it makes a server look slow, never fast, and of the requests beyond a limit no
 // more are within the one that forgives it than chance may move.
 func (c *cohort) tolerates(lag time.Duration, all []judged, o *Observation) bool {
-	if between := c.trial.Objective.tightest(true); between > 0 && lag > lagBetween(between) {
-		return false
-	}
 	for _, moved := range c.forgiving(lag).judge(o) {
 		for _, j := range all {
 			if j.Bound == moved.Bound && moved.Value < j.Low {
@@ -122,9 +120,8 @@ const excuse = 3
 // standing reports whether a trial that is not valid missed its objective all the
 // same: where requests fail by the server's answer, or are late by more than
 // the client could have made them. To that end its own drops are left out, and
-// every limit on a latency is moved out by three times its largest send lag. A
-// bound on times between tokens has no such measure of what the client adds to
-// it, and a load that was not the one asked for condemns no server.
+// every limit on a latency is moved out by what the client adds to it. A load that was
+// not the one asked for condemns no server.
 func (c *cohort) standing(o *Observation) bool {
 	if o.OtherLoad || c.draining() {
 		return false
@@ -146,34 +143,35 @@ func (c *cohort) standing(o *Observation) bool {
 // late by so much.
 func (c *cohort) forgiving(lag time.Duration) *cohort {
 	out, trial := c.anew(), *c.trial
-	trial.Objective.Bounds = nil
-	for _, b := range c.trial.Objective.Bounds {
-		if b, ok := b.movedOut(excuse * lag); ok {
-			trial.Objective.Bounds = append(trial.Objective.Bounds, b)
-		}
+	tokens := 0.0
+	for _, r := range c.records {
+		tokens += float64(r.Output) / float64(len(c.records))
 	}
+	trial.Objective.Bounds = list.Map(trial.Objective.Bounds, func(b Bound) Bound { return b.movedOut(excuse*lag, tokens) })
 	out.trial = &trial
 	return out
 }
 
-// movedOut is the bound with its limits on what contains a client's lateness moved
-// out by lag, without a limit on times between tokens; false where nothing of it
-// is left.
-func (b Bound) movedOut(lag time.Duration) (Bound, bool) {
-	switch {
-	case b.Metric != Goodput && !b.Metric.row().perToken:
-		b.Limit += lag
-		return b, true
-	case b.Metric == Goodput:
-		for _, limit := range []*time.Duration{&b.Limits.TTFT, &b.Limits.E2E} {
+// movedOut is the bound with its limits moved out by what a client that reads late by lag adds to
+// each: all of it, but to the time per token of a request of so many tokens its share.
+func (b Bound) movedOut(lag time.Duration, tokens float64) Bound {
+	each := time.Duration(float64(lag) / max(tokens-1, 1))
+	switch b.Metric {
+	case TPOT:
+		b.Limit += each
+	case Goodput:
+		move := func(limit *time.Duration, by time.Duration) {
 			if *limit > 0 {
-				*limit += lag
+				*limit += by
 			}
 		}
-		b.Limits.TPOT = 0
-		return b, b.Limits != Limits{}
+		move(&b.Limits.TTFT, lag)
+		move(&b.Limits.TPOT, each)
+		move(&b.Limits.E2E, lag)
+	default:
+		b.Limit += lag
 	}
-	return b, false
+	return b
 }
 
 // anew is the cohort without what was drawn from its records.

@@ -56,8 +56,25 @@ func TestClientExcusesOnlyWhatItCan(t *testing.T) {
 	}
 }
 
-// A bound on good requests condemns by its limits that contain the client's
-// lateness, each moved out like a bound of its own, and not by those between tokens.
+// One pause of the client adds next to nothing to a time per token, and all of it to a gap between two tokens.
+func TestPauseOfTheClient(t *testing.T) {
+	for _, c := range []struct {
+		metric Metric
+		limit  time.Duration
+		valid  bool
+	}{{TPOT, 50 * ms, true}, {TPOT, 21 * ms, true}, {TPOT, 19 * ms, false}} {
+		trial, o := even(300, func(int) time.Duration { return 100 * ms })
+		trial.Objective = SLO{Bounds: []Bound{{Metric: TTFT, Quantile: 0.9, Limit: time.Second}, {Metric: c.metric, Quantile: 0.9, Limit: c.limit}}, Errors: 0.1}
+		for i := range 6 {
+			o.Records[50*i+20].Sent = o.Records[50*i+20].Due + 30*ms
+		}
+		if m := Reduce(trial, o); m.Valid != c.valid {
+			t.Errorf("%v of %v: valid %v: %q", c.metric, c.limit, m.Valid, m.Warnings)
+		}
+	}
+}
+
+// A bound on good requests condemns by its limits, each moved out like a bound of its own by what the client adds to it.
 func TestClientExcusesInGoodput(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -69,7 +86,8 @@ func TestClientExcusesInGoodput(t *testing.T) {
 		{"first token late by far more", 3900 * ms, Limits{TTFT: 500 * ms, TPOT: 50 * ms}, Missed},
 		{"end late by less than the client", 350 * ms, Limits{E2E: 500 * ms}, Unsure},
 		{"end late by far more", 3900 * ms, Limits{E2E: 500 * ms}, Missed},
-		{"slow between tokens, beside another limit", 100 * ms, Limits{TTFT: 500 * ms, TPOT: 5 * ms}, Unsure},
+		{"slow between tokens by less than the client, over ten", 100 * ms, Limits{TTFT: 500 * ms, TPOT: 15 * ms}, Unsure},
+		{"slow between tokens by far more", 100 * ms, Limits{TTFT: 500 * ms, TPOT: 5 * ms}, Missed},
 	} {
 		trial, o := even(3000, func(int) time.Duration { return c.first })
 		trial.Objective = SLO{Bounds: []Bound{{Metric: Goodput, Quantile: 0.99, Limits: c.limits}}, Errors: 0.001}

@@ -90,13 +90,10 @@ func (s SLO) tightest(perToken bool) time.Duration {
 func (s SLO) ClientLag() time.Duration {
 	lag := s.tightest(false) / 100
 	if lag == 0 {
-		lag = lagBetween(s.tightest(true))
+		lag = s.tightest(true) / 4
 	}
 	return max(lag, leastLag)
 }
-
-// lagBetween is how late a client may send under a limit on the time between tokens.
-func lagBetween(limit time.Duration) time.Duration { return limit / 4 }
 
 // Sort puts the bounds into their canonical order: those of all requests before those of
 // each class, of these TTFT, TPOT, ITL, E2E, Goodput, and within each the mean first and
