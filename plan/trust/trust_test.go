@@ -60,6 +60,23 @@ func TestImportedSamples(t *testing.T) {
 	}
 }
 
+// TestImportedLengths: of the trials of other tools the mean lengths may be known, and tell one traffic from another.
+func TestImportedLengths(t *testing.T) {
+	for last, want := range map[float64]State{0: Unknown, 600: Unknown, 700: Unknown, 800: Fail, 300: Fail} {
+		trials := sound()
+		for i := range trials {
+			trials[i].Trial.Workload, trials[i].MeanPrompt, trials[i].MeanOutput = nil, 500, 100
+		}
+		trials[5].MeanPrompt = last * 5 / 6
+		trials[5].MeanOutput = last / 6
+		for _, item := range Check(trials, subject) {
+			if item.Name == "lengths" && (item.State != want || want == Unknown && last < 700 && !strings.Contains(item.Why, "have 600 tokens")) {
+				t.Errorf("%g tokens: %+v", last, item)
+			}
+		}
+	}
+}
+
 // TestNothingToCheck: a throughput alone needs no quantile, and one request at a time no checklist.
 func TestNothingToCheck(t *testing.T) {
 	trials := sound()
