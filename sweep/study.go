@@ -134,6 +134,8 @@ func (c *Chain) Observe(m measure.Measurement) {
 // that has finished must go on proposing nothing.
 type Together struct {
 	Sources []Source
+	// Finished is how many of them had nothing more to propose when they were last asked.
+	Finished int
 
 	// pending says whose trial is observed next.
 	pending []int
@@ -142,8 +144,12 @@ type Together struct {
 // Next proposes the next trials of every source.
 func (t *Together) Next() []measure.Trial {
 	var all []measure.Trial
+	t.Finished = 0
 	for i, s := range t.Sources {
 		next := s.Next()
+		if len(next) == 0 {
+			t.Finished++
+		}
 		for range next {
 			t.pending = append(t.pending, i)
 		}

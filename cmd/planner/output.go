@@ -93,6 +93,9 @@ func (p *program) display(c *cli.Context, r *run) *progress.Display {
 			o.Budget = time.Duration(s.Searches()) * r.cfg.Search.Budget
 		}
 	}
+	if s, ok := r.study.(interface{ Stage() string }); ok {
+		o.Stage = s.Stage
+	}
 	if s, ok := r.study.(interface {
 		Planned() (int, time.Duration)
 	}); ok && !r.ground.Virtual {

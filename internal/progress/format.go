@@ -74,6 +74,9 @@ func (s *runState) effort() string {
 	if s.cost != "" {
 		text += ", " + s.cost
 	}
+	if s.stage != "" {
+		text += ", " + s.stage
+	}
 	switch {
 	case s.left > 0 && s.of > 0:
 		text += ", " + span(s.left) + " of load to go"

@@ -30,10 +30,11 @@ type DisplayOptions struct {
 	// known beforehand it is the time of their load, and Trials is how many they are.
 	Budget time.Duration
 	Trials int
-	// Best, if set, is the best result so far and what carries its rate, Cost what the
+	// Stage, if set, says in words how far the run is. Best, if set, is the best result so far and what carries its rate, Cost what the
 	// trials on real engines cost so far, in words.
-	Best func() (search.Result, string)
-	Cost func([]sweep.EngineTelemetry) string
+	Stage func() string
+	Best  func() (search.Result, string)
+	Cost  func([]sweep.EngineTelemetry) string
 }
 
 // Display shows on a writer, usually standard error, how a run goes. Errors of the
@@ -81,8 +82,8 @@ type runState struct {
 	working bool
 	// jobs are those of a cluster.
 	jobs sweep.Jobs
-	// cost says what was spent besides time, in words.
-	cost string
+	// cost says what was spent besides time, stage how far the run is, in words.
+	cost, stage string
 }
 
 const (
@@ -117,6 +118,9 @@ func (d *Display) See(event any) {
 			next += fmt.Sprintf(" and %d more side by side", n-1)
 		}
 		d.state.next, d.state.why, d.state.now = next, e[0].Why, ""
+		if d.Stage != nil {
+			d.state.stage = d.Stage()
+		}
 	case measure.Measurement:
 		d.observed(&e)
 	case engine.Command:

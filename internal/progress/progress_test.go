@@ -60,6 +60,7 @@ func TestBytes(t *testing.T) {
 		{"lines", lines, 65 * time.Second, []runState{first, second},
 			"1:05 3 trials, 6.0 min of engine time, at most 54.0 min to go; maximum rate 16.2 requests/s (12.1-21.7); next: 17.3 requests/s: where the answer is most likely\n" +
 				"2:10 4 trials, 9.0 min of engine time, at most 51.0 min to go; maximum rate 16.9 requests/s (15.4-18.6), seqs 256; next: 16 requests/s\n"},
+		{"kinds of instances", lines, 65 * time.Second, []runState{{trials: 80, stage: "3 of 14 kinds of instances searched"}}, "1:05 80 trials, 3 of 14 kinds of instances searched\n"},
 		{"work without trials", lines, 65 * time.Second, []runState{{working: true, now: "3 h replayed"}}, "1:05 3 h replayed\n"},
 		{"lines too soon after another", lines, 2 * time.Second, []runState{first, second}, "0:02 3 trials, 6.0 min of engine time, at most 54.0 min to go; maximum rate 16.2 requests/s (12.1-21.7); next: 17.3 requests/s: where the answer is most likely\n"},
 		{"live", live(100), 2 * time.Second, []runState{first, second},

@@ -25,6 +25,7 @@ const (
 // coarse runs the short searches of all kinds of instances side by side.
 func (d *Decision) coarse() sweep.Source {
 	together := &sweep.Together{}
+	d.looks = together
 	for _, i := range d.instances {
 		c := maxRateConfig(d.cfg, i.typical())
 		c.Precision, c.Seed = max(c.Precision, coarsePrecision), workload.Mix64(c.Seed^streamCoarse)>>11

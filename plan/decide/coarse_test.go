@@ -77,6 +77,33 @@ func manyKinds() []config.Override {
 	return over
 }
 
+// Who waits is told how many kinds of instances have no more to ask for, in each pass.
+func TestStage(t *testing.T) {
+	pass := func() *sweep.Together {
+		return &sweep.Together{Sources: []sweep.Source{&sweep.List{Trials: make([]measure.Trial, 2)}, &sweep.List{}}}
+	}
+	var d Decision
+	if got := d.Stage(); got != "" {
+		t.Errorf("%q ahead of any search", got)
+	}
+	d.looks = pass()
+	d.looks.Next()
+	if got := d.Stage(); got != "1 of 2 kinds of instances looked at" {
+		t.Errorf("%q", got)
+	}
+	d.races = pass()
+	for range 3 {
+		d.races.Next()
+	}
+	if got := d.Stage(); got != "2 of 2 kinds of instances searched" {
+		t.Errorf("%q", got)
+	}
+	d.plan = &plan.Plan{}
+	if got := d.Stage(); got != "" {
+		t.Errorf("%q behind the searches", got)
+	}
+}
+
 // A coarse pass that is interrupted ends with what it is, and no rate.
 func TestInterruptedCoarsePass(t *testing.T) {
 	cfg := must.Get(config.Load("", manyKinds(), config.For("estimate")))

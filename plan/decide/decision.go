@@ -11,6 +11,7 @@ package decide
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 
@@ -29,6 +30,8 @@ import (
 type Decision struct {
 	searches
 
+	// looks are the short searches of a coarse pass, races those in full; nil before they begin.
+	looks, races *sweep.Together
 	// chosen is the kind of instance that the plan takes; where there is no plan, the
 	// one whose search tells most.
 	chosen *instance
@@ -165,9 +168,22 @@ func (d *Decision) Best() (best search.Result, of string) {
 	return best, of
 }
 
+// Stage says how many kinds of instances are done; "" where there is one, and before and after the searches.
+func (d *Decision) Stage() string {
+	stage, what := d.races, "searched"
+	if stage == nil {
+		stage, what = d.looks, "looked at"
+	}
+	if stage == nil || len(stage.Sources) < 2 || d.plan != nil {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d kinds of instances %s", stage.Finished, len(stage.Sources), what)
+}
+
 // search runs the races of all kinds of instances side by side.
 func (d *Decision) search() sweep.Source {
 	together := &sweep.Together{}
+	d.races = together
 	d.narrow()
 	if d.failed = predict(d.cfg, d.ground, d.instances); d.failed == nil {
 		d.failed = d.screen()
