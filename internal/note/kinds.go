@@ -157,7 +157,7 @@ const (
 	OneInstance       Kind = "one_instance: one instance: its loss is the loss of the service"
 	LossOverloads     Kind = "loss_overloads: the loss of one instance leaves the others at {load_percent%.0f} % of their safe rate"
 	DraftHurts        Kind = "draft_hurts: speculative decoding slows the planned load: {rate_per_s%.3g} requests/s on an instance, and it pays up to about {pays_per_s%.2g}"
-	FewSlots          Kind = "few_slots: at the maximum rate {in_flight%.0f} requests are in flight, which ask for {asked%.0f} of the {adapters%d} adapters, and {slots%d} run at once: requests wait for a slot; a larger engine.lora.slots may carry more"
+	FewSlots          Kind = "few_slots: at the maximum rate {in_flight%.1f} requests are in flight, and in {taken_percent%.2g} % of the time they use all {slots%d} slots for the {adapters%d} adapters: requests wait for a slot; a larger engine.lora.slots may carry more"
 	MayBeCheaper      Kind = "may_be_cheaper: undecided: {gpus} of {gpu} may do it for less: {why}"
 	MoreGPUsSlower    Kind = "more_gpus_slower: {gpus%d} GPUs carry less than {fewer%d} ({rate_per_s%.3g} against {fewer_per_s%.3g} requests/s)"
 	MoreGPUsTalk      Kind = "more_gpus_talk: {gpus%d} GPUs carry less than {fewer%d} ({rate_per_s%.3g} against {fewer_per_s%.3g} requests/s): communication between GPUs takes " +

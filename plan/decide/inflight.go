@@ -2,12 +2,14 @@ package decide
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"gonum.org/v1/gonum/interp"
+	"gonum.org/v1/gonum/stat/distuv"
 
+	"planner/internal/config"
 	"planner/internal/note"
-	"planner/model"
 	"planner/plan"
 	"planner/sweep/measure"
 )
@@ -40,17 +42,27 @@ func inFlightAt(trials []measure.Measurement, k measure.Knobs) func(rate float64
 	return func(rate float64) float64 { return rate * seconds(rate) }
 }
 
-// fewSlots says that the slots for low-rank adapters are what requests wait for at a rate: those in
-// flight ask for more adapters than may run at once.
-func fewSlots(l model.LoRA, inFlight func(float64) float64, rate float64) note.Notes {
-	if !l.On() || inFlight == nil {
+// fewSlots says that the slots for low-rank adapters are what requests wait for at a rate: that all are in use
+// at least as often as the bound which limits the rate allows a request to be late.
+func fewSlots(cfg *config.Config, binding string, inFlight func(float64) float64, rate float64) note.Notes {
+	l, allowed := cfg.Engine.LoRA, 0.5
+	if i := slices.IndexFunc(cfg.Objective.Bounds, func(b measure.Bound) bool { return b.String() == binding }); i >= 0 {
+		b := cfg.Objective.Bounds[i]
+		if !b.Waits() {
+			return nil
+		}
+		if b.Quantile > 0 {
+			allowed = b.Allowed()
+		}
+	}
+	if l.Slots >= l.Adapters || inFlight == nil {
 		return nil
 	}
-	all := l
-	all.Slots = l.Adapters
 	n := inFlight(rate)
-	asked := all.Distinct(n)
-	return note.If(l.Slots < l.Adapters && asked >= float64(l.Slots), note.FewSlots, n, asked, l.Adapters, l.Slots)
+	// Requests come at random, and as many with any adapter: each adapter is in use by itself.
+	used := distuv.Binomial{N: float64(l.Adapters), P: -math.Expm1(-n / float64(l.Adapters))}
+	taken := used.Survival(float64(l.Slots) - 1)
+	return note.If(taken >= allowed, note.FewSlots, n, 100*taken, l.Slots, l.Adapters)
 }
 
 // point is a figure that was measured at a rate.
