@@ -75,6 +75,11 @@ func Fit(cfg *config.Config, trials []measure.Measurement, m Measured) (sweep.An
 	if rates == nil && slices.ContainsFunc(trials, func(m measure.Measurement) bool { return m.Trial.Workload != nil && m.Trial.Workload.Replayed() }) {
 		made.Warnings = append(made.Warnings, note.New(note.TraceRatesUnknown)) // an earlier version measured them
 	}
+	for _, m := range trials {
+		if m.Trial.Knobs == made.Offer.Knobs {
+			made.Warnings = append(made.Warnings, m.Warnings.Of(note.DrainUnclear)...)
+		}
+	}
 	made.Warnings = append(made.Warnings, m.Doubts.Distinct()...)
 	made.Assumptions = append(made.Assumptions, doubts...)
 	if o := &made.Offer; m.Ground.Predict == nil && o.OutputTokens > 0 {
