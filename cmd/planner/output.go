@@ -98,8 +98,10 @@ func (p *program) display(c *cli.Context, r *run) *progress.Display {
 	}
 	if s, ok := r.study.(interface {
 		Planned() (int, time.Duration)
-	}); ok && !r.ground.Virtual {
-		o.Trials, o.Budget = s.Planned()
+	}); ok {
+		if o.Trials, o.Budget = s.Planned(); r.ground.Virtual {
+			o.Virtual, o.Budget = true, 0
+		}
 	}
 	return progress.New(p.terminal, o)
 }

@@ -78,6 +78,8 @@ func (s *runState) effort() string {
 		text += ", " + s.stage
 	}
 	switch {
+	case s.about > 0:
+		text += ", about " + span(s.about) + " to go"
 	case s.left > 0 && s.of > 0:
 		text += ", " + span(s.left) + " of load to go"
 	case s.left > 0:

@@ -30,6 +30,8 @@ type DisplayOptions struct {
 	// known beforehand it is the time of their load, and Trials is how many they are.
 	Budget time.Duration
 	Trials int
+	// Virtual says that engine time costs nothing: what is to go is then told by the trials that are done.
+	Virtual bool
 	// Stage, if set, says in words how far the run is. Best, if set, is the best result so far and what carries its rate, Cost what the
 	// trials on real engines cost so far, in words.
 	Stage func() string
@@ -71,6 +73,8 @@ type runState struct {
 	// took, left what may still be spent.
 	trials, of  int
 	spent, left time.Duration
+	// about is how long the rest takes at the pace so far.
+	about time.Duration
 	// best is the best figure for the maximum rate, and subject what it is of,
 	// such as the best settings so far; limits says what limits it.
 	best            search.Estimate
@@ -101,7 +105,7 @@ const (
 // New makes a display, which must be closed.
 func New(w io.Writer, o DisplayOptions) *Display {
 	d := &Display{DisplayOptions: o, w: w, begun: time.Now(), state: runState{of: o.Trials, left: o.Budget}}
-	if o.Trials > 1 {
+	if o.Trials > 1 && !o.Virtual {
 		d.say(fmt.Sprintf("%d trials, %s of load", o.Trials, span(o.Budget)))
 	}
 	return d
@@ -251,6 +255,9 @@ func (d *Display) show() {
 	}
 	d.last = now
 	elapsed := now.Sub(d.begun)
+	if s := &d.state; d.Virtual && s.of > 0 && s.trials > 0 {
+		s.about = elapsed * time.Duration(s.of-s.trials) / time.Duration(s.trials)
+	}
 	if d.Columns == 0 {
 		fmt.Fprintln(d.w, printable.Text(d.state.line(elapsed)))
 		return

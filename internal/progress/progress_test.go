@@ -74,6 +74,8 @@ func TestBytes(t *testing.T) {
 				"\x1b[3A\r\x1b[J"},
 		{"trials known beforehand", DisplayOptions{Trials: 16, Budget: time.Hour}, 31 * time.Second, []runState{{trials: 3, of: 16, left: time.Minute}},
 			"planner: 16 trials, 1.0 h of load\n0:31 3 of 16 trials, 1.0 min of load to go\n"},
+		{"trials known beforehand, simulated", DisplayOptions{Trials: 16, Virtual: true}, 40 * time.Second, []runState{{trials: 4, of: 16}},
+			"0:40 4 of 16 trials, about 2.0 min to go\n"},
 		{"nothing known", live(80), 2 * time.Second, []runState{{}}, "0:02  0 trials\n\x1b[1A\r\x1b[J"},
 	}
 	for _, tt := range tests {
