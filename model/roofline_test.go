@@ -366,8 +366,6 @@ func TestPaddingRowsVisitExperts(t *testing.T) {
 	}
 }
 
-// With experts spread evenly and a link that takes no time, experts on ranks of their own
-// take as long as experts that are sliced; chance makes the fullest rank slower.
 // Experts of one layer on H200 as vLLM 0.20.0's fused_experts takes for them, its quantisation, sorting and
 // sum included (aiconfigurator, campaign_checkpoints/h200_sxm/moe_perf.txt, read 2026-11).
 func TestExpertsAgreeWithKernelTimings(t *testing.T) {
@@ -411,6 +409,8 @@ func TestChunksProjectTheirContextAgain(t *testing.T) {
 	}
 }
 
+// With experts spread evenly and a link that takes no time, experts on ranks of their own
+// take as long as experts that are sliced; chance makes the fullest rank slower.
 func TestExpertParallelOfPerfectBalanceIsTensorParallel(t *testing.T) {
 	for _, name := range []string{"Qwen3-235B-A22B", "DeepSeek-V3", "Llama-4-Scout"} {
 		sliced := deploy(t, name, "H200 SXM", 8)
