@@ -89,8 +89,20 @@ func (r *Roofline) prefillRate(w WeightFormat) float64 {
 	if !native && w != INT4 {
 		return rate * min(r.c.Prefill.For(w), r.c.Prefill[BF16])
 	}
-	return rate * r.c.Prefill.For(w)
+	rate *= r.c.Prefill.For(w)
+	if w == FP8 && r.dep.blockScaled() && r.dep.Hardware.Generation == GenerationHopper {
+		if versionOf(r.args.EngineVersion).AtLeast(0, 11) {
+			return rate * deepGEMMBlocks
+		}
+		return rate * cutlassBlocks
+	}
+	return rate
 }
+
+// What products in fp8 blocks reach on Hopper of the rate of those with a scale for each channel: 0.52 of the
+// peak by DeepGEMM, vLLM's default since 0.11, 0.37 by CUTLASS before (37.6 and 53.0 us for 4,096 x 3,072 x
+// 1,536 in SGLang's pull request 5820, 2025-04), where the others reach 0.57.
+const deepGEMMBlocks, cutlassBlocks = 0.52 / 0.57, 0.37 / 0.57
 
 // padTo is the multiple that FlashInfer's mxfp4 kernels pad the width of an expert to:
 // gpt-oss at 8 GPUs has 512 columns instead of 360.
@@ -304,6 +316,10 @@ func flash2(hw Hardware) bool {
 // prompt's. Analogy: somewhat less than what prefill attention reaches.
 const indexCompute = 0.5
 
+// indexMoves are the bytes that an index moves for each of those tokens: what it gives is written in fp32, and
+// read two to four times to find the largest (vLLM's top_k_per_row_prefill; pull request 41834, 2026-07).
+const indexMoves = 4 * (1 + 3)
+
 // sparseHeads are the fewest heads that FlashMLA's sparse kernels compute on Hopper, and every query of
 // a prompt is computed against all the tokens that an index may find, be there as many or not: vLLM pads
 // a rank's 16 heads of DeepSeek-V3.2 at 8 GPUs to 64 (vllm/v1/attention/backends/mla/flashmla_sparse.py,
@@ -320,7 +336,7 @@ func (r *Roofline) setSparse(s Sparse, layers, headsHere float64) {
 	r.kv.fullBytes = indexed * s.bytes()
 	r.kv.full = r.kv.fullBytes / (r.c.KV[FP8] * hw.Bandwidth)
 	rate, _ := hw.Flops.computeFormat(FP8)
-	r.prefill.full = indexed * 2 * float64(s.Heads*s.Dim) / (indexCompute * rate)
+	r.prefill.full = indexed * (2*float64(s.Heads*s.Dim)/(indexCompute*rate) + indexMoves/hw.Bandwidth)
 	r.prefill.windowFlops = layers * 2 * headsHere * float64(2*m.KVRank+m.RopeDim)
 	r.prefill.window = r.prefill.windowFlops / (decodeCompute * hw.Flops.BF16)
 	if hw.Generation == GenerationHopper {
