@@ -131,6 +131,7 @@ type Details struct {
 	OutputBias    bool // bias on the attention's output projection
 	OutputGate    bool // queries come with a gate of the same width for what attention gives
 	QKNorm        bool // a norm over the head dimension of queries and keys
+	AllHeadsNorm  bool // that norm is over all heads, of which each GPU has a part
 	Sinks         bool // one learned attention sink per head
 	Ungated       bool // the MLP has two matrices instead of three
 	MLPBias       bool // biases in the (dense) MLP

@@ -346,6 +346,10 @@ func (r *Roofline) setSparse(s Sparse, layers, headsHere float64) {
 	}
 }
 
+// normSums are the bytes of a token's two sums of squares, of queries and of keys, that GPUs add up before a norm
+// over all heads (MiniMaxText01RMSNormTP.forward_qk in vllm/model_executor/layers/mamba/linear_attn.py, 0.11 to 0.20).
+const normSums = 2 * 4
+
 func (r *Roofline) setCommunication() {
 	d := r.dep
 	layers := float64(d.Arch.Layers)
@@ -353,6 +357,9 @@ func (r *Roofline) setCommunication() {
 	if d.TP > 1 {
 		r.reduce.each = newCollective(d.Hardware, d.TP, r.c.Link, r.args.Kernels.FusedReduce == On).across(d, d.TP, r.c.Link)
 		r.reduce.count = 2*layers - float64(d.Arch.Bare) // after attention and after the MLP or the experts
+		if d.Arch.Details.AllHeadsNorm {
+			r.reduce.norms = layers
+		}
 		if r.args.Kernels.FusedReduce == On {
 			// The sum over experts lies within their operator, where the compiler cannot join it.
 			r.reduce.aparts = float64(d.Arch.MoE.Layers)

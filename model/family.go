@@ -30,7 +30,7 @@ var families = []family{
 	{mark: "nemotronh", mtp: true, details: Details{Ungated: true, RouterBias: true, ExactRouter: true}}, {mark: "granitemoehybrid", tied: true},
 	{mark: "qwen3moe", details: Details{QKNorm: true, BlockFP8: true}},
 	{mark: "qwen3vlmoe", details: Details{QKNorm: true, BlockFP8: true}},
-	{mark: "minimaxm2", mtp: true, details: Details{QKNorm: true, RouterBias: true, WideRouter: true, BlockFP8: true}},
+	{mark: "minimaxm2", mtp: true, details: Details{QKNorm: true, AllHeadsNorm: true, RouterBias: true, WideRouter: true, BlockFP8: true}},
 	{mark: "kimik25", mtp: true, details: Details{RouterBias: true, AttentionFormat: BF16, SharedFormat: BF16, Group: 32}},
 	{mark: "qwen3", details: Details{QKNorm: true, BlockFP8: true}},
 	{mark: "gptoss", details: Details{AttentionFormat: BF16, QKVBias: true, OutputBias: true, Sinks: true, ExpertBias: true},

@@ -69,6 +69,7 @@ type Roofline struct {
 	reduce struct {
 		each, apart   collective
 		count, aparts float64
+		norms         float64 // sums of squares for norms over all heads
 	}
 	states     states
 	draft      drafter
@@ -188,6 +189,7 @@ func (r *Roofline) time(l *batchSums) StepTime {
 	}
 	if bytes := tokens * r.hiddenSize; r.reduce.count > 0 || r.reduce.aparts > 0 {
 		t.Communication = r.reduce.count*r.reduce.each.time(bytes) + r.reduce.aparts*r.reduce.apart.time(bytes)
+		t.Communication += r.reduce.norms * r.reduce.each.time(tokens*normSums)
 	}
 	if r.exchange.rate > 0 {
 		t.Communication += r.exchangeTime(tokens, l.replicas)

@@ -397,6 +397,20 @@ func TestExpertsAgreeWithKernelTimings(t *testing.T) {
 	}
 }
 
+// A norm over all heads takes a third all-reduce of each layer, which lasts as long as another small one.
+func TestNormsOverAllHeadsAreReduced(t *testing.T) {
+	dep := deploy(t, "MiniMax-M2.5", "H100 SXM", 4)
+	communication := func(d Deployment) float64 {
+		r := roofline(t, d, "0.20.0")
+		return r.Step(decodes(r, 1, 1000)).Communication
+	}
+	three := communication(dep)
+	dep.Arch.Details.AllHeadsNorm = false
+	if two := communication(dep); math.Abs(three/two-1.5) > 1e-9 {
+		t.Errorf("%.0f us with the norm, %.0f without", 1e6*three, 1e6*two)
+	}
+}
+
 // The latent of the tokens before a chunk is made keys and values of every head again.
 func TestChunksProjectTheirContextAgain(t *testing.T) {
 	const context = 60000
