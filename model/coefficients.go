@@ -412,8 +412,8 @@ func (r *Roofline) setCrossing() {
 // into tiles of 128 rows, however few there are. On Hopper it does from 0.11 to 0.14, in 0.11 alone
 // where experts are cut by eight (vLLM pull request 29346): then kernels of FlashInfer's and of
 // Triton's came ahead of it (fused_moe/oracle/fp8.py; 34260). Models with latent attention keep the cost
-// though: DeepSeek-R1 takes 17 ms a token with Triton's experts, simulated 16 with it and 11 without,
-// and what else takes so long there nobody timed.
+// though: DeepSeek-R1 takes 17 ms a token with Triton's experts, simulated 16 with it and 11 without, of
+// which FixedConstants.Latent, which others have instead, is timed.
 func (r *Roofline) deepGEMM() bool {
 	d, minor := r.dep, versionOf(r.args.EngineVersion).minor()
 	return d.Hardware.Generation != GenerationHopper || d.Arch.Attention.MLA.Present() ||
@@ -425,8 +425,11 @@ func (r *Roofline) setFixed() {
 	layers, moe := float64(d.Arch.Layers)-float64(d.Arch.Bare)/2, float64(d.Arch.MoE.Layers)
 	step := (f.Step + f.SyncStep) * float64(d.PP)
 	block := 0.0
-	if d.blockScaled() && r.deepGEMM() {
+	switch {
+	case d.blockScaled() && r.deepGEMM():
 		block = moe * f.BlockExpert
+	case d.Arch.Attention.MLA.Present():
+		block = layers * f.Latent
 	}
 	floor := layers * (f.Layer + f.FormatLayer.For(d.denseFormat()))
 	floor += moe * bygoneCosts(d.Arch, versionOf(r.args.EngineVersion))

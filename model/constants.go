@@ -123,6 +123,7 @@ type FixedConstants struct {
 	LaunchAll   float64  // the same of a step that replays none by its mode, in which not even compiled pieces remain
 	MoELayer    float64  // per layer with experts, on top of Layer
 	BlockExpert float64  // per layer with experts in block-scaled fp8, on top of MoELayer
+	Latent      float64  // per layer with latent attention, on top of Layer, where it is not part of BlockExpert
 	Request     float64  // per running request
 	SyncStep    float64  // per step, where scheduling is not hidden behind execution; else 0
 }
@@ -217,6 +218,12 @@ func (f *FixedConstants) complete(engine EngineArgs) {
 	// served: Qwen3-235B-A22B-FP8 on 4 x H200, vLLM 0.12, five loads: activations are quantised
 	// and permuted into tiles of 128 rows before each grouped product.
 	f.BlockExpert = 95e-6
+	// vLLM 0.20.0's whole module of DeepSeek-V3's attention takes 80 to 100 us of 1 to 16 tokens, its weights
+	// aside, on H200 and on B200 alike (aiconfigurator, campaign_checkpoints, mla_context_module_perf.txt, read
+	// 2026-11), where an ordinary one is some 22 of a layer's 33. That is without the compiler, which joins
+	// many of its kernels: SGLang's take 115 us a layer with experts, weights and sums on eight B200 (Kimi-K2-
+	// Thinking, its pull request 18136, 2026-02). So between 25 and 75.
+	f.Latent = 45e-6
 	f.Request = 2e-6 // served: 1-3 us; asynchronous scheduling hides the rest
 	if f.MoELayer > 0 {
 		f.BlockExpert *= f.MoELayer / moeLayerH100 // by analogy

@@ -88,6 +88,7 @@ func (c Constants) times(t Term, by, most float64) Constants {
 		c.Fixed.FormatLayer = c.Fixed.FormatLayer.scaled(by, math.Inf(1))
 		c.Fixed.MoELayer *= by
 		c.Fixed.BlockExpert *= by
+		c.Fixed.Latent *= by
 	case TermRequest:
 		c.Fixed.Request *= by
 		c.Sampler.Sort *= by
