@@ -47,6 +47,11 @@ func TestJobByHand(t *testing.T) {
 	if want := "costs 52.7 % more for the job"; other.Reason.Text != want {
 		t.Errorf("reason %q, want %q", other.Reason.Text, want)
 	}
+	// Without a price the 400 GPU hours cost as much at 785.714 / 400 an hour.
+	if p, err = Solve(d, measure.SLO{Throughput: true}, []Offer{of("large", 4, 2.5, 0), of("small", 1, 0.7, 2.2)}, nil); err != nil {
+		t.Fatal(err)
+	}
+	near("break-even price", p.Alternatives[0].Reason.Note.Figures["break_even_usd_per_gpu_hour"].(float64), 785.714/400)
 
 	// By each way to pay it is the same job, for as many hours.
 	reserved := of("small", 1, 0.7, 1.1)
