@@ -150,7 +150,7 @@ func data(trials []measure.Measurement, further ...string) Data {
 			columns += metric.String() + "_" + stat.name + "_ms "
 		}
 	}
-	columns += "prompt_tokens_per_s output_tokens_per_s goodput_per_s kv_blocks preemptions prefix_hit_rate " +
+	columns += "prompt_tokens_per_s output_tokens_per_s mean_prompt_tokens mean_output_tokens goodput_per_s kv_blocks preemptions prefix_hit_rate " +
 		"verdict=verdict.state binding=verdict.binding valid overloaded seed " + knobColumns()
 	return sheet(ran(trials), columns, func(m *measure.Measurement, f map[string]string) {
 		f["seed"] = strconv.FormatUint(m.Trial.Seed, 10)

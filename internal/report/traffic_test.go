@@ -9,6 +9,7 @@ import (
 	"planner/internal/note"
 	"planner/sweep/design"
 	"planner/sweep/ingest"
+	"planner/sweep/measure"
 	"planner/sweep/workload"
 )
 
@@ -48,8 +49,17 @@ func addedDocuments() map[string]Document {
 		"matrix": sweepDocument(&design.Swept{Seen: trials()[:4], Planned: 4, Rows: []design.MatrixRow{
 			{ID: "A", Name: "short chat", Question: "Does anybody wait?", Hypothesis: "Nobody waits.", Finding: design.Held, Outcome: "p99 83.8 ms", Trials: []int{1, 2}}, {ID: "B", Name: "long prefill", Question: "What does a prompt cost?", Hypothesis: "Much.", Finding: design.Refuted, Outcome: "little", Trials: []int{3}},
 			{ID: "C", Name: "long decode", Question: "Where does time go?", Hypothesis: "Into decode.", Finding: design.Unclear, Outcome: "a mean is not known", Trials: nil}, {ID: "F", Name: "production trace", Question: "Is it worse?", Hypothesis: "It is.", Finding: design.NotRun, Outcome: "there is no trace", Trials: nil}}}, Engines{}),
-		"imported": Imported("runs/vllm", trials()[:4]),
+		"imported": Imported("runs/vllm", imported()),
 	}
+}
+
+// imported are load points of which the tool told the mean tokens of a request.
+func imported() []measure.Measurement {
+	all := trials()[:4]
+	for i := range all {
+		all[i].MeanPrompt, all[i].MeanOutput = 690.25, 274
+	}
+	return all
 }
 
 // comparison has a row of every judgement.

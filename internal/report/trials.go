@@ -27,12 +27,20 @@ func byLoad(trials []measure.Measurement) []*measure.Measurement {
 // trialTable lists measurements of one set of knobs, one a row, by load.
 func trialTable(trials []measure.Measurement, slo measure.SLO) Table {
 	stats := tabulated(slo)
-	tab := table(left("load"), right("done, req/s"), extra(right("requests")), latencyColumns(stats, slo), right("beyond the limit"), extra(left("of")),
+	tab := table(left("load"), right("done, req/s"), extra(right("requests", "prompt tokens", "answer tokens")), latencyColumns(stats, slo), right("beyond the limit"), extra(left("of")),
 		left("verdict"), extra(wrapped("note")))
 	for _, m := range byLoad(trials) {
-		tab.ofTrial(m, load(&m.Trial), achieved(m), some(m.Requests), latencyCells(m, stats, slo), beyondShare(m), binding(m), verdict(m), Cell{cmp.Or(remark(m), m.Trial.Why), Quiet})
+		tab.ofTrial(m, load(&m.Trial), achieved(m), some(m.Requests), meanTokens(m.MeanPrompt), meanTokens(m.MeanOutput), latencyCells(m, stats, slo), beyondShare(m), binding(m), verdict(m), Cell{cmp.Or(remark(m), m.Trial.Why), Quiet})
 	}
 	return tab.known()
+}
+
+// meanTokens are those of a request in the mean.
+func meanTokens(n float64) string {
+	if n == 0 {
+		return unknown
+	}
+	return number(n, 4)
 }
 
 // ofTrial appends the row of a trial.
