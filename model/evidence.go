@@ -82,7 +82,7 @@ func (d Deployment) unserved() (what []string, worst Evidence) {
 		add(NeverServed, s)
 	}
 	if kind.experts && d.Arch.Details.RouterBias {
-		add(ServedSlower, "experts chosen by a biased score (public servers took up to 1.9 times as long)")
+		add(ServedSlower, "experts chosen by a biased score (public servers took up to 1.7 times as long)")
 	}
 	return what, worst
 }

@@ -156,7 +156,7 @@ func (c *Config) engineRows() []row {
 		{"graphs", "simulated: auto full piecewise decode-only eager, the steps that replay CUDA graphs; auto = the release's default, full since 0.11",
 			enumerated[model.GraphMode]().in(&e.Kernels.Graphs)},
 		{"graph_tokens", "simulated: the largest step that replays a CUDA graph; 0 = the engine's default", wholeIn(atLeast(0)).in(&e.Kernels.GraphTokens)},
-		{"moe_backend", "simulated: auto triton marlin flashinfer, the kernels of 4-bit experts; auto = flashinfer on Blackwell, triton on Hopper, else marlin",
+		{"moe_backend", "simulated: auto triton marlin flashinfer, the kernels of 4-bit experts; auto = flashinfer on Blackwell, triton on Hopper, else marlin, which takes integers everywhere",
 			enumerated[model.ExpertKernels]().in(&e.Kernels.Experts)},
 		{"allreduce_fusion", "simulated: auto true false, all-reduces joined with norms; auto = false", switched().in(&e.Kernels.FusedReduce)},
 		{"sampler", "simulated: auto greedy sort triton flashinfer; auto = by the model's generation config, its top-p and top-k by sort up to 0.16, by triton since",
