@@ -76,13 +76,16 @@ func TestStartsThatDiffer(t *testing.T) {
 // often than trials run.
 func TestFinalSearchesTakeTurns(t *testing.T) {
 	_, s, race := drifted(0, 1)
-	for seed := uint64(2); race.standard == nil && seed < 10; seed++ {
+	for seed := uint64(2); len(race.searched) < 2 && seed < 10; seed++ {
 		_, s, race = drifted(0, seed)
 	}
-	if race.standard == nil {
+	if len(race.searched) < 2 {
 		t.Fatal("the default won every race; nothing takes turns")
 	}
-	finals := race.final.search.ran - race.settled.Trials + race.standard.search.ran
+	finals := 0
+	for _, c := range race.searched {
+		finals += len(c.search.tried) - c.search.chosen
+	}
 	order := s.order[len(s.order)-finals:]
 	starts := 1
 	for i := 1; i < len(order); i++ {

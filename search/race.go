@@ -2,6 +2,7 @@ package search
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 
@@ -69,15 +70,13 @@ type Race struct {
 	chosen, ended bool
 	// incumbent is the best set of those that were searched; nil while none has a rate.
 	incumbent *candidate
-	// standard is what the engine would do by itself; nil if that is not known, or not
-	// yet searched by a race that does so at the end.
+	// standard is what the engine would do by itself; nil if that is not known.
 	standard *candidate
 	// searched are the sets whose own searches are under way, promoted those to be
 	// searched next.
 	searched, promoted []*candidate
-	// final is the winner with its last search, settled what was known of it before.
-	final     *candidate
-	settled   Result
+	// settled is what was known of the winner before its search went on; nil until then.
+	settled   *Result
 	reference reference
 	// asked are the sets whose trials are out, in order.
 	asked []*candidate
@@ -98,10 +97,9 @@ type candidate struct {
 	named bool
 	tests int
 	// carries is what its own search found, once that has ended; gain is by how
-	// much more than the incumbent it seemed to carry on the same requests, and behind
-	// the gain of the set that took its place.
-	carries      Estimate
-	gain, behind gain
+	// much more than the incumbent it seemed to carry on the same requests, as a share.
+	carries Estimate
+	gain    float64
 }
 
 // NewRace starts a race. There must be a candidate.
@@ -116,7 +114,7 @@ func NewRace(cfg RaceConfig) *Race {
 	for _, p := range cfg.Candidates {
 		r.all = append(r.all, &candidate{prior: p})
 	}
-	if d := cfg.Default; d != nil && cfg.Strategy != ByPrediction {
+	if d := cfg.Default; d != nil {
 		r.standard = r.candidate(*d)
 	}
 	return r
@@ -160,7 +158,7 @@ func (r *Race) Observe(m measure.Measurement) {
 	r.spent += c.search.spent - before
 	switch {
 	case m.Rejected.Text != "":
-		if c.status, c.reason = Unable, m.Rejected; c == r.incumbent {
+		if c.status, c.reason = Unable, m.Rejected; c == r.incumbent && !r.chosen {
 			r.incumbent = nil
 		}
 	case len(r.searched) > 0:
@@ -200,10 +198,10 @@ func (r *Race) underWay() (batch []measure.Trial) {
 
 // search begins the search of a set in full, unless that is under way, within a part of
 // what is left of the budget.
-func (r *Race) search(c *candidate, p Prior, seed uint64, part int) {
+func (r *Race) search(c *candidate, p Prior, part int) {
 	if c.search == nil {
 		cfg := r.cfg.Search
-		cfg.Prior, cfg.Seed = p, seed
+		cfg.Prior = p
 		if cfg.Budget > 0 {
 			cfg.Budget = max((cfg.Budget-r.spent)/time.Duration(part), time.Second)
 		}
@@ -245,7 +243,7 @@ func (r *Race) admit() {
 	}
 	sets = sets[:min(most, len(sets))]
 	for _, c := range sets {
-		r.search(c, c.prior, r.cfg.Search.Seed, parts)
+		r.search(c, c.prior, parts)
 		c.status = Measured
 	}
 	r.searched = sets
@@ -253,9 +251,9 @@ func (r *Race) admit() {
 
 // choose is the next step where no search is under way. By prediction sets are searched in its
 // order until one has a rate, each within a part of what is left of the budget: the rest is
-// for the others. Where several told nothing, those whose part was too small have the rest of it, and without such the race
-// gives up: it is hardly a matter of the knobs then. Once there is a rate the sets that are most likely to be
-// better are tried beside the incumbent, and those that seem better are searched.
+// for the others. Where several told nothing the race gives up: it is hardly a matter of the knobs
+// then. Once there is a rate the sets that are most likely to be better are tried beside the
+// incumbent, and those that seem better are searched.
 func (r *Race) choose() []measure.Trial {
 	if r.cfg.Strategy != ByPrediction {
 		r.admit()
@@ -272,16 +270,11 @@ func (r *Race) choose() []measure.Trial {
 		r.decide(r.promoted)
 		r.conclude(note.Because(note.BudgetSpent))
 	case r.incumbent == nil && len(told) >= few:
-		if next := likeliest(told); limit > 0 && next != nil {
-			next.search.goOn(limit-r.spent, 0)
-			r.searched = []*candidate{next}
-			return nil
-		}
 		r.conclude(note.Because(note.NotTriedBehind, len(told), told[0].reason.Text))
 	case len(r.promoted) > 0 || r.incumbent == nil && len(contenders) > 0:
 		next := append(r.promoted, contenders...)[0]
 		r.promoted = r.promoted[min(1, len(r.promoted)):]
-		r.search(next, next.prior, r.cfg.Search.Seed, part)
+		r.search(next, next.prior, part)
 		next.status, r.searched = Measured, []*candidate{next}
 	case len(contenders) == 0:
 		if r.incumbent == nil || !r.further() {
@@ -292,7 +285,7 @@ func (r *Race) choose() []measure.Trial {
 	default:
 		var batch []measure.Trial
 		for _, c := range contenders {
-			r.search(c, r.predicted(c), r.cfg.Search.Seed, part)
+			r.search(c, r.predicted(c), part)
 			c.status = underTest
 			batch = append(batch, r.ask(c, r.pairedTrial(c))...)
 		}
@@ -301,20 +294,8 @@ func (r *Race) choose() []measure.Trial {
 	return nil
 }
 
-// likeliest is the set of the highest rate, as far as its trials tell, of those whose budgets ended before
-// any rate was met, and that did not go on yet; nil without such.
-func likeliest(told []*candidate) *candidate {
-	var best *candidate
-	for _, c := range told {
-		if s := c.search; s.outcome == OutOfBudget && s.chosen == 0 && len(s.posteriors) > 0 &&
-			(best == nil || s.posteriors.quantile(0.5) > best.search.posteriors.quantile(0.5)) {
-			best = c
-		}
-	}
-	return best
-}
-
-// decide takes what searches of sets found. The better set becomes the incumbent.
+// decide takes what searches of sets found. The better set becomes the incumbent, by what its search
+// found and by what it showed on the same requests.
 func (r *Race) decide(sets []*candidate) {
 	for _, c := range sets {
 		if c.status == Unable || !slices.Contains(r.all, c) {
@@ -327,21 +308,18 @@ func (r *Race) decide(sets []*candidate) {
 			c.status, c.reason = Infeasibly, found.Reason
 		case !(c.carries.Value > 0):
 			c.status, c.reason = Skipped, found.Reason
-		case r.incumbent == nil || r.better(c):
-			ahead := c.gain
+		case r.incumbent == nil || c.gain+math.Log(c.carries.Value/r.incumbent.carries.Value) > 0:
 			for _, other := range r.promoted {
-				other.gain.value -= ahead.value // these were compared with the set before
-			}
-			if r.incumbent != nil {
-				r.incumbent.behind = ahead
+				other.gain -= c.gain // these were compared with the set before
 			}
 			r.incumbent, r.reference = c, reference{}
 		}
 	}
 }
 
-// conclude begins the final measurement of the winner and the default. Where engine time is short the search
-// of the winner goes on; where it costs nothing another begins, on requests that no choice was made by.
+// conclude begins the last measurements, of the winner and the default. Where engine time is short their
+// searches go on; where it costs nothing others begin, on requests that no choice was made by. Where no set
+// has a rate, the one that tells most has what is left of the budget.
 func (r *Race) conclude(why note.Reason) {
 	for _, c := range r.all {
 		switch c.status {
@@ -351,33 +329,36 @@ func (r *Race) conclude(why note.Reason) {
 			c.status, c.reason = Tied, why.Or(note.Because(note.AsGood, 100*delta))
 		}
 	}
-	r.searched, r.promoted = nil, nil
-	if r.chosen = true; r.incumbent == nil {
+	r.searched, r.promoted, r.chosen = nil, nil, true
+	winner, last := r.lead(), r.cfg.Search
+	if winner.search == nil || r.incumbent == nil && (last.Budget == 0 || winner.search.outcome.hopeless()) {
 		return
 	}
-	if r.cfg.FinalPrecision > 0 {
-		r.cfg.Search.Precision = r.cfg.FinalPrecision
+	before := winner.search.Result()
+	r.settled, r.searched = &before, []*candidate{winner}
+	if s := r.standard; r.incumbent != nil && s != nil && s != winner {
+		r.searched = append(r.searched, s)
 	}
-	best := r.incumbent.prior
-	best.Rate, best.Spread, best.Latency = r.incumbent.carries.Value, 0, r.incumbent.search.latency
-	r.settled = r.incumbent.search.Result()
-	r.final = &candidate{prior: best}
-	r.searched = []*candidate{r.final}
-	if d := r.cfg.Default; d != nil && d.Knobs != best.Knobs {
-		r.standard = &candidate{prior: *d}
-		r.searched = append(r.searched, r.standard)
-	}
-	if budget := r.cfg.Search.Budget; budget > 0 {
-		r.final.search = r.incumbent.search
-		r.final.search.goOn((budget-r.spent)/time.Duration(len(r.searched)), r.cfg.Search.Precision)
-	}
+	r.cfg.Search.Precision = cmp.Or(r.cfg.FinalPrecision, last.Precision)
+	r.cfg.Search.Seed = trialSeed(last.Seed, streamFinal)
 	for _, c := range r.searched {
-		r.search(c, c.prior, trialSeed(r.cfg.Search.Seed, streamFinal), len(r.searched))
+		switch prior := c.prior; {
+		case last.Budget == 0:
+			if c == winner {
+				prior.Rate, prior.Spread, prior.Latency = c.carries.Value, 0, c.search.latency
+			}
+			c.search = nil
+			r.search(c, prior, 1)
+		case c.search == nil:
+			r.search(c, prior, len(r.searched))
+		case !c.search.outcome.hopeless():
+			c.search.goOn((last.Budget-r.spent)/time.Duration(len(r.searched)), r.cfg.Search.Precision)
+		}
 	}
 }
 
-// goOn lets a search that has ended go on, for a budget more, to a precision: on requests of which
-// it takes as many trials as any answer rests on, as those before them were chosen by.
+// goOn lets a search go on, for a budget more, to a precision: on requests of which it takes as many
+// trials as any answer rests on, as those before them were chosen by.
 func (s *MaxRate) goOn(budget time.Duration, precision float64) {
 	s.cfg.Budget, s.cfg.Precision = s.spent+budget, cmp.Or(precision, s.cfg.Precision)
 	s.outcome, s.reason, s.chosen = Searching, note.Reason{}, len(s.tried)

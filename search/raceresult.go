@@ -1,7 +1,6 @@
 package search
 
 import (
-	"math"
 	"slices"
 	"time"
 
@@ -68,11 +67,8 @@ func (r *Race) Result() RaceResult {
 	if lead.search != nil {
 		out.Best = lead.search.Result()
 	}
-	if r.final != nil {
-		out.Best = r.settled
-		if last := r.final.search; len(last.tried) > last.chosen && last.Result().Estimate.Value > 0 {
-			out.Best = last.Result()
-		}
+	if r.settled != nil && (len(lead.search.tried) == lead.search.chosen || !(out.Best.Estimate.Value > 0)) {
+		out.Best = *r.settled
 	}
 	if s := r.standard; s != nil && s.search != nil {
 		if result := s.search.Result(); result.Outcome != Searching {
@@ -82,7 +78,7 @@ func (r *Race) Result() RaceResult {
 	if r.ended && r.incumbent == nil {
 		out.Best.Outcome, out.Best.Reason = r.without(lead, out.Best)
 	}
-	if r.cfg.OneEngine && r.ended && r.final != nil && r.standard == nil {
+	if r.cfg.OneEngine && r.ended && r.settled != nil && len(r.searched) == 1 {
 		out.Best.Warnings = append(slices.Clip(out.Best.Warnings), note.New(note.OneStart))
 	}
 	if r.cfg.Default != nil && r.cfg.Default.Knobs == out.Knobs {
@@ -125,32 +121,35 @@ func (r *Race) lead() *candidate {
 		best = r.standard
 	}
 	for _, c := range r.all {
-		if c.telling() > best.telling() {
+		if slices.Compare(c.telling(), best.telling()) > 0 {
 			best = c
 		}
 	}
 	return best
 }
 
-// telling says how much the search of a candidate tells: the rate that it found, and
-// without one, from most to least, that an idle engine misses the objective already,
-// whatever the knobs, that it may be met, that it is met at no rate, and that the engine
-// failed.
-func (c *candidate) telling() float64 {
+// telling says how much the search of a candidate tells: that a rate meets the objective, and
+// without one, from most to least, that an idle engine misses it already, whatever the knobs, that it
+// may be met, that it is met at no rate, and that the engine failed; then which rate is likely.
+func (c *candidate) telling() []float64 {
 	if c.search == nil {
-		return math.Inf(-1)
+		return nil
 	}
-	switch r := c.search.Result(); {
+	likely, r := 0.0, c.search.Result()
+	if len(c.search.posteriors) > 0 {
+		likely = c.search.posteriors.quantile(0.5)
+	}
+	switch {
 	case r.Estimate.Value > 0:
-		return r.Estimate.Value
+		return []float64{4, likely}
 	case r.Floor != nil:
-		return 0
+		return []float64{3, likely}
 	case r.Outcome == Infeasible:
-		return -2
+		return []float64{1, likely}
 	case r.Outcome == Unmeasured:
-		return -3
+		return []float64{0, likely}
 	}
-	return -1
+	return []float64{2, likely}
 }
 
 // standing is what became of a set beside the best one.
@@ -160,8 +159,8 @@ func (r *Race) standing(c, best *candidate) Contestant {
 	case r.cfg.Strategy != ByPrediction && c.search == nil:
 		s.Status, s.Reason = Skipped, note.Because(note.OffTheWay)
 	case c.status != Measured || !(c.carries.Value > 0):
-	case c.carries.Value > best.carries.Value && c.behind.value > 0:
-		s.Reason = note.Because(note.CarriesLessBy, c.carries, best.carries, 100*c.behind.value)
+	case c.carries.Value > best.carries.Value:
+		s.Reason = note.Because(note.CarriesLessBy, c.carries, best.carries, 100*max(best.gain, -c.gain))
 	default:
 		s.Reason = note.Because(note.CarriesLess, c.carries, best.carries)
 	}

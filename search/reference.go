@@ -73,10 +73,7 @@ func (r *Race) pairedTrial(c *candidate) measure.Trial {
 // under the bound that leaves it least, and that bound in words. An overload leaves less than any number.
 type showing struct {
 	rate, room float64
-	// sure says that the bounded statistic tells it, and no count of requests beyond the limit, of which whole
-	// clumps come or not.
-	sure bool
-	seen string
+	seen       string
 }
 
 func (s showing) met() bool        { return s.room > 0 }
@@ -90,25 +87,19 @@ func (r *Race) shows(m *measure.Measurement) showing {
 		if !ok || c.N == 0 {
 			continue
 		}
-		allowed, x := b.Allowed(), m.Bounded(b)
-		share := float64(c.K) / float64(c.N)
-		excess, sure, seen := math.Log(max(c.Value, math.SmallestNonzeroFloat64)), true, fmt.Sprintf("%.2g times %s", c.Value, b)
-		if allowed > 0 {
-			digits := "%.2g %% beyond %s"
-			if share >= 0.1 {
-				digits = "%.0f %% beyond %s"
-			}
-			seen = fmt.Sprintf(digits, 100*share, b)
+		excess, seen := math.Log(max(c.Value, math.SmallestNonzeroFloat64)), fmt.Sprintf("%.2g times %s", c.Value, b)
+		if allowed := b.Allowed(); allowed > 0 {
+			k, n := float64(c.K), float64(c.N)
+			seen = fmt.Sprintf("%.3g %% beyond %s", 100*k/n, b)
 			// An exponential tail with the statistic x at the allowed share p has ln p (x/limit - 1) more or less
 			// beyond the limit. Half a request more keeps a count finite where none, or all, are beyond.
-			if sure = x > 0; sure {
+			excess = link((k+0.5)/(n+1)) - link(allowed)
+			if x := m.Bounded(b); x > 0 {
 				excess = math.Log(1/allowed) * math.Log(float64(x)/float64(b.Limit))
-			} else {
-				excess = link((float64(c.K)+0.5)/(float64(c.N)+1)) - link(allowed)
 			}
 		}
 		if room := -excess / r.incumbent.search.posteriors[j].kappa; room < s.room {
-			s.room, s.sure, s.seen = room, sure, seen
+			s.room, s.seen = room, seen
 		}
 	}
 	if m.Overloaded || m.Aborted.Text != "" {
@@ -117,25 +108,17 @@ func (r *Race) shows(m *measure.Measurement) showing {
 	return s
 }
 
-// gain is by how much more, as a share, a set carries than the incumbent, told from
-// their trials at the reference. It is sure where a statistic tells it, to some delta: on M/M/1 queues that
-// differ by 5 %, that told 4 to 10 %. Counts, and an overload that only one of the two shows, say which is better
-// and hardly by how much.
-type gain struct {
-	value float64
-	sure  bool
-}
-
-// over is the gain of what one set showed over what another did on the same requests.
-func (s showing) over(best showing) gain {
-	g := gain{s.room - best.room, s.sure && best.sure}
-	switch {
-	case math.IsNaN(g.value):
-		return gain{}
-	case math.IsInf(g.value, 0):
-		return gain{value: math.Copysign(delta, g.value)}
+// over is by how much more, as a share, a set carries than another, told from what they showed on the same
+// requests. An overload that only one of the two shows says which is better and hardly by how much.
+func (s showing) over(best showing) float64 {
+	switch gain := s.room - best.room; {
+	case math.IsNaN(gain):
+		return 0
+	case math.IsInf(gain, 0):
+		return math.Copysign(delta, gain)
+	default:
+		return gain
 	}
-	return g
 }
 
 // judge decides what a challenger's trial at the reference means. Both trials saw the
@@ -152,24 +135,12 @@ func (r *Race) judge(c *candidate, m *measure.Measurement) {
 	s, best := r.shows(m), r.reference.score
 	c.gain = s.over(best)
 	switch {
-	case c.gain.value >= delta:
+	case c.gain >= delta:
 		c.status = Measured
 		r.promoted = append(r.promoted, c)
-	case c.gain.value > -delta:
+	case c.gain > -delta:
 		c.status, c.reason = Tied, note.Because(note.SeenAsGood, best.rate, s.seen, best.seen)
 	default:
 		c.status, c.reason = Beaten, note.Because(note.SeenWorse, best.rate, s.seen, best.seen)
 	}
-}
-
-// better decides between a set that was searched in full and the incumbent. Their two searches met
-// different loads, so the difference of the rates is less sure than what the same requests showed at the
-// reference, where that is sure; both count by what they are worth.
-func (r *Race) better(c *candidate) bool {
-	best := r.incumbent.carries
-	weight := 1.0
-	if c.gain.sure {
-		weight = math.Hypot(c.carries.deviation(), best.deviation()) / delta
-	}
-	return c.gain.value*weight*weight+math.Log(c.carries.Value/best.Value) > 0
 }
