@@ -42,8 +42,11 @@ func (s *MaxRate) learned() learned {
 // timed plans a trial at a rate that is so many times as long as one that measures: long
 // enough for the quantiles of the objective, for many clumps of requests beyond the limit,
 // for the slowest requests, for a queue that starts empty to come to its length, and for a whole
-// trace: what bursts do to a server is seen by counting all of them once. 0 times
-// is a coarse one, which looks for the right order of magnitude.
+// trace: what bursts do to a server is seen by counting all of them once. The window begins
+// when the traffic of conversations and shared prefixes is steady, and the prefix cache full, and
+// lasts for several conversations: their requests are one clump, and their length is the time that
+// the number under way takes to change. 0 times is a coarse trial, which looks for the right order
+// of magnitude.
 func (c *MaxRateConfig) timed(rate float64, times int, p learned) measure.Trial {
 	mean := c.Workload.MeanRate(rate)
 	least, fill := settled*p.latency, settled*p.latency
@@ -71,9 +74,14 @@ func (c *MaxRateConfig) timed(rate float64, times int, p learned) measure.Trial 
 		warmup = 2 * leastWarmup
 	}
 	warmup = min(c.within(2*max(warmup, c.relaxing(settled, mean, p.phi)))/2<<p.distrusted, window)
-	t := c.steadied(measure.Trial{Rate: rate, Warmup: cmp.Or(c.Warmup, warmup), Window: window}, times, p)
-	t.Cooldown = min(c.SLO.Horizon(c.output), t.Window/2)
-	return t
+	latency := cmp.Or(p.mean, p.latency)
+	if settling := c.Workload.Settling(rate, latency); settling > 0 {
+		if c.Window == 0 && c.Workload.Turns > 1 {
+			window = max(window, c.within(time.Duration(max(times*leastRelaxations, 1))*c.Workload.Course(latency)))
+		}
+		warmup = max(warmup, c.within(settling)<<p.unsettled+min(warmup, leastWarmup))
+	}
+	return measure.Trial{Rate: rate, Warmup: cmp.Or(c.Warmup, warmup), Window: window, Cooldown: min(c.SLO.Horizon(c.output), window/2)}
 }
 
 // within is as much of a time as one trial may take of the budget.
@@ -108,20 +116,4 @@ func (c *MaxRateConfig) leastRequests() float64 {
 // conversation are one clump; how long they take to settle is known otherwise.
 func (c *MaxRateConfig) relaxing(times, rate, phi float64) time.Duration {
 	return workload.Span(times*phi/float64(max(c.Workload.Turns, 1)), 2*rate)
-}
-
-// steadied lengthens a trial of conversations or shared prefixes so that the traffic
-// is steady, and the prefix cache full, when the window begins. The requests of
-// a conversation are one clump, and its length is the time that the number under
-// way takes to change: the window is lengthened as well.
-func (c *MaxRateConfig) steadied(t measure.Trial, times int, p learned) measure.Trial {
-	latency := cmp.Or(p.mean, p.latency)
-	settling := c.Workload.Settling(t.Rate, latency)
-	if c.Window == 0 && settling > 0 && c.Workload.Turns > 1 {
-		t.Window = max(t.Window, c.within(time.Duration(max(times*leastRelaxations, 1))*c.Workload.Course(latency)))
-	}
-	if c.Warmup == 0 && settling > 0 {
-		t.Warmup = max(t.Warmup, c.within(settling)<<p.unsettled+min(t.Warmup, leastWarmup))
-	}
-	return t
 }
