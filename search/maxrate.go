@@ -118,6 +118,9 @@ type attempt struct {
 // missed reports whether its verdict is that the objective is missed.
 func (t attempt) missed() bool { return t.Verdict != nil && t.Verdict.State == measure.Missed }
 
+// cutOff says that it was ended before a verdict.
+func (t attempt) cutOff() bool { return t.Aborted.Text != "" && !t.missed() }
+
 // failing says how requests failed, behind a lead, where that is what missed the objective; else nothing.
 func (t attempt) failing(lead string) string {
 	if !t.missed() || t.Verdict.Binding != measure.ErrorsBound {

@@ -79,7 +79,7 @@ func (s *MaxRate) finished() (Outcome, note.Reason) {
 	switch {
 	case allMet && high >= s.cfg.Limit:
 		return NotReached, note.Because(note.MetAtLargest, high)
-	case allMissed && s.loneRate(low) && s.lowest().missed():
+	case allMissed && s.loneRate(low) && !s.lowest().cutOff():
 		return Infeasible, note.Because(note.MissedAtAll, low, s.lowest().failing(": "))
 	case s.narrow(minTrials, wanted):
 		return Found, note.Because(note.NarrowEnough, 100*s.cfg.Precision)
