@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -122,6 +123,9 @@ func closedPoint(f *flagReader, t *measure.Trial) error {
 	}
 	if !f.is("concurrency") {
 		return errors.New("--requests needs --concurrency")
+	}
+	if turns := t.Workload.Turns; turns > 1 {
+		return fmt.Errorf("--concurrency (closed loop) sends each request by itself, and workload.turns is %d: give --rate, or --set workload.turns=1 for first turns alone", turns)
 	}
 	t.Concurrency = f.count("concurrency")
 	t.Requests = cmp.Or(ifGiven(f, "requests", f.count), 10*t.Concurrency)
