@@ -9,4 +9,6 @@ type InTime struct {
 	Autoscaled *fleet.Answer `json:"autoscaled"`
 	// Note says why there is neither; "" where there are both.
 	Note string `json:"note,omitempty"`
+	// Warning says that the replayed traffic is not that of the plan; "" where it is.
+	Warning string `json:"warning,omitempty"`
 }

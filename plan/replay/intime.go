@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"fmt"
 	"math"
 	"time"
 
@@ -48,5 +49,17 @@ func (r *Replay) InTime(by Policies) *plan.InTime {
 		a.Timeline, a.Decisions = nil, nil
 		return a
 	}
-	return &plan.InTime{Static: replay(by.Static), Autoscaled: replay(by.Scaled)}
+	return &plan.InTime{Static: replay(by.Static), Autoscaled: replay(by.Scaled), Warning: r.otherPeak()}
+}
+
+// otherPeak says that the traffic in time is not what the plan's fleet was sized for; "" where
+// it is.
+func (r *Replay) otherPeak() string {
+	calm, d := r.cfg.Fleet, &r.cfg.Demand
+	calm.Spike = fleet.Spike{}
+	peak, planned := calm.Traffic().Peak(), d.Rate*(1+d.Growth)
+	if !(d.Rate > 0) || math.Abs(peak/planned-1) <= asGiven {
+		return ""
+	}
+	return fmt.Sprintf("the traffic of [fleet] has %.3g requests/s at its peak, and the plan is of %.3g, growth included: both fleets are for another load than these figures", peak, planned)
 }

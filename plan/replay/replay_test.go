@@ -205,6 +205,13 @@ func TestPolicies(t *testing.T) {
 		t.Errorf("%+v", both.Scaled)
 	}
 	in := r.InTime(both)
+	r.cfg.Fleet.Spike = fleet.Spike{At: time.Minute, Factor: 3, Length: time.Minute}
+	if in.Warning != "" || r.otherPeak() != "" {
+		t.Errorf("a plan of the traffic's peak: %q, with a spike %q", in.Warning, r.otherPeak())
+	}
+	if r.cfg.Demand.Growth = 0.25; !strings.Contains(r.otherPeak(), "4 requests/s at its peak, and the plan is of 5,") {
+		t.Errorf("a plan of a quarter more: %q", r.otherPeak())
+	}
 	if in.Static.Replicas.Mean.Value != 5 || in.Autoscaled.Replicas.Peak > 2 || len(in.Static.Seeds) != inTimeSeeds || in.Static.Requests != in.Autoscaled.Requests {
 		t.Errorf("%+v, %+v", in.Static.Spent, in.Autoscaled.Spent)
 	}
