@@ -121,3 +121,28 @@ func TestKernels(t *testing.T) {
 		}
 	}
 }
+
+// TestUnusedWorkload: what is given of a workload and does nothing is named.
+func TestUnusedWorkload(t *testing.T) {
+	trace := write(t, "arrival_s,input_tokens,output_tokens\n0,5,5\n1,5,5\n2.5,5,5\n")
+	for text, want := range map[string]string{
+		"burstiness = 0.2":                                               `burstiness is 0.2, which has no effect without arrivals = "gamma"`,
+		"arrivals = \"constant\"\nburstiness = 4":                        `burstiness is 4, which has no effect without arrivals = "gamma"`,
+		"arrivals = \"gamma\"\nburstiness = 0.2":                         "",
+		"think_time = \"10s\"":                                           "think_time is 10s, which has no effect without turns above 1",
+		"think_time = \"10s\"\nturns = 2":                                "",
+		"class = \"code\"":                                               "",
+		"class = \"chat\"\ntrace = \"" + trace + "\"":                    "",
+		"class = \"code\"\ntrace = \"" + trace + "\"":                    "prompt, output and prefix have no effect: the trace gives the lengths",
+		"prefix = { groups = 2, tokens = 9 }\ntrace = \"" + trace + "\"": "prompt, output and prefix have no effect: the trace gives the lengths",
+	} {
+		got := mustLoad(t, minimal+"[workload]\n"+text+"\n", For("estimate"))
+		if said := strings.Join(got.Warnings, "\n"); (said == "") != (want == "") || !strings.Contains(said, want) {
+			t.Errorf("%s: warnings %q, want %q", text, said, want)
+		}
+		again := mustLoad(t, string(got.TOML()), For("estimate"))
+		if len(again.Warnings) != len(got.Warnings) {
+			t.Errorf("%s: printed and read again, warnings %q, want %q", text, again.Warnings, got.Warnings)
+		}
+	}
+}

@@ -112,6 +112,23 @@ func (r *reader) checkArrivals(c *Config) {
 	case w.Arrivals == workload.Gamma && !r.given("workload.burstiness"):
 		r.warn("workload: arrivals are gamma without burstiness, which is then 1: the same as poisson")
 	}
+	r.warnUnused(c)
+}
+
+// warnUnused names what was given of the workload and has no effect on it.
+func (r *reader) warnUnused(c *Config) {
+	const without = "workload: %s is %s, which has no effect without %s"
+	w, own := &c.Workload, &c.draft.shape
+	if w.Arrivals != workload.Gamma && w.Burstiness != 1 {
+		r.warn(without, "burstiness", number(w.Burstiness), `arrivals = "gamma"`)
+	}
+	if w.Turns == 1 && w.Think > 0 {
+		r.warn(without, "think_time", duration(w.Think), "turns above 1")
+	}
+	usual := unread().draft.shape
+	if w.Arrivals == workload.Trace && (own.Lengths() != usual.Lengths() || own.Prefix != usual.Prefix) {
+		r.warn("workload: class, prompt, output and prefix have no effect: the trace gives the lengths, and what prompts share")
+	}
 }
 
 // checkMix wants every class of a mix to have a name of its own: each is reported.
