@@ -60,6 +60,12 @@ func (r *reader) checkEngine(c *Config) {
 	case e.Kind == "command" && len(e.Launch.Command) > 0 && e.Launch.Command[0] == "":
 		r.at("engine.command").refuse("begins with an empty string, want the name of a program")
 	}
+	if e.Endpoint.URL != "" && e.Kind != "attach" {
+		r.warn(`engine: url is given, and kind is %q: the server there is not used; want kind = "attach" to measure it`, e.Kind)
+	}
+	if len(e.Launch.Command) > 0 && e.Kind != "command" {
+		r.warn(`engine: command is given, and kind is %q: it is not run; want kind = "command" to measure it`, e.Kind)
+	}
 	if _, err := model.ParseVersion(e.Version); err != nil && c.Simulated() {
 		n := r.at("engine.version")
 		n.value = e.Version

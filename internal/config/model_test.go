@@ -146,3 +146,18 @@ func TestUnusedWorkload(t *testing.T) {
 		}
 	}
 }
+
+// TestUnusedEngine: a server or a program that nothing measures is named.
+func TestUnusedEngine(t *testing.T) {
+	for text, want := range map[string]string{
+		`url = "http://127.0.0.1:8000"`:                         `url is given, and kind is "simulated"`,
+		"url = \"http://127.0.0.1:8000\"\nkind = \"attach\"":    "",
+		`command = ["serve", "{port}"]`:                         `command is given, and kind is "simulated"`,
+		"command = [\"serve\", \"{port}\"]\nkind = \"command\"": "",
+	} {
+		said := strings.Join(mustLoad(t, minimal+"[engine]\n"+text+"\n", For("plan")).Warnings, "\n")
+		if strings.Contains(said, "is given, and kind is") != (want != "") || !strings.Contains(said, want) {
+			t.Errorf("%s: warnings %q, want %q", text, said, want)
+		}
+	}
+}
