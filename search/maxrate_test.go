@@ -216,6 +216,22 @@ func TestUndecidedAtALoneRate(t *testing.T) {
 	}
 }
 
+// TestFreeSpendEnds: a search that may simulate no more requests has found its rate if that is as narrow as was asked.
+func TestFreeSpendEnds(t *testing.T) {
+	bench := virtual.Bench{Server: single}
+	cfg := config(search.Prior{}, 1)
+	cfg.Budget, cfg.Precision = 0, 0.2
+	s := search.NewMaxRate(cfg)
+	drive(s, func(trial measure.Trial) measure.Measurement {
+		m := bench.Run(trial)
+		m.Requests *= 6 // as if they were of long conversations
+		return m
+	})
+	if r := s.Result(); r.Outcome != search.Found {
+		t.Errorf("%v after %d trials: %v, want a rate found", r.Outcome, r.Trials, r.Estimate)
+	}
+}
+
 func TestNotReached(t *testing.T) {
 	cfg := config(search.Prior{}, 1)
 	cfg.Limit, cfg.Budget = 10, 0

@@ -30,10 +30,7 @@ func (s *MaxRate) Next() []measure.Trial {
 	if s.cfg.Budget > 0 {
 		left := s.cfg.left(&t, s.spent)
 		if left < t.Window/partShare || left <= 0 {
-			s.outcome, s.reason = OutOfBudget, note.Because(note.BudgetNoRoom, s.cfg.Budget)
-			if s.narrow(few, s.cfg.Precision) {
-				s.outcome, s.reason = Found, note.Because(note.NarrowEnough, 100*s.cfg.Precision)
-			}
+			s.outcome, s.reason = s.spentOut(note.Because(note.BudgetNoRoom, s.cfg.Budget))
 			return nil
 		}
 		t.Window = min(t.Window, left)
@@ -84,9 +81,17 @@ func (s *MaxRate) finished() (Outcome, note.Reason) {
 	case s.narrow(minTrials, wanted):
 		return Found, note.Because(note.NarrowEnough, 100*s.cfg.Precision)
 	case s.cfg.free() && s.simulated > most:
-		return OutOfBudget, note.Because(note.TrialsSpent, len(s.tried))
+		return s.spentOut(note.Because(note.TrialsSpent, len(s.tried)))
 	}
 	return Searching, note.Reason{}
+}
+
+// spentOut is how a search ends that may not go on: with an answer if that is narrow by as few trials as one may rest on.
+func (s *MaxRate) spentOut(why note.Reason) (Outcome, note.Reason) {
+	if s.narrow(few, s.cfg.Precision) {
+		return Found, note.Because(note.NarrowEnough, 100*s.cfg.Precision)
+	}
+	return OutOfBudget, why
 }
 
 // narrow reports whether the interval is narrower than wanted, with a rate that was met, one
