@@ -14,11 +14,9 @@ import (
 	"planner/sweep/workload"
 )
 
-// Certificate tests one fixed rate without any curve: it is certified if so few
-// requests were beyond the limit that as few would come with a probability of
-// at most 2.5 % a look if the share were what is just allowed. It takes at most two
-// looks, on requests of their own. Several bounds are certified together only
-// if each of them is.
+// Certificate tests one fixed rate without any curve: it is certified if so few requests were beyond the limit that as
+// few would come with a probability of at most 2.5 % a look if the share were what is just allowed. It takes at most
+// two looks, on requests of their own. Several bounds are certified together only if each of them is.
 type Certificate struct {
 	cfg    MaxRateConfig
 	window time.Duration
@@ -37,8 +35,7 @@ type tested struct {
 	n, k       float64
 }
 
-// Certified is what a certificate says. That a rate is not certified does not
-// show that the objective is missed there.
+// Certified is what a certificate says. That a rate is not certified does not show that the objective is missed there.
 type Certified struct {
 	// Rate is the one that was tested, in requests per second.
 	Rate float64 `json:"rate_per_s"`
@@ -47,9 +44,8 @@ type Certified struct {
 	// Looks is how many trials were run, EngineTime what they took.
 	Looks      int           `json:"looks"`
 	EngineTime time.Duration `json:"engine_time_s"`
-	// Binding names the bound that is hardest to certify, Requests and Beyond are
-	// its counts over all looks, and Probability that of as few requests beyond
-	// the limit where just the allowed share is.
+	// Binding names the bound that is hardest to certify, Requests and Beyond are its counts over all looks, and
+	// Probability that of as few requests beyond the limit where just the allowed share is.
 	Binding     string  `json:"binding"`
 	Requests    float64 `json:"requests"`
 	Beyond      float64 `json:"beyond"`
@@ -58,14 +54,11 @@ type Certified struct {
 	Reason note.Reason `json:",embed"`
 }
 
-// Certify prepares the test of the rate that a finished search suggests: its
-// safe rate, or its median less the precision asked for if that is lower. window is the length of
-// each of the two trials, or longer where that could not bring a certificate even
-// if no request were beyond the limit; 0 means some times the requests
-// that the quantiles need. The budget of the configuration is what the
-// search has left of it. A bound on a mean has no count of requests that could be
-// tested without a model of its spread, so an objective with one is not
-// certified.
+// Certify prepares the test of the rate that a finished search suggests: its safe rate, or its median less the
+// precision asked for if that is lower. window is the length of each of the two trials, or longer where that could not
+// bring a certificate even if no request were beyond the limit; 0 means some times the requests that the quantiles
+// need. The budget of the configuration is what the search has left of it. A bound on a mean has no count of requests
+// that could be tested without a model of its spread, so an objective with one is not certified.
 func Certify(cfg MaxRateConfig, found Result, window time.Duration) *Certificate {
 	cfg = cfg.withDefaults()
 	c := &Certificate{cfg: cfg, window: window}
@@ -84,8 +77,7 @@ func Certify(cfg MaxRateConfig, found Result, window time.Duration) *Certificate
 		case b.kind == onMean:
 			c.result.Reason = note.Because(note.MeanUncounted, b.name)
 		case b.name != measure.ErrorsBound:
-			// What a simulator, or the search, makes of the dispersion counts only where
-			// it is worse than usual.
+			// What a simulator, or the search, makes of the dispersion counts only where it is worse than usual.
 			x.phi = max(b.phi, stat.Generic)
 			for _, seen := range found.Bounds {
 				if seen.Bound == b.name {
@@ -98,8 +90,7 @@ func Certify(cfg MaxRateConfig, found Result, window time.Duration) *Certificate
 	return c
 }
 
-// streamCertify keeps the requests of a certificate apart from those of the
-// search that suggested its rate.
+// streamCertify keeps the requests of a certificate apart from those of the search that suggested its rate.
 const streamCertify = 7001
 
 // Next proposes the next trial; none when the test has ended: also where the budget has no room for one that could
@@ -116,10 +107,7 @@ func (c *Certificate) Next() []measure.Trial {
 		c.window = max(cmp.Or(c.window, max(t.Window, certifyLooks*least)), least)
 	}
 	t.Window = c.window
-	left := t.Window
-	if cfg.Budget > 0 {
-		left = cfg.left(&t, c.result.EngineTime)
-	}
+	left := cfg.left(&t, c.result.EngineTime)
 	switch {
 	case t.Window < least:
 		c.result.Reason = note.Because(note.BeyondTooMany, c.result.Looks, t.Window.Round(time.Second), least.Round(time.Second))
@@ -128,13 +116,12 @@ func (c *Certificate) Next() []measure.Trial {
 		c.result.Reason = note.Because(note.BudgetTooShort, max(left, 0).Round(time.Second), least.Round(time.Second))
 		return nil
 	}
-	t.Window = min(t.Window, left)
+	t.Window = left
 	t.Why = fmt.Sprintf("certificate, look %d of %d", c.result.Looks+1, certifyLooks)
 	return []measure.Trial{cfg.trial(t, c.result.Looks+1, c.result.EngineTime)}
 }
 
-// leastWindow is how much longer a certificate takes at least: if no more
-// requests are beyond any limit.
+// leastWindow is how much longer a certificate takes at least: if no more requests are beyond any limit.
 func (c *Certificate) leastWindow() time.Duration {
 	const most = 1_000_000_000
 	needed := sort.Search(most, func(n int) bool {
@@ -146,8 +133,7 @@ func (c *Certificate) leastWindow() time.Duration {
 	return workload.Span(float64(needed), c.cfg.Workload.MeanRate(c.result.Rate))
 }
 
-// asFew is the probability of no more requests beyond the limit where
-// just the allowed share is.
+// asFew is the probability of no more requests beyond the limit where just the allowed share is.
 func (b *tested) asFew() float64 {
 	return stat.NegativeBinomial{Mean: b.n * b.share, Phi: b.phi}.CDF(math.Floor(b.k))
 }

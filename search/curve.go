@@ -20,8 +20,7 @@ const (
 	onThroughput
 )
 
-// assumed is what is believed of one bound before its first trial. The share
-// of exceedances follows
+// assumed is what is believed of one bound before its first trial. The share of exceedances follows
 //
 //	link p(rate) = link p0 + rise(kappa, rate/max)
 //
@@ -57,9 +56,8 @@ type width struct {
 	shift []float64
 }
 
-// assume lists the bounds of an objective with what is believed of each; the
-// share of failed requests, where it is bounded, and the throughput come last, as in
-// measure.Measurement.Counts.
+// assume lists the bounds of an objective with what is believed of each; the share of failed requests, where it is
+// bounded, and the throughput come last, as in measure.Measurement.Counts.
 func assume(slo measure.SLO, prior Prior) []assumed {
 	bounds := make([]assumed, 0, len(slo.Bounds)+2)
 	for _, b := range slo.Bounds {
@@ -143,8 +141,7 @@ func shareShift(z, sd float64) float64 {
 	return (low + high) / 2
 }
 
-// dispersion is the variance of a count over its mean as a function of the
-// share.
+// dispersion is the variance of a count over its mean as a function of the share.
 func (a *assumed) dispersion(phi float64) stat.Dispersion {
 	return stat.Dispersion{At: phi, Level: a.share, Gamma: a.gamma}
 }
@@ -197,10 +194,9 @@ func link(p float64) float64 { return math.Log(-math.Log1p(-p)) }
 // limit does not exclude a rate at which the curve leaves room for none.
 func unlink(z float64) float64 { return -math.Expm1(-math.Exp(min(z, zHigh))) }
 
-// rise is how far above its value at the limit a curve is at x times that rate:
-// kappa (x-1), as of queues, and for curves that are flatter than those of any queue
-// a power of x, down to ln x. Exceedances that have nothing to do with waiting, such
-// as tokens that wait for one prompt, come in proportion to the rate.
+// rise is how far above its value at the limit a curve is at x times that rate: kappa (x-1), as of queues, and for
+// curves that are flatter than those of any queue a power of x, down to ln x. Exceedances that have nothing to do with
+// waiting, such as tokens that wait for one prompt, come in proportion to the rate.
 func rise(kappa, x float64) float64 {
 	if kappa >= flat {
 		return kappa * (x - 1)

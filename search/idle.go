@@ -9,9 +9,8 @@ import (
 	"planner/sweep/measure"
 )
 
-// idleProbe sends requests one at a time: the latency of an idle engine bounds
-// every limit from below, and its inverse is the only scale of rates that is
-// known before anything else is.
+// idleProbe sends requests one at a time: the latency of an idle engine bounds every limit from below, and its inverse
+// is the only scale of rates that is known before anything else is.
 type idleProbe struct {
 	done bool
 	// service is the mean time of one request alone.
@@ -26,40 +25,34 @@ type idleProbe struct {
 	floor    Floor
 }
 
-// Floor is the latency of an idle engine against a limit that it cannot meet:
-// no smaller limit is feasible at any rate.
+// Floor is the latency of an idle engine against a limit that it cannot meet: no smaller limit is feasible at any rate.
 type Floor struct {
-	// Bound names the bound, of goodput the limit that is broken, Stat the
-	// statistic that Value is: the bound's own, or a lower quantile where the
-	// probe was too short for it.
+	// Bound names the bound, of goodput the limit that is broken, Stat the statistic that Value is: the bound's own, or a
+	// lower quantile where the probe was too short for it. Value is 0 where none was seen above the limit.
 	Bound, Stat  string
 	Value, Limit time.Duration
 }
 
 // wanted is the probe where it is the next thing to find out.
-func (p *idleProbe) wanted(s *MaxRate) *measure.Trial {
-	t := measure.Trial{Concurrency: 1, Requests: enoughBeyond, Why: "one request at a time: the latency of an idle engine"}
+func (p *idleProbe) wanted(s *MaxRate) (t measure.Trial, wanted bool) {
+	t = measure.Trial{Concurrency: 1, Requests: enoughBeyond, Why: "one request at a time: the latency of an idle engine"}
 	missed := 0
 	if _, _, _, allMissed := s.extremes(); allMissed {
 		missed = len(s.valid())
 	}
 	switch {
 	case p.resolved:
-		return nil
+		return t, false
 	case p.done && (p.broken >= 0 || missed > few):
 		// Ten requests did not show it, yet every rate misses: look closer.
 		t.Requests, t.Why = p.enough(s), "one request at a time: the smallest limit that an idle engine meets"
 	case p.done || s.cfg.Prior.Rate > 0 && missed < few:
-		return nil
+		return t, false
 	}
-	if t.Requests == 0 {
-		return nil
-	}
-	return &t
+	return t, t.Requests > 0
 }
 
-// enough is how many more requests name the idle value of the broken bound; 0
-// when what was seen must do.
+// enough is how many more requests name the idle value of the broken bound; 0 when what was seen must do.
 func (p *idleProbe) enough(s *MaxRate) int {
 	n := int(s.cfg.leastRequests())
 	if s.cfg.Budget > 0 {
@@ -71,8 +64,7 @@ func (p *idleProbe) enough(s *MaxRate) int {
 	return n
 }
 
-// observe takes the measurement of a probe. An idle engine that refuses requests is no word
-// on what it could meet.
+// observe takes the measurement of a probe. An idle engine that refuses requests is no word on what it could meet.
 func (p *idleProbe) observe(s *MaxRate, m *measure.Measurement) {
 	p.resolved, p.done = p.done, true
 	p.broken, p.meets = s.brokenBy(m)
@@ -83,12 +75,15 @@ func (p *idleProbe) observe(s *MaxRate, m *measure.Measurement) {
 		return
 	}
 	p.floor = s.floorOf(p.broken, m)
-	outcome, why := Infeasible, p.floor.reason()
-	if p.floor.Bound == measure.ErrorsBound {
+	outcome, why := Infeasible, note.Because(note.IdleMisses, p.floor.Bound)
+	switch f := p.floor; {
+	case f.Bound == measure.ErrorsBound:
 		why = note.Because(note.FailsIdle, m.Failed, m.Requests, m.Complaint())
 		if m.Refuses() {
 			outcome = Unmeasured
 		}
+	case f.Value > 0:
+		why = note.Because(note.IdleFloor, f.Bound, f.Stat, f.Value.Round(10*time.Microsecond), f.Limit)
 	}
 	switch {
 	case outcome == Unmeasured && s.failsLess(m):
@@ -98,9 +93,8 @@ func (p *idleProbe) observe(s *MaxRate, m *measure.Measurement) {
 	}
 }
 
-// failsLess reports whether fewer requests failed at the lowest rate tried than of those one
-// at a time, beyond chance: a server that limits rates refuses fast, and who asks again at
-// once is no light load to it.
+// failsLess reports whether fewer requests failed at the lowest rate tried than of those one at a time, beyond chance:
+// a server that limits rates refuses fast, and who asks again at once is no light load to it.
 func (s *MaxRate) failsLess(probe *measure.Measurement) bool {
 	if len(s.valid()) == 0 {
 		return false
@@ -144,41 +138,24 @@ func (a *assumed) alone(c measure.Count) (low, high float64) {
 	}
 }
 
-// floorOf reads the idle value of a bound off the probe.
+// floorOf reads the idle value of a bound off the probe; of several limits at once that of the first which an idle
+// engine breaks by itself. There need not be one, as the probe may be too short for it.
 func (s *MaxRate) floorOf(j int, m *measure.Measurement) Floor {
-	f := Floor{Bound: s.bounds[j].name}
-	if j >= len(s.cfg.SLO.Bounds) {
-		return f
-	}
-	b := s.cfg.SLO.Bounds[j]
-	if b.Metric != measure.Goodput {
-		return idleValue(b, m)
-	}
-	// Of several limits at once the floor is that of the first which an idle
-	// engine breaks by itself; there need not be one.
-	for _, part := range b.Limits.Parts(b.Quantile) {
-		if v := idleValue(part, m); v.Value > v.Limit {
-			return v
+	var parts []measure.Bound
+	if j < len(s.cfg.SLO.Bounds) {
+		parts = s.cfg.SLO.Bounds[j : j+1]
+		if b := parts[0]; b.Metric == measure.Goodput {
+			parts = b.Limits.Parts(b.Quantile)
 		}
 	}
-	return f
-}
-
-// idleValue reads the idle value of a latency off the probe.
-func idleValue(b measure.Bound, m *measure.Measurement) Floor {
-	for _, q := range []float64{0.999, 0.99, 0.95, 0.90, 0.50, 0} {
-		if v := m.Of(b.Class).Latency(b.Metric).Stat(q); q <= b.Quantile && v > 0 {
-			return Floor{Bound: b.String(), Stat: measure.Bound{Quantile: q}.Stat(), Value: v, Limit: b.Limit}
+	for _, b := range parts {
+		for _, q := range []float64{0.999, 0.99, 0.95, 0.90, 0.50, 0} {
+			if v := m.Of(b.Class).Latency(b.Metric).Stat(q); q <= b.Quantile && v > b.Limit {
+				return Floor{Bound: b.String(), Stat: measure.Bound{Quantile: q}.Stat(), Value: v, Limit: b.Limit}
+			}
 		}
 	}
-	return Floor{Bound: b.String(), Limit: b.Limit}
-}
-
-func (f Floor) reason() note.Reason {
-	if f.Value <= f.Limit { // The probe was too short to show what is above it.
-		return note.Because(note.IdleMisses, f.Bound)
-	}
-	return note.Because(note.IdleFloor, f.Bound, f.Stat, f.Value.Round(10*time.Microsecond), f.Limit)
+	return Floor{Bound: s.bounds[j].name}
 }
 
 // loneRate reports whether a rate is so low that requests hardly ever meet. Where an idle engine meets the

@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"planner/internal/note"
 	"planner/sweep/measure"
 )
 
@@ -67,13 +66,15 @@ func TestFailsAlone(t *testing.T) {
 
 // A statistic within the limit is no reason why the limit is missed.
 func TestFloorNamesWhatIsBeyond(t *testing.T) {
-	f := Floor{Bound: "ttft.p90", Stat: "mean", Value: 600 * time.Millisecond, Limit: time.Second}
-	if why := f.reason(); why.Note.Kind != note.IdleMisses {
-		t.Errorf("a mean within the limit: %s", why.Text)
+	s := NewMaxRate(MaxRateConfig{Workload: raceWorkload(), SLO: measure.SLO{Errors: -1, Bounds: []measure.Bound{{Metric: measure.TTFT, Quantile: 0.9, Limit: time.Second}}}})
+	var m measure.Measurement
+	m.TTFT.Mean = 600 * time.Millisecond
+	if f := s.floorOf(0, &m); f.Value != 0 || f.Bound != "ttft.p90" {
+		t.Errorf("a mean within the limit: %+v", f)
 	}
-	f.Value = 2 * time.Second
-	if why := f.reason(); why.Note.Kind != note.IdleFloor {
-		t.Errorf("a mean beyond the limit: %s", why.Text)
+	m.TTFT.Mean = 2 * time.Second
+	if f := s.floorOf(0, &m); f.Value != m.TTFT.Mean || f.Stat != "mean" {
+		t.Errorf("a mean beyond the limit: %+v", f)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"planner/internal/note"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
 )
@@ -39,14 +40,12 @@ func (s *MaxRate) learned() learned {
 	return p
 }
 
-// timed plans a trial at a rate that is so many times as long as one that measures: long
-// enough for the quantiles of the objective, for many clumps of requests beyond the limit,
-// for the slowest requests, for a queue that starts empty to come to its length, and for a whole
-// trace: what bursts do to a server is seen by counting all of them once. The window begins
-// when the traffic of conversations and shared prefixes is steady, and the prefix cache full, and
-// lasts for several conversations: their requests are one clump, and their length is the time that
-// the number under way takes to change. 0 times is a coarse trial, which looks for the right order
-// of magnitude.
+// timed plans a trial at a rate that is so many times as long as one that measures: long enough for the quantiles of
+// the objective, for many clumps of requests beyond the limit, for the slowest requests, for a queue that starts empty
+// to come to its length, and for a whole trace: what bursts do to a server is seen by counting all of them once. The
+// window begins when the traffic of conversations and shared prefixes is steady, and the prefix cache full, and lasts
+// for several conversations: their requests are one clump, and their length is the time that the number under way takes
+// to change. 0 times is a coarse trial, which looks for the right order of magnitude.
 func (c *MaxRateConfig) timed(rate float64, times int, p learned) measure.Trial {
 	mean := c.Workload.MeanRate(rate)
 	least, fill := settled*p.latency, settled*p.latency
@@ -95,8 +94,7 @@ func (c *MaxRateConfig) within(t time.Duration) time.Duration {
 // free reports whether engine time costs nothing, as of a simulated engine.
 func (c *MaxRateConfig) free() bool { return c.Budget == 0 }
 
-// leastRequests is how many requests a trial needs to resolve the quantiles of
-// the objective: some beyond each.
+// leastRequests is how many requests a trial needs to resolve the quantiles of the objective: some beyond each.
 func (c *MaxRateConfig) leastRequests() float64 {
 	if c.MinRequests > 0 {
 		return float64(c.MinRequests)
@@ -110,10 +108,17 @@ func (c *MaxRateConfig) leastRequests() float64 {
 	return math.Round(n)
 }
 
-// relaxing is so many times as long as a queue that starts empty takes to come near the
-// length that it has in the long run, as far as it is known: exceedances that stay
-// correlated for a time tau have a dispersion of 2 rate tau. The turns of a
-// conversation are one clump; how long they take to settle is known otherwise.
+// relaxing is so many times as long as a queue that starts empty takes to come near the length that it has in the long
+// run, as far as it is known: exceedances that stay correlated for a time tau have a dispersion of 2 rate tau. The
+// turns of a conversation are one clump; how long they take to settle is known otherwise.
 func (c *MaxRateConfig) relaxing(times, rate, phi float64) time.Duration {
 	return workload.Span(times*phi/float64(max(c.Workload.Turns, 1)), 2*rate)
+}
+
+// windowShort says that the windows of trials were fixed at less than half of what they would be at a rate.
+func (s *MaxRate) windowShort(rate float64) note.Notes {
+	free, known := s.cfg, s.learned()
+	free.Window, known.distrusted = 0, 0
+	own := free.timed(rate, 1, known).Window
+	return note.If(s.cfg.Window > 0 && s.cfg.Window < own/2, note.WindowShort, s.cfg.Window, own.Round(time.Second))
 }

@@ -10,9 +10,8 @@ import (
 	"planner/sweep/measure"
 )
 
-// The likelihood of one trial depends on the parameters only through the curve
-// z at the trial's rate and through the dispersion. It is tabulated over both
-// once, so that a posterior of 100,000 points costs interpolations instead of
+// The likelihood of one trial depends on the parameters only through the curve z at the trial's rate and through the
+// dispersion. It is tabulated over both once, so that a posterior of 100,000 points costs interpolations instead of
 // gamma functions.
 
 // phiOffsets are values of a standard normal error, such as that of ln dispersion, and nodeWeights their
@@ -101,13 +100,11 @@ func (w *width) blurred(column *[zNodes]float64) (out [zNodes]float64) {
 	return out
 }
 
-// flowFreedom is the number of degrees of freedom of the spread of a throughput, which comes
-// from eight blocks.
+// flowFreedom is the number of degrees of freedom of the spread of a throughput, which comes from eight blocks.
 const flowFreedom = 7
 
-// logFlow is the log likelihood of a share of what came that stayed, where the rate is exp(z) times what
-// the server completes, and ln of its speed differs between trials by width: Student's t, as the spread is
-// estimated.
+// logFlow is the log likelihood of a share of what came that stayed, where the rate is exp(z) times what the server
+// completes, and ln of its speed differs between trials by width: Student's t, as the spread is estimated.
 func (e *likelihood) logFlow(z, width float64) float64 {
 	density := 0.0
 	for i, x := range phiOffsets {
@@ -132,9 +129,8 @@ func (a *assumed) logLikelihood(e *likelihood, z, phi float64) float64 {
 	case share < unlink(a.offset-far):
 		return logBetaBinomialBelow(e.k, e.n, p, d.Phi(p))
 	}
-	// The curve is wrong by a share of the distance from the limit, which scatters counts
-	// as clumps do. The floor keeps a count that is nearly free of clumps from claiming to be
-	// more regular than any queue is.
+	// The curve is wrong by a share of the distance from the limit, which scatters counts as clumps do. The floor keeps
+	// a count that is nearly free of clumps from claiming to be more regular than any queue is.
 	wrong := misfit * (z - a.offset)
 	spread := max(d.Phi(p), 1.05) + e.n*p*wrong*wrong
 	return logBetaBinomial(e.k, e.n, p, min(spread, e.n))
@@ -147,9 +143,8 @@ func logBetaBinomial(k, n, p, phi float64) float64 {
 	return mathext.Lbeta(k+a, n-k+b) - mathext.Lbeta(a, b) - mathext.Lbeta(k+1, n-k+1) - math.Log(n+1)
 }
 
-// logBetaBinomialBelow is the log probability of k and fewer. A quasi-binomial
-// tail, which divides both counts by the dispersion, would give no exceedance
-// among 1,700 requests with a dispersion of 600 a chance of one in two where one
+// logBetaBinomialBelow is the log probability of k and fewer. A quasi-binomial tail, which divides both counts by the
+// dispersion, would give no exceedance among 1,700 requests with a dispersion of 600 a chance of one in two where one
 // request in four is late, ten times too much.
 func logBetaBinomialBelow(k, n, p, phi float64) float64 {
 	a, b := betaShape(n, p, phi)
@@ -161,19 +156,16 @@ func logBetaBinomialBelow(k, n, p, phi float64) float64 {
 	return min(logBetaBinomial(k, n, p, phi)+math.Log(sum), 0)
 }
 
-// betaShape gives the parameters of the beta distribution of the share in one
-// trial.
+// betaShape gives the parameters of the beta distribution of the share in one trial.
 func betaShape(n, p, phi float64) (a, b float64) {
 	s := max((n-phi)/(max(phi, 1.05)-1), 0.1)
 	return s * p, s * (1 - p)
 }
 
-// logMean is the likelihood of an observed mean: ln(mean/limit) is normal
-// around z. Its variance is phi/n, as for exponential latencies whose
-// fluctuations are as clumped as exceedances are, and grows with its distance
-// from the limit, since no single curve describes an idle and a saturated
-// server. Far below the limit a mean is at most that of the curve's queue, as it holds what
-// an idle engine takes; of a queue that is still growing it is at least that.
+// logMean is the likelihood of an observed mean: ln(mean/limit) is normal around z. Its variance is phi/n, as for
+// exponential latencies whose fluctuations are as clumped as exceedances are, and grows with its distance from the
+// limit, since no single curve describes an idle and a saturated server. Far below the limit a mean is at most that of
+// the curve's queue, as it holds what an idle engine takes; of a queue that is still growing it is at least that.
 func logMean(e *likelihood, z, phi float64) float64 {
 	seen := math.Log(e.value)
 	d, variance := z-seen, phi/e.n+misfit*misfit*seen*seen

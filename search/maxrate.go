@@ -17,17 +17,15 @@ import (
 // anything is measured. It comes in as data: this package never simulates.
 type Prior struct {
 	Knobs measure.Knobs
-	// Rate is the predicted maximum rate in requests per second; 0 means that
-	// nothing is known.
+	// Rate is the predicted maximum rate in requests per second; 0 means that nothing is known.
 	Rate float64
 	// Spread is the standard deviation of ln Rate; 0 takes the default.
 	Spread float64
 	// Latency is how long the slowest requests are predicted to take from end to
 	// end at Rate; it sizes the warm-up of the first trial. 0 means unknown.
 	Latency time.Duration
-	// Kappa is the predicted steepness d ln(-ln(1-p)) / d ln rate at Rate, Phi the
-	// predicted dispersion of exceedance counts at the objective's share; 0
-	// takes the default of either.
+	// Kappa is the predicted steepness d ln(-ln(1-p)) / d ln rate at Rate, Phi the predicted dispersion of exceedance
+	// counts at the objective's share; 0 takes the default of either.
 	Kappa, Phi float64
 	// Gamma is how the dispersion grows with the share p of exceedances:
 	// phi(p) = Phi (p/p0)^Gamma; 0 takes the default.
@@ -46,20 +44,17 @@ type MaxRateConfig struct {
 	SLO measure.SLO
 	// Seed drives the seeds of the trials.
 	Seed uint64
-	// Precision is the half-width of the interval, relative to the rate, at which
-	// the search ends; 0 means 0.10. Confidence is that of the interval; 0 means
-	// 0.90.
+	// Precision is the half-width of the interval, relative to the rate, at which the search ends; 0 means 0.10.
+	// Confidence is that of the interval; 0 means 0.90.
 	Precision, Confidence float64
-	// Budget is the engine time of all trials, warm-up included; 0 means that engine
-	// time costs nothing, as of a simulated engine: trials are then as long as is soon
-	// simulated, and the search goes on to freePrecision of the width asked for.
-	// Overhead is what a trial costs besides its load.
+	// Budget is the engine time of all trials, warm-up included; 0 means that engine time costs nothing, as of a
+	// simulated engine: trials are then as long as is soon simulated, and the search goes on to freePrecision of the
+	// width asked for. Overhead is what a trial costs besides its load.
 	Budget, Overhead time.Duration
 	// Steady says that the engine is as fast in every trial, as a simulated one is; so are all whose
 	// time costs nothing.
 	Steady bool
-	// Limit is the largest rate that is tried, in requests per second; 0 means
-	// a million.
+	// Limit is the largest rate that is tried, in requests per second; 0 means a million.
 	Limit float64
 	// Warmup and Window fix these of every trial; 0 leaves them to the search.
 	Warmup, Window time.Duration
@@ -79,11 +74,9 @@ func (c MaxRateConfig) withDefaults() MaxRateConfig {
 	return c
 }
 
-// MaxRate searches the largest rate at which one configuration meets an
-// objective: all trials are pooled through one steep, monotone curve of the share of
-// exceedances for each bound, with a likelihood that knows that exceedances
-// come in clumps. It is a pure function of what it was told: a replayed search
-// proposes the same trials, bit for bit.
+// MaxRate searches the largest rate at which one configuration meets an objective: all trials are pooled through one
+// steep, monotone curve of the share of exceedances for each bound, with a likelihood that knows that exceedances come
+// in clumps. It is a pure function of what it was told: a replayed search proposes the same trials, bit for bit.
 type MaxRate struct {
 	cfg    MaxRateConfig
 	bounds []assumed
@@ -196,12 +189,11 @@ func (s *MaxRate) seen(j int) []likelihood {
 	return list.Map(s.valid(), func(t attempt) likelihood { return t.shows[j] })
 }
 
-// shown is what a trial under load shows of each bound, at the rate that it speaks
-// of, and whether it met them all, which none did that was ended early. Where the backlog grew, what is beyond its limit, or waits
-// for a place, is worse in the long run than the trial shows. What does not wait and was
-// within its limit is so at the rate at which requests were completed. A trial whose figures are not
-// valid speaks against its rate all the same if it missed the objective by more than
-// its client could have made it.
+// shown is what a trial under load shows of each bound, at the rate that it speaks of, and whether it met them all,
+// which none did that was ended early. Where the backlog grew, what is beyond its limit, or waits for a place, is worse
+// in the long run than the trial shows. What does not wait and was within its limit is so at the rate at which requests
+// were completed. A trial whose figures are not valid speaks against its rate all the same if it missed the objective
+// by more than its client could have made it.
 func (s *MaxRate) shown(m *measure.Measurement) attempt {
 	flow, _ := m.Count(measure.ThroughputBound)
 	trusted, grew := m.Valid || m.Drifted(), m.Grew()
@@ -300,4 +292,29 @@ func (s *MaxRate) lowest() attempt {
 func trialSeed(base uint64, index int) uint64 {
 	// 53 bits survive a JSON number in every reader.
 	return workload.Draw64(base, uint64(index)) >> 11
+}
+
+// carried is the rate that a trial speaks of. Without conversations it is the one that was offered. A turn is only sent
+// when the one before it has ended, and a schedule begins without conversations, so a trial whose warm-up is shorter
+// than a conversation, or in which turns wait, sends less than is offered. What it shows to be well is well at the rate
+// that was sent. What it shows to be bad is bad at the rate at which requests would come if none had to wait: that they
+// did wait is the server's doing.
+//
+// Both are taken from the trial's own schedule, so the draw of the requests plays no part in the comparison.
+func (s *MaxRate) carried(m *measure.Measurement, met bool) float64 {
+	rate, w := m.Trial.Rate, s.cfg.Workload
+	if w.Turns <= 1 || m.Duration <= 0 {
+		return rate
+	}
+	from, to := m.Trial.Warmup, m.Trial.Warmup+m.Duration
+	if steady := w.Steady(from, to); steady < measure.LeastSent {
+		rate *= steady
+	}
+	if met {
+		due := list.Count(w.Schedule(m.Trial.Rate, to, m.Trial.Seed), func(r workload.Request) bool { return r.Due >= from && r.Due < to })
+		if share := m.Sent * m.Duration.Seconds() / float64(max(due, 1)); share < measure.LeastSent {
+			rate *= share
+		}
+	}
+	return rate
 }

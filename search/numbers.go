@@ -27,17 +27,15 @@ const (
 	usualScatter, steady = 0.04, 0.4
 	// misfit is how wrong a curve is, as a share of the distance from the limit on its scale.
 	misfit = 0.25
-	// misshapen is what a curve of two parameters is wrong by, as a standard deviation of
-	// ln rate, however many trials it is fitted to: answers for queues and batching
-	// engines, under limits at shares from a thousandth to a half, come out between 0.6 %
-	// low and 0.9 % high in the mean of many searches.
+	// misshapen is what a curve of two parameters is wrong by, as a standard deviation of ln rate, however many trials
+	// it is fitted to: answers for queues and batching engines, under limits at shares from a thousandth to a half,
+	// come out between 0.6 % low and 0.9 % high in the mean of many searches.
 	misshapen = 0.008
-	// far is how far above the limit, on the scale of the curve, a share counts as "at least
-	// that": there a queue is filling and not yet as long as it will be, so that a
-	// share taken at its face would bend the curve, and with it the answer,
-	// downwards. As far below it counts as "at most that": requests that are slow whatever the load,
-	// such as long prompts, leave a floor there. It is where the flattest curve of a queue is at twice its
-	// largest rate, and at none. A mean, in its log, is as far at the rate where others are.
+	// far is how far above the limit, on the scale of the curve, a share counts as "at least that": there a queue is
+	// filling and not yet as long as it will be, so that a share taken at its face would bend the curve, and with it
+	// the answer, downwards. As far below it counts as "at most that": requests that are slow whatever the load, such
+	// as long prompts, leave a floor there. It is where the flattest curve of a queue is at twice its largest rate, and
+	// at none. A mean, in its log, is as far at the rate where others are.
 	far, farMean = flat, far * flat / genericKappa
 )
 
@@ -103,20 +101,18 @@ const (
 const (
 	// The grid of the posterior is ln max by ln kappa by ln phi.
 	gridRates, gridKappas = 161, 21
-	// rateChoices is how many rates are weighed for the next trial, from the safeQuantile
-	// of the posterior to the one that leaves as much above it. Bounds that limit the
-	// rate with a smaller probability are left out.
+	// rateChoices is how many rates are weighed for the next trial, from the safeQuantile of the posterior to the one
+	// that leaves as much above it. Bounds that limit the rate with a smaller probability are left out.
 	rateChoices = 12
 	// Dispersions have phiNodes, see phiOffsets; likelihoods are tabulated at zNodes of the curve,
 	// which ends where a share, and what is left of it, is negligible.
 	phiNodes, zNodes   = 5, 226
 	zLow, zHigh, zStep = negligible, 4 * math.Ln2, (zHigh - zLow) / (zNodes - 1)
-	// priorReach is how far beyond the prior's rate and the rates that were tried
-	// the grid begins, a factor of 16: under a flat prior a posterior median
-	// then grows, or shrinks, by a factor of 4 a trial until a limit is found. Steepness
-	// reaches as far below its prior's median as kappaBelow, a factor of 64: two requests that meet by chance in an
-	// idle engine are a share which grows with a rate's root. It reaches kappaAbove above it, a factor of 8: what is
-	// steeper would be taken for a server that is the same in all trials, as the widths of curves end.
+	// priorReach is how far beyond the prior's rate and the rates that were tried the grid begins, a factor of 16:
+	// under a flat prior a posterior median then grows, or shrinks, by a factor of 4 a trial until a limit is found.
+	// Steepness reaches as far below its prior's median as kappaBelow, a factor of 64: two requests that meet by chance
+	// in an idle engine are a share which grows with a rate's root. It reaches kappaAbove above it, a factor of 8: what
+	// is steeper would be taken for a server that is the same in all trials, as the widths of curves end.
 	priorReach, kappaBelow, kappaAbove = 4 * math.Ln2, 6 * math.Ln2, 3 * math.Ln2
 	// negligible is the log density, against the largest, below which a part of a grid is left out, and half
 	// of it that of the mass at either end.

@@ -66,8 +66,7 @@ func (a *assumed) unlimited(seen []likelihood) bool {
 	})
 }
 
-// support is the range of ln max that holds all but a negligible part of the mass, a step wider on
-// either side.
+// support is the range of ln max that holds all but a negligible part of the mass, a step wider on either side.
 func (p *posterior) support() (low, high float64) {
 	first, last, left := 0, gridRates-1, math.Exp(negligible/2)
 	for first < last && p.cumulative[first+1] < left {
@@ -79,8 +78,7 @@ func (p *posterior) support() (low, high float64) {
 	return p.low + p.step*float64(first-2), p.low + p.step*float64(last+2)
 }
 
-// grid evaluates the posterior on gridRates x gridKappas points of the curve, and on all widths and
-// dispersions.
+// grid evaluates the posterior on gridRates x gridKappas points of the curve, and on all widths and dispersions.
 func (a *assumed) grid(seen []likelihood, low, high float64) *posterior {
 	p := &posterior{bound: a, low: low, step: (high - low) / (gridRates - 1)}
 	kappas := make([]float64, gridKappas)
@@ -203,8 +201,7 @@ func (all posteriors) quantile(q float64) float64 {
 	return math.Exp(least)
 }
 
-// halfWidth is half the central interval of the given confidence over the
-// median.
+// halfWidth is half the central interval of the given confidence over the median.
 func (all posteriors) halfWidth(confidence float64) float64 {
 	e := all.estimate(confidence)
 	return (e.High - e.Low) / 2 / e.Value
@@ -235,8 +232,7 @@ func (all posteriors) binding() (probability []float64, likeliest int) {
 	return probability, likeliest
 }
 
-// estimate is the minimum as it is reported: with what the curve itself may be wrong
-// by, in quadrature.
+// estimate is the minimum as it is reported: with what the curve itself may be wrong by, in quadrature.
 func (all posteriors) estimate(confidence float64) Estimate {
 	median := all.quantile(0.5)
 	at := func(q float64) float64 {
@@ -252,8 +248,7 @@ func (e Estimate) deviation() float64 {
 	return math.Log(e.High/e.Low) / (2 * normalTail(e.Confidence))
 }
 
-// normalTail is the standard normal quantile that a central interval of the
-// given confidence reaches.
+// normalTail is the standard normal quantile that a central interval of the given confidence reaches.
 func normalTail(confidence float64) float64 {
 	return math.Sqrt2 * math.Erfinv(confidence)
 }

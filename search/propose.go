@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"gonum.org/v1/gonum/floats"
@@ -20,31 +21,29 @@ func (s *MaxRate) Next() []measure.Trial {
 	if s.outcome != Searching {
 		return nil
 	}
-	if t := s.idle.wanted(s); t != nil {
-		return []measure.Trial{s.trial(*t)}
-	}
-	if s.outcome, s.reason = s.finished(); s.outcome != Searching {
-		return nil
-	}
-	t := s.next()
-	if s.cfg.Budget > 0 {
+	t, probe := s.idle.wanted(s)
+	if !probe {
+		if s.outcome, s.reason = s.finished(); s.outcome != Searching {
+			return nil
+		}
+		t = s.next()
 		left := s.cfg.left(&t, s.spent)
-		if left < t.Window/partShare || left <= 0 {
+		if left <= 0 || left < t.Window/partShare {
 			s.outcome, s.reason = s.spentOut(note.Because(note.BudgetNoRoom, s.cfg.Budget))
 			return nil
 		}
-		t.Window = min(t.Window, left)
+		t.Window = left
 	}
-	return []measure.Trial{s.trial(t)}
+	return []measure.Trial{s.cfg.trial(t, s.ran+1, s.spent)}
 }
 
-// left is how long the window of a trial can be on the budget of which so much is spent.
+// left is how much of the window of a trial the budget allows, of which so much is spent.
 func (c *MaxRateConfig) left(t *measure.Trial, spent time.Duration) time.Duration {
-	return c.Budget - spent - c.Overhead - t.Warmup - t.Cooldown
+	if c.free() {
+		return t.Window
+	}
+	return min(t.Window, c.Budget-spent-c.Overhead-t.Warmup-t.Cooldown)
 }
-
-// trial is the next trial, with what all of the search share.
-func (s *MaxRate) trial(t measure.Trial) measure.Trial { return s.cfg.trial(t, s.ran+1, s.spent) }
 
 // trial fills in what all trials of a configuration share, of the one of a number, with so much
 // of the budget spent ahead of it.
@@ -94,28 +93,22 @@ func (s *MaxRate) spentOut(why note.Reason) (Outcome, note.Reason) {
 	return OutOfBudget, why
 }
 
-// narrow reports whether the interval is narrower than wanted, with a rate that was met, one
-// that was missed, and so many trials near the answer.
+// narrow reports whether the interval is narrower than wanted, with a rate that was met, one that was missed, and so
+// many trials that measured near the answer, of those that no choice was made by: those far from it say little, and a
+// server that is not the same in all of them shows only there.
 func (s *MaxRate) narrow(trials int, wanted float64) bool {
-	if len(s.posteriors) == 0 || s.near() < trials {
+	if _, _, allMet, allMissed := s.extremes(); allMet || allMissed {
 		return false
 	}
-	_, _, allMet, allMissed := s.extremes()
-	return !allMet && !allMissed && s.posteriors.halfWidth(s.cfg.Confidence) < wanted
-}
-
-// near counts the trials that measured near the answer, of those that no choice was made by: those far from it say little, and
-// a server that is not the same in all of them shows only there.
-func (s *MaxRate) near() int {
 	answer := s.posteriors.quantile(0.5)
-	return list.Count(s.tried[s.chosen:], func(t attempt) bool {
+	near := list.Count(s.tried[s.chosen:], func(t attempt) bool {
 		return t.valid && t.measured && math.Abs(math.Log(t.rate/answer)) < wide
 	})
+	return near >= trials && s.posteriors.halfWidth(s.cfg.Confidence) < wanted
 }
 
-// next is the trial that is expected to reduce the variance of ln(maximum rate) most
-// per second of engine time. Before anything is known it is a short one where the
-// prediction, or what an idle engine does, says.
+// next is the trial that is expected to reduce the variance of ln(maximum rate) most per second of engine time. Before
+// anything is known it is a short one where the prediction, or what an idle engine does, says.
 func (s *MaxRate) next() measure.Trial {
 	learned := s.learned()
 	if len(s.posteriors) == 0 {
@@ -171,10 +164,9 @@ func (c *MaxRateConfig) price(t *measure.Trial) float64 {
 	return seconds + c.Overhead.Seconds()
 }
 
-// gain is the expected reduction of the variance of ln max by a trial at a rate, where the
-// slowest requests take the time latency, to first order: the value of the curve there and
-// ln max have a covariance, and the value that is seen scatters by what the posterior leaves
-// open, by the draw of the requests and by what the curve is wrong.
+// gain is the expected reduction of the variance of ln max by a trial at a rate, where the slowest requests take the
+// time latency, to first order: the value of the curve there and ln max have a covariance, and the value that is seen
+// scatters by what the posterior leaves open, by the draw of the requests and by what the curve is wrong.
 func (p *posterior) gain(rate float64, window, latency time.Duration) float64 {
 	n := rate * window.Seconds()
 	if p.bound.kind == onThroughput {
@@ -209,4 +201,36 @@ func (a *assumed) expected(z, n, phi float64) (seen, variance float64) {
 	slope := -(1 - p) * math.Log1p(-p)
 	wrong := misfit * (seen - a.offset)
 	return seen, a.dispersion(phi).Phi(p)*p*(1-p)/(n*slope*slope) + wrong*wrong
+}
+
+// distrusted says why a search ends whose trials cannot be trusted; empty where they can.
+func (s *MaxRate) distrusted() note.Reason {
+	var doubts note.Notes
+	wasted := time.Duration(0)
+	for _, t := range s.tried {
+		if !t.valid {
+			doubts, wasted = append(doubts, doubt(t.Measurement)), wasted+s.cfg.cost(t.Measurement)
+		}
+	}
+	switch {
+	case s.learned().distrusted == few:
+		return note.Because(note.InvalidInRow, few, inShort(doubts[len(doubts)-few:]))
+	case s.cfg.Budget > 0 && len(doubts) > 1 && wasted > s.cfg.Budget/partShare:
+		return note.Because(note.InvalidTime, len(doubts), len(s.tried), wasted.Round(time.Second), s.cfg.Budget, inShort(doubts))
+	}
+	return note.Reason{}
+}
+
+// inShort are the first two kinds of doubts of trials in one line, the ranges of their figures in place of each.
+func inShort(doubts note.Notes) string {
+	kinds := doubts.Summary()
+	return strings.Join(kinds[:min(len(kinds), 2)], "; ")
+}
+
+// doubt is why a trial cannot be trusted: its first warning.
+func doubt(m *measure.Measurement) note.Note {
+	if len(m.Warnings) == 0 {
+		return note.Text("it is not valid")
+	}
+	return m.Warnings[0]
 }

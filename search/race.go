@@ -10,8 +10,7 @@ import (
 	"planner/sweep/measure"
 )
 
-// Strategy says which knob sets are searched in full, and in which order. The zero
-// value is ByPrediction.
+// Strategy says which knob sets are searched in full, and in which order. The zero value is ByPrediction.
 type Strategy int
 
 // The strategies, by their names in configurations "race", "one-at-a-time" and "grid".
@@ -20,13 +19,11 @@ const (
 	// the others, which are measured a little above its rate and on the same requests,
 	// those that may be better (an incumbent race as in irace, ordered by prediction).
 	ByPrediction Strategy = iota
-	// OneAtATime searches every value of one knob in full, keeps the best, goes on with
-	// the next knob, and so on. It begins with the first candidate, or the default where
-	// it is one of them. It is cheap and easy to read, and blind to knobs that only help
-	// together.
+	// OneAtATime searches every value of one knob in full, keeps the best, goes on with the next knob, and so on. It
+	// begins with the first candidate, or the default where it is one of them. It is cheap and easy to read, and blind
+	// to knobs that only help together.
 	OneAtATime
-	// Grid searches every set in full. It costs as many searches as there are sets, and
-	// leaves nothing to a prediction.
+	// Grid searches every set in full. It costs as many searches as there are sets, and leaves nothing to a prediction.
 	Grid
 )
 
@@ -34,25 +31,20 @@ const (
 type RaceConfig struct {
 	// Strategy says which of them are searched in full.
 	Strategy Strategy
-	// Search is the search that each set would get by itself; its Prior is not
-	// used. Its Budget bounds the whole race.
+	// Search is the search that each set would get by itself; its Prior is not used. Its Budget bounds the whole race.
 	Search MaxRateConfig
 	// Candidates are the knob sets with what is predicted of each.
 	Candidates []Prior
 	// FinalPrecision is that of the final searches; 0 takes the search's own.
 	FinalPrecision float64
-	// Default, if set, is what the engine would do by itself. It is measured at
-	// the end beside the winner.
+	// Default, if set, is what the engine would do by itself. It is measured at the end beside the winner.
 	Default *Prior
-	// Further, if set, is asked once nothing is left to try, given what the race
-	// knows, and names sets that are tried all the same: those that were left out
-	// by their prediction, and new ones beyond the candidates. It is asked again
-	// until it names nothing that was not tried; for equal results its answers must
-	// be equal.
+	// Further, if set, is asked once nothing is left to try, given what the race knows, and names sets that are tried
+	// all the same: those that were left out by their prediction, and new ones beyond the candidates. It is asked again
+	// until it names nothing that was not tried; for equal results its answers must be equal.
 	Further func(RaceResult) []Prior
-	// OneEngine says that all trials run on one engine, which starts anew whenever
-	// the knobs change: winner and default then take turns of several trials, and a
-	// grid searches one set after the other.
+	// OneEngine says that all trials run on one engine, which starts anew whenever the knobs change: winner and default
+	// then take turns of several trials, and a grid searches one set after the other.
 	OneEngine bool
 }
 
@@ -72,8 +64,7 @@ type Race struct {
 	incumbent *candidate
 	// standard is what the engine would do by itself; nil if that is not known.
 	standard *candidate
-	// searched are the sets whose own searches are under way, promoted those to be
-	// searched next.
+	// searched are the sets whose own searches are under way, promoted those to be searched next.
 	searched, promoted []*candidate
 	// settled is what was known of the winner before its search went on; nil until then.
 	settled   *Result
@@ -92,8 +83,7 @@ type candidate struct {
 	search *MaxRate
 	status Status
 	reason note.Reason
-	// named says that it is tried whatever is predicted of it; tests counts its
-	// trials at the reference.
+	// named says that it is tried whatever is predicted of it; tests counts its trials at the reference.
 	named bool
 	tests int
 	// carries is what its own search found, once that has ended; gain is by how
@@ -196,8 +186,7 @@ func (r *Race) underWay() (batch []measure.Trial) {
 	return batch
 }
 
-// search begins the search of a set in full, unless that is under way, within a part of
-// what is left of the budget.
+// search begins the search of a set in full, unless that is under way, within a part of what is left of the budget.
 func (r *Race) search(c *candidate, p Prior, part int) {
 	if c.search == nil {
 		cfg := r.cfg.Search
@@ -209,9 +198,8 @@ func (r *Race) search(c *candidate, p Prior, part int) {
 	}
 }
 
-// admit admits the next sets of a strategy that predicts nothing: of all, or of those that
-// differ from the best so far in one knob alone. On one engine a search ends before
-// another begins. The engine's own settings are searched too.
+// admit admits the next sets of a strategy that predicts nothing: of all, or of those that differ from the best so far
+// in one knob alone. On one engine a search ends before another begins. The engine's own settings are searched too.
 func (r *Race) admit() {
 	axes, stages := measure.Searched(), 1
 	if r.cfg.Strategy == OneAtATime {
@@ -249,11 +237,10 @@ func (r *Race) admit() {
 	r.searched = sets
 }
 
-// choose is the next step where no search is under way. By prediction sets are searched in its
-// order until one has a rate, each within a part of what is left of the budget: the rest is
-// for the others. Where several told nothing the race gives up: it is hardly a matter of the knobs
-// then. Once there is a rate the sets that are most likely to be better are tried beside the
-// incumbent, and those that seem better are searched.
+// choose is the next step where no search is under way. By prediction sets are searched in its order until one has a
+// rate, each within a part of what is left of the budget: the rest is for the others. Where several told nothing the
+// race gives up: it is hardly a matter of the knobs then. Once there is a rate the sets that are most likely to be
+// better are tried beside the incumbent, and those that seem better are searched.
 func (r *Race) choose() []measure.Trial {
 	if r.cfg.Strategy != ByPrediction {
 		r.admit()

@@ -92,10 +92,9 @@ func (r *Race) Result() RaceResult {
 	return out
 }
 
-// without is how a race ended that found no set which meets the objective at some
-// rate. A set that never will says nothing of those which the budget left out, but
-// for an idle engine that misses the objective already: a knob of the scheduler
-// does not make it faster.
+// without is how a race ended that found no set which meets the objective at some rate. A set that never will says
+// nothing of those which the budget left out, but for an idle engine that misses the objective already: a knob of the
+// scheduler does not make it faster.
 func (r *Race) without(lead *candidate, seen Result) (Outcome, note.Reason) {
 	if lead.status == Unable {
 		seen.Outcome, seen.Reason = rejected(lead.reason)

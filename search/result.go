@@ -8,20 +8,19 @@ import (
 	"time"
 
 	"planner/internal/note"
+	"planner/internal/stat"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
 )
 
 // Estimate is a rate with its uncertainty, in requests per second.
 type Estimate struct {
-	// Value is the best single figure (the posterior median), Low and High
-	// enclose it with probability Confidence.
+	// Value is the best single figure (the posterior median), Low and High enclose it with probability Confidence.
 	Value      float64 `json:"value"`
 	Low        float64 `json:"low"`
 	High       float64 `json:"high"`
 	Confidence float64 `json:"confidence"`
-	// Safe is the rate at which the objective holds with 95 % confidence
-	// (one-sided). Fleets are sized by it.
+	// Safe is the rate at which the objective holds with 95 % confidence (one-sided). Fleets are sized by it.
 	Safe float64 `json:"safe"`
 }
 
@@ -43,8 +42,7 @@ func (e Estimate) String() string {
 	return fmt.Sprintf("%.3g requests/s (%.3g to %.3g)", e.Value, e.Low, e.High)
 }
 
-// Outcome says how a search ended. The zero value is Searching: a search that
-// has not ended has no outcome.
+// Outcome says how a search ended. The zero value is Searching: a search that has not ended has no outcome.
 type Outcome int
 
 // The outcomes of a search.
@@ -93,8 +91,7 @@ type Result struct {
 	// Reason says in words why the search ended.
 	Reason   note.Reason `json:",embed"`
 	Warnings note.Notes  `json:"notes"`
-	// Certificate is that of a rate which the result suggested; nil if none was
-	// sought.
+	// Certificate is that of a rate which the result suggested; nil if none was sought.
 	Certificate *Certified `json:"certificate,omitempty"`
 	// Bounds says what is known of each bound.
 	Bounds []BoundResult `json:"-"`
@@ -139,8 +136,7 @@ type BoundResult struct {
 	Rate, Low, High float64
 	// Share is what is allowed beyond the limit, Kappa the steepness.
 	Share, Kappa float64
-	// Phi is the dispersion of counts at the allowed share, Gamma how it grows with
-	// the share, as in stat.Dispersion.
+	// Phi is the dispersion of counts at the allowed share, Gamma how it grows with the share, as in stat.Dispersion.
 	Phi, Gamma float64
 }
 
@@ -196,10 +192,9 @@ func (s *MaxRate) Result() Result {
 	return r
 }
 
-// estimate is the minimum's, widened where one curve does not fit all trials
-// of the bound j that limits the rate: by the rates that those say which contradict others,
-// and by what a server completes that a backlog once formed in, as trials below the limit
-// are too short to show how often one does.
+// estimate is the minimum's, widened where one curve does not fit all trials of the bound j that limits the rate: by
+// the rates that those say which contradict others, and by what a server completes that a backlog once formed in, as
+// trials below the limit are too short to show how often one does.
 func (s *MaxRate) estimate(j int, r *Result) Estimate {
 	e, p := s.posteriors.estimate(s.cfg.Confidence), s.posteriors[j]
 	b := p.bound
@@ -218,4 +213,78 @@ func (s *MaxRate) estimate(j int, r *Result) Estimate {
 		e.Low, e.Safe, e.High = min(e.Low, low), min(e.Safe, low), max(e.High, min(high, e.Value*(1+wide)))
 	}
 	return e
+}
+
+// noneMet is why a search ended without any rate: how far below the rates that missed the objective it is met the curve
+// alone would say, and that may be flat. A bound is told only where the posterior supports it, two trials at or below
+// it missed the objective, as one may have been disturbed, and no trial that cannot be trusted met it.
+func (s *MaxRate) noneMet(why note.Reason) note.Reason {
+	met, missed := false, []float64{}
+	for _, t := range s.tried {
+		met = met || !t.valid && t.met
+		if t.valid && t.missed() {
+			missed = append(missed, t.rate)
+		}
+	}
+	lowest := s.lowest()
+	seen := lowest.failing(", where ")
+	if !lowest.missed() {
+		seen = ", which its trial does not decide"
+	}
+	if slices.Sort(missed); !met && len(missed) > 1 && s.posteriors.quantile(1-safeQuantile) <= missed[1] {
+		return note.Because(note.AllMissed, why.Text, lowest.rate, seen, missed[1], 100*(1-safeQuantile))
+	}
+	return note.Because(note.NoneMet, why.Text, lowest.rate, seen)
+}
+
+// contradictions are the trials that clearly miss the bound at a rate below others which together meet it, with the
+// dispersions of before the first trial and of the trials by themselves. That of the posterior would not do: a server
+// that is another one from trial to trial looks like one whose requests clump. low is the least rate at which one of
+// them would meet the bound by the steepness that was believed before, and high the highest of those that they
+// contradict; both are 0 where there are none.
+func (a *assumed) contradictions(seen []likelihood) (low, high float64) {
+	for i := range seen {
+		bad := &seen[i]
+		if a.kind != onShare || bad.n == 0 || a.dispersion(a.phi).CountAbove(bad.k, bad.n, a.share) >= disturbed {
+			continue
+		}
+		var good likelihood
+		for _, e := range seen {
+			if e.rate > bad.rate && e.k <= e.n*a.share {
+				good = likelihood{rate: max(good.rate, e.rate), n: good.n + e.n, k: good.k + e.k, phi: max(good.phi, e.phi)}
+			}
+		}
+		if good.n > 0 && a.dispersion(good.phi).CountBelow(good.k, good.n, a.share) < safeQuantile {
+			excess := min(link((bad.k+0.5)/(bad.n+1))-a.offset, far)
+			alone := bad.rate / (1 + excess/a.kappa)
+			if low == 0 || alone < low {
+				low = alone
+			}
+			high = max(high, good.rate)
+		}
+	}
+	return low, high
+}
+
+// collapse is the most that the server completed when it was pressed, so that a backlog clearly
+// grew, where that is clearly less than it carried in a trial that measured and met the objective;
+// else pressed is 0. What was completed is known behind the time that the server takes to fill.
+func (s *MaxRate) collapse() (pressed, carried float64) {
+	for _, t := range s.valid() {
+		if t.met && t.measured {
+			carried = max(carried, t.rate)
+		}
+	}
+	for _, t := range s.valid() {
+		f := t.shows[len(s.bounds)-1]
+		if t.met || f.spread <= 0 || t.Trial.Warmup+t.Duration < settled*s.latency {
+			continue
+		}
+		margin := stat.StudentT(1-disturbed, flowFreedom) * f.spread
+		most := f.rate * (1 - f.value + margin)
+		if f.value > margin && most < (1-wide)*carried && (pressed == 0 || most < pressed) {
+			pressed = most
+		}
+	}
+	return pressed, carried
 }

@@ -60,10 +60,11 @@ func (i *instance) cost() float64 {
 	return cost
 }
 
-// beyond is how far the latency of an idle instance is beyond its limit, as a factor; 0 where it is not.
+// beyond is how far the latency of an idle instance is beyond its limit, as a factor, as far as that is known; 0 where
+// it is not.
 func (i *instance) beyond() float64 {
 	if f := i.sight.Result().Floor; f != nil {
-		return float64(f.Value) / float64(f.Limit)
+		return float64(max(f.Value, 1)) / float64(max(f.Limit, 1))
 	}
 	return 0
 }

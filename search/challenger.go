@@ -1,20 +1,21 @@
 package search
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 
 	"planner/internal/note"
 	"planner/sweep/measure"
 )
 
-// reference is the load at which challengers are measured: a little above what the
-// incumbent carries, in trials as short as a search's first one. On the same requests
-// these tell two sets apart that differ by a few per cent, provided that the incumbent is
-// seen to miss the objective: where it meets it, what sets them apart, such as a place for
-// one more sequence, was not even touched; where its queue outgrew everything, it is the
-// same for all that are not much better. What the incumbent is thought to carry may be
-// wrong by a tenth either way, so the reference is moved until it is neither.
+// reference is the load at which challengers are measured: a little above what the incumbent carries, in trials as
+// short as a search's first one. On the same requests these tell two sets apart that differ by a few per cent, provided
+// that the incumbent is seen to miss the objective: where it meets it, what sets them apart, such as a place for one
+// more sequence, was not even touched; where its queue outgrew everything, it is the same for all that are not much
+// better. What the incumbent is thought to carry may be wrong by a tenth either way, so the reference is moved until it
+// is neither.
 type reference struct {
 	// trial is the incumbent's there, but for its draw, and score what it showed last.
 	trial measure.Trial
@@ -63,7 +64,7 @@ func (r *Race) pairedTrial(c *candidate) measure.Trial {
 	if c == r.incumbent {
 		test = 0
 	}
-	t := c.search.trial(r.reference.trial)
+	t := c.search.cfg.trial(r.reference.trial, c.search.ran+1, c.search.spent)
 	t.Seed = trialSeed(r.cfg.Search.Seed^streamTests, test)
 	t.Why = fmt.Sprintf("challenger: better than the best set by %.0f %%?", 100*delta)
 	return t
@@ -121,9 +122,8 @@ func (s showing) over(best showing) float64 {
 	}
 }
 
-// judge decides what a challenger's trial at the reference means. Both trials saw the
-// same requests, so their difference is far surer than either figure is: one
-// trial tells, where two independent ones of its length would not.
+// judge decides what a challenger's trial at the reference means. Both trials saw the same requests, so their
+// difference is far surer than either figure is: one trial tells, where two independent ones of its length would not.
 func (r *Race) judge(c *candidate, m *measure.Measurement) {
 	c.tests++
 	if !m.Valid {
@@ -143,4 +143,67 @@ func (r *Race) judge(c *candidate, m *measure.Measurement) {
 	default:
 		c.status, c.reason = Beaten, note.Because(note.SeenWorse, best.rate, s.seen, best.seen)
 	}
+}
+
+// contenders are the next sets to try, by the probability of being better; those that can
+// hardly be better are left out. Without an incumbent they are ordered by what is predicted.
+func (r *Race) contenders() []*candidate {
+	var open []*candidate
+	for _, c := range r.all {
+		if c.status == underTest || c.status == Untried && (c.named || r.chance(c) >= safeQuantile) {
+			open = append(open, c)
+		}
+	}
+	slices.SortStableFunc(open, func(a, b *candidate) int {
+		return cmp.Or(cmp.Compare(b.status, a.status), cmp.Compare(r.chance(b), r.chance(a)))
+	})
+	return open[:min(field, len(open))]
+}
+
+// chance is the probability that a set carries more than the incumbent by delta; without
+// an incumbent, one of the predicted rate.
+func (r *Race) chance(c *candidate) float64 {
+	if r.incumbent == nil {
+		return 1 + c.prior.Rate
+	}
+	p := r.predicted(c)
+	return math.Erfc(math.Log((1+delta)*r.incumbent.carries.Value/p.Rate)/p.Spread/math.Sqrt2) / 2
+}
+
+// predicted is the prediction for a set beside that for the incumbent, whose rate is
+// known: an error that all sets share does not matter, and each has one of its own.
+func (r *Race) predicted(c *candidate) Prior {
+	p, best := c.prior, r.incumbent
+	ratio := p.Rate / best.prior.Rate
+	if !(p.Rate > 0 && best.prior.Rate > 0) {
+		ratio = 1
+	}
+	p.Rate = best.carries.Value * ratio
+	p.Spread = math.Sqrt2 * rateSpread
+	return p
+}
+
+// further lets in the sets that [RaceConfig.Further] names, and reports whether any of them is yet to be tried.
+func (r *Race) further() bool {
+	if r.cfg.Further == nil {
+		return false
+	}
+	found := false
+	for _, p := range r.cfg.Further(r.Result()) {
+		c := r.candidate(p)
+		if !slices.Contains(r.all, c) {
+			r.all = append(r.all, c)
+		}
+		c.named = true
+		found = found || c.status == Untried
+	}
+	return found
+}
+
+// foretold says why a set was not tried.
+func (r *Race) foretold(c *candidate) note.Reason {
+	if r.incumbent == nil || r.incumbent.prior.Rate <= 0 {
+		return note.Because(note.NotTried)
+	}
+	return note.Because(note.PredictedWorse, 100*(1-c.prior.Rate/r.incumbent.prior.Rate))
 }
