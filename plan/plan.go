@@ -95,7 +95,8 @@ type Evidence struct {
 	Power *Power `json:"power,omitempty"`
 	// Effects are what the knobs do to the maximum rate, the largest first.
 	Effects []effects.Effect `json:"effects"`
-	// Crossed are the knob sets that were dropped early, placed by short simulated runs.
+	// Crossed are the knob sets that had a search of their own, and those that were dropped early, placed by short
+	// simulated runs.
 	Crossed []effects.Setting `json:"crossed"`
 }
 

@@ -70,11 +70,11 @@ func (r *Race) pairedTrial(c *candidate) measure.Trial {
 	return t
 }
 
-// showing is what a trial at the reference shows: by how much more, as a share, the set could carry there
-// under the bound that leaves it least, and that bound in words. An overload leaves less than any number.
+// showing is what a trial at the reference shows: by how much more, as a share, the set could carry there under the
+// bound on latency that leaves it least, and that bound in words. In room an overload leaves less than any number.
 type showing struct {
-	rate, room float64
-	seen       string
+	rate, room, latency float64
+	seen                string
 }
 
 func (s showing) met() bool        { return s.room > 0 }
@@ -82,7 +82,7 @@ func (s showing) overloaded() bool { return math.IsInf(s.room, -1) }
 
 // shows judges a trial at the reference by its raw counts, and by the steepness of the incumbent's curves.
 func (r *Race) shows(m *measure.Measurement) showing {
-	s := showing{rate: m.Trial.Rate, room: math.Inf(1)}
+	s := showing{rate: m.Trial.Rate, latency: math.Inf(1)}
 	for j, b := range m.Trial.Objective.Bounds {
 		c, ok := m.Count(b.String())
 		if !ok || c.N == 0 {
@@ -99,27 +99,32 @@ func (r *Race) shows(m *measure.Measurement) showing {
 				excess = math.Log(1/allowed) * math.Log(float64(x)/float64(b.Limit))
 			}
 		}
-		if room := -excess / r.incumbent.search.posteriors[j].kappa; room < s.room {
-			s.room, s.seen = room, seen
+		if room := -excess / r.incumbent.search.posteriors[j].kappa; room < s.latency {
+			s.latency, s.seen = room, seen
 		}
 	}
+	s.room = s.latency
 	if m.Overloaded || m.Aborted.Text != "" {
 		s.room, s.seen = math.Inf(-1), s.seen+" and overload"
 	}
 	return s
 }
 
-// over is by how much more, as a share, a set carries than another, told from what they showed on the same
-// requests. An overload that only one of the two shows says which is better and hardly by how much.
+// over is by how much more, as a share, a set carries than another, told from what they showed on the same requests.
+// Where both are overloaded a latency that is farther beyond its limit says which is worse, and none which is better. An
+// overload of one alone, or a difference beyond which no curve is followed, says which is better and hardly by how much.
 func (s showing) over(best showing) float64 {
-	switch gain := s.room - best.room; {
+	gain := s.room - best.room
+	if s.overloaded() && best.overloaded() {
+		gain = min(s.latency-best.latency, 0)
+	}
+	switch {
 	case math.IsNaN(gain):
 		return 0
-	case math.IsInf(gain, 0):
+	case math.Abs(gain) > wide:
 		return math.Copysign(delta, gain)
-	default:
-		return gain
 	}
+	return gain
 }
 
 // judge decides what a challenger's trial at the reference means. Both trials saw the same requests, so their

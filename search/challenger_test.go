@@ -53,6 +53,27 @@ func TestReferenceAtASheerCliff(t *testing.T) {
 	}
 }
 
+// Beyond what a curve tells a difference has a sign alone, and of two overloaded sets the one whose latency is
+// farther beyond its limit is worse.
+func TestGainIsNoMoreThanIsSeen(t *testing.T) {
+	over := math.Inf(-1)
+	for _, c := range []struct {
+		of, best showing
+		want     float64
+	}{
+		{showing{room: 0.1, latency: 0.1}, showing{room: 0, latency: 0}, 0.1},
+		{showing{room: 2, latency: 2}, showing{room: 0, latency: 0}, delta},
+		{showing{room: over, latency: 0.1}, showing{room: 0, latency: 0}, -delta},
+		{showing{room: over, latency: -2}, showing{room: over, latency: 0.1}, -delta},
+		{showing{room: over, latency: 0.1}, showing{room: over, latency: -2}, 0},
+		{showing{room: over, latency: math.Inf(1)}, showing{room: over, latency: math.Inf(1)}, 0},
+	} {
+		if got := c.of.over(c.best); got != c.want {
+			t.Errorf("%+v over %+v: %v, want %v", c.of, c.best, got, c.want)
+		}
+	}
+}
+
 // On the same requests, the statistic of two M/M/1 queues that differ by 5 % in what
 // they carry tells that difference within a factor of two; it is the better one
 // always, and the difference is seen in rates, whatever the draw.

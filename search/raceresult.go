@@ -43,6 +43,8 @@ type Contestant struct {
 	Status Status
 	// Reason says why it is not the best one.
 	Reason note.Reason
+	// Found is what its own search found, where that has ended; else nil.
+	Found *Result
 }
 
 // RaceResult is what a race knows, at any time.
@@ -154,6 +156,10 @@ func (c *candidate) telling() []float64 {
 // standing is what became of a set beside the best one.
 func (r *Race) standing(c, best *candidate) Contestant {
 	s := Contestant{Knobs: c.prior.Knobs, Status: c.status, Reason: c.reason}
+	if c.carries.Value > 0 {
+		found := c.search.Result()
+		s.Found = &found
+	}
 	switch {
 	case r.cfg.Strategy != ByPrediction && c.search == nil:
 		s.Status, s.Reason = Skipped, note.Because(note.OffTheWay)

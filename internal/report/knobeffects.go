@@ -29,12 +29,9 @@ func addEffects(d *Document, p *plan.Plan, trials []measure.Measurement) {
 		tab.row(e.Knob, orDefault(e.Best), orDefault(e.Worst), signedShare(-e.Cost), signedShare(-e.High)+" to "+signedShare(-e.Low), shown)
 	}
 	settings := decide.Settings(p, trials)
-	dropped := ""
-	if len(p.Evidence.Crossed) > 0 {
-		dropped = ", one that was dropped early by short runs of its own"
-	}
 	d.section("Which knob matters", tab, Paragraph{Text: fmt.Sprintf("Main effects on the maximum rate of one instance over %s that were tried, by a linear model of its logarithm; "+
-		"a set that had one trial is placed by what the chosen one shows at other rates%s.", plural(len(settings), "set"), dropped), Tone: Quiet})
+		"a set is placed by its search, by what the chosen one shows at other rates where it had one trial, or by short runs of its own where it was dropped early.",
+		plural(len(settings), "set")), Tone: Quiet})
 	if len(all) > 1 {
 		d.add(heatMap(settings, knobNamed(all[0].Knob), knobNamed(all[1].Knob)))
 	}

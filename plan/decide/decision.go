@@ -126,6 +126,15 @@ func New(cfg *config.Config, g sweep.Ground) (*Decision, error) {
 func searchesOf(cfg *config.Config, g sweep.Ground) (s searches, err error) {
 	s.cfg, s.ground = cfg, g
 	runnable, rejected := cfg.Candidates()
+	if g.Predict != nil && !g.Virtual && limitsGaps(cfg.Objective, "") {
+		for _, k := range slices.Clone(runnable) { // of a simulated engine a race asks for them
+			for _, small := range smallerSteps(cfg, k) {
+				if !slices.Contains(runnable, small) {
+					runnable = append(runnable, small)
+				}
+			}
+		}
+	}
 	for _, k := range runnable {
 		prior, err := priorFor(cfg, g.Predict, k)
 		if r, ok := errors.AsType[*measure.Rejection](err); ok {

@@ -108,20 +108,47 @@ func edgesOf(r search.RaceResult) []edge {
 // nobody gave: where the best set stands at their end the next two values, as
 // what one step does not bring two may, and the nearest on the other side if its
 // prediction alone left it out. A largest value that is no better than the one
-// below is no reason to go on: what is not used up need not be larger.
+// below is no reason to go on: what is not used up need not be larger. Where gaps
+// between tokens limit the rate smaller steps are tried, too, wherever the best set stands.
 func pastEnds(cfg *config.Config, sim *sweep.Simulated, r search.RaceResult) []search.Prior {
-	var further []search.Prior
+	var sets []measure.Knobs
 	for _, e := range edgesOf(r) {
 		if !cfg.Open(e.axis) || e.axis.Name == "gpu_memory_utilization" || !e.lower && e.inner.Status == search.Tied {
 			continue
 		}
-		for _, k := range append(e.beyond(2), e.inner.Knobs) {
-			if prior, err := priorFor(cfg, sim, k); err == nil {
-				further = append(further, prior)
-			}
+		sets = append(sets, append(e.beyond(2), e.inner.Knobs)...)
+	}
+	if limitsGaps(cfg.Objective, r.Best.Binding) {
+		sets = append(sets, smallerSteps(cfg, r.Knobs)...)
+	}
+	var further []search.Prior
+	for _, k := range sets {
+		if prior, err := priorFor(cfg, sim, k); err == nil {
+			further = append(further, prior)
 		}
 	}
 	return further
+}
+
+// limitsGaps reports whether a bound of the objective, or any where none is named, limits the gaps between tokens.
+func limitsGaps(slo measure.SLO, bound string) bool {
+	return slices.ContainsFunc(slo.Bounds, func(b measure.Bound) bool {
+		return b.Metric == measure.ITL && (bound == "" || b.String() == bound)
+	})
+}
+
+// smallerSteps are a set of knobs with smaller steps than those of the usual list, where nobody gave another. A step
+// with a prompt in it is a gap in all answers under way, which few prompts keep rare, or small steps short: what
+// carries more rises at both ends, so that no neighbour of a large step tells that a small one is better.
+func smallerSteps(cfg *config.Config, k measure.Knobs) []measure.Knobs {
+	for _, n := range measure.Searched() {
+		if n.Name == "max_num_batched_tokens" && cfg.Open(n) {
+			n.Set(&k, n.Usual[0])
+			e := edge{axis: n, knobs: k, lower: true}
+			return e.beyond(math.MaxInt)
+		}
+	}
+	return nil
 }
 
 // edgeWarnings tell where the best set stands at an end of the values tried and

@@ -93,6 +93,31 @@ func TestBeyondUsualLists(t *testing.T) {
 	}
 }
 
+// Where gaps between tokens limit the rate, steps smaller than any of the usual list are tried, too, though the
+// best set stands at the other end: a plan of long prompts takes them.
+func TestSmallerStepsForGaps(t *testing.T) {
+	base := []config.Override{
+		{Key: "model.name", Value: "llama-3.1-8b"}, {Key: "hardware.gpu", Value: "L40S"}, {Key: "demand.rate", Value: "5"},
+		{Key: "knobs.max_num_seqs", Value: "64"}, {Key: "knobs.gpu_memory_utilization", Value: "0.9"}, {Key: "search.precision", Value: "0.3"},
+		{Key: "workload.prompt", Value: `{ dist = "fixed", value = 3000 }`}, {Key: "workload.output", Value: `{ dist = "fixed", value = 100 }`},
+		{Key: "slo.itl.p99", Value: "80ms"},
+	}
+	small := estimated(t, base)
+	large := estimated(t, append(base, config.Override{Key: "knobs.max_num_batched_tokens", Value: "[2048, 8192]"}))
+	if k := small.Offer.Knobs; k.MaxNumBatchedTokens > 512 || small.Offer.Rate.Safe < 1.5*large.Offer.Rate.Safe {
+		t.Errorf("%v with steps of %d tokens, %v with those of %d", small.Offer.Rate, k.MaxNumBatchedTokens, large.Offer.Rate, large.Offer.Knobs.MaxNumBatchedTokens)
+	}
+	cfg := must.Get(config.Load("", append(base, config.Override{Key: "engine.kind", Value: "vllm"}), config.For("plan")))
+	all := must.Get(searchesOf(cfg, sweep.Ground{Predict: &sweep.Simulated{Deployment: cfg.Deployment, Version: cfg.Engine.Version}}))
+	var steps []int
+	for _, p := range all.instances[0].priors {
+		steps = append(steps, p.Knobs.MaxNumBatchedTokens)
+	}
+	if want := []int{2048, 4096, 8192, 16384, 1024, 512, 256}; !slices.Equal(steps, want) {
+		t.Errorf("on a launched engine steps of %d, want %d", steps, want)
+	}
+}
+
 // Steps of fewer tokens than requests are refused by engines: where the list goes on
 // to them, the requests go along.
 func TestFewerTokensThanRequests(t *testing.T) {

@@ -69,15 +69,18 @@ func (d *Decision) choose(i *instance) (*selection, error) {
 	race := i.race.Result()
 	s := &selection{knobs: race.Knobs, found: race.Best, rejected: losers(race), warnings: slices.Concat(race.Best.Warnings, edgeWarnings(race))}
 	var err error
-	if s.doubt, err = d.doubtOf(race.Knobs, race.Best.Estimate); err != nil {
+	if s.doubt, err = d.doubtOf(s.knobs, s.found.Estimate); err != nil {
 		return nil, err
 	}
-	s.rate = s.doubt.widen(race.Best.Estimate)
+	s.rate = s.doubt.widen(s.found.Estimate)
+	if err = d.preferSafe(s, race.Contestants); err != nil {
+		return nil, err
+	}
 	if i.standard == nil || race.Default == nil {
 		return s, nil
 	}
-	best := setting(race.Knobs, s.rate)
-	if i.standard.Knobs == race.Knobs {
+	best := setting(s.knobs, s.rate)
+	if i.standard.Knobs == s.knobs {
 		s.comparison = &plan.Comparison{Default: best, Tuned: best}
 		return s, nil
 	}
@@ -88,18 +91,45 @@ func (d *Decision) choose(i *instance) (*selection, error) {
 	rate := doubt.widen(race.Default.Estimate)
 	s.comparison = &plan.Comparison{Default: setting(i.standard.Knobs, rate), Tuned: best}
 	gain := search.Estimate{}
-	if race.Best.Estimate.Value > 0 && race.Default.Estimate.Value > 0 {
-		gain = s.doubt.over(doubt).widen(race.Best.Estimate.Over(race.Default.Estimate))
+	if s.found.Estimate.Value > 0 && race.Default.Estimate.Value > 0 {
+		gain = s.doubt.over(doubt).widen(s.found.Estimate.Over(race.Default.Estimate))
 		s.comparison.Gain = &search.Estimate{Value: gain.Value - 1, Low: gain.Low - 1, High: gain.High - 1, Safe: gain.Safe - 1, Confidence: gain.Confidence}
 	}
 	if !allowed(d.cfg, i.standard.Knobs) || !prefersDefault(s.rate, rate, gain) {
 		return s, nil
 	}
-	s.knobs, s.found, s.rate, s.doubt, s.warnings = i.standard.Knobs, *race.Default, rate, doubt, race.Default.Warnings
-	s.rejected = slices.DeleteFunc(s.rejected, func(r measure.Rejection) bool { return r.Knobs == s.knobs })
-	s.rejected = append(s.rejected, measure.Rejection{Knobs: race.Knobs,
-		Reason: note.Because(note.NotBetter, race.Best.Estimate, race.Default.Estimate)})
+	s.take(i.standard.Knobs, *race.Default, doubt, note.Because(note.NotBetter, s.found.Estimate, race.Default.Estimate))
 	return s, nil
+}
+
+// take chooses another set than the one before, for a reason.
+func (s *selection) take(k measure.Knobs, found search.Result, doubt uncertainty, why note.Reason) {
+	s.rejected = slices.DeleteFunc(s.rejected, func(r measure.Rejection) bool { return r.Knobs == k })
+	s.rejected = append(s.rejected, measure.Rejection{Knobs: s.knobs, Reason: why})
+	s.knobs, s.found, s.doubt, s.rate, s.warnings = k, found, doubt, doubt.widen(found.Estimate), found.Warnings
+}
+
+// preferSafe takes the one of the sets that were searched whose safe rate is the highest, where a fleet of the best
+// set would need a quarter more instances. What is not known of the engine's constants may move the rate of one set
+// far more than that of another: steps that last just as long as a limit allows are too long if all are a little slower.
+func (d *Decision) preferSafe(s *selection, others []search.Contestant) error {
+	safest := selection{rate: search.Estimate{Safe: (1 + dearer) * s.rate.Safe}}
+	for _, c := range others {
+		if c.Found == nil || c.Found.Estimate.Safe <= safest.rate.Safe {
+			continue
+		}
+		doubt, err := d.doubtOf(c.Knobs, c.Found.Estimate)
+		if err != nil {
+			return err
+		}
+		if rate := doubt.widen(c.Found.Estimate); rate.Safe > safest.rate.Safe {
+			safest = selection{knobs: c.Knobs, found: *c.Found, rate: rate, doubt: doubt}
+		}
+	}
+	if safest.found.Trials > 0 {
+		s.take(safest.knobs, safest.found, safest.doubt, note.Because(note.LessSafe, s.rate.Value, s.rate.Safe, safest.rate.Safe))
+	}
+	return nil
 }
 
 // dearer is how many instances more than with the best set a fleet may take for want of a gain that is shown.

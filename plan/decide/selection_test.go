@@ -5,6 +5,7 @@ import (
 
 	"planner/internal/config"
 	"planner/internal/evidence/must"
+	"planner/internal/note"
 	"planner/search"
 	"planner/sweep/measure"
 )
@@ -16,6 +17,26 @@ func TestAllowed(t *testing.T) {
 			{Key: "slo.ttft", Value: `{p99="1s"}`}, {Key: "engine.kind", Value: "vllm"}, {Key: "knobs.extra_args", Value: list}}, config.For("plan")))
 		if got := allowed(cfg, measure.Knobs{PrefixCaching: true}); got != want {
 			t.Errorf("%s: allowed %v, want %v", list, got, want)
+		}
+	}
+}
+
+// Of sets that were searched the one is taken whose safe rate is the highest, where a fleet by the likely best one
+// would be a quarter larger.
+func TestPrefersSafe(t *testing.T) {
+	likely := search.Result{Estimate: search.Estimate{Value: 5.4, Low: 0.3, High: 6, Safe: 0.3}, Trials: 9}
+	found := func(value, safe float64) *search.Result {
+		return &search.Result{Estimate: search.Estimate{Value: value, Safe: safe}, Trials: 9}
+	}
+	set := func(tokens int) measure.Knobs { return measure.Knobs{MaxNumBatchedTokens: tokens} }
+	others := []search.Contestant{{Knobs: set(8192)}, {Knobs: set(512), Found: found(4.4, 1.7)}, {Knobs: set(256), Found: found(2.9, 2.4)}, {Knobs: set(2048), Found: found(0.8, 0.4)}}
+	for _, c := range []struct{ safe, want float64 }{{0.3, 256}, {2, 1024}} {
+		likely.Estimate.Safe = c.safe
+		s := &selection{knobs: set(1024), found: likely, rate: likely.Estimate, rejected: []measure.Rejection{{Knobs: set(256)}, {Knobs: set(512)}}}
+		must.OK((&Decision{}).preferSafe(s, others))
+		taken := c.want == 256
+		if s.knobs != set(int(c.want)) || taken && (len(s.rejected) != 2 || s.rejected[1].Knobs != set(1024) || s.rejected[1].Reason.Note.Kind != note.LessSafe) {
+			t.Errorf("safe rate %v: %+v, rejected %+v", c.safe, s.knobs, s.rejected)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"planner/model/calibrate"
 	"planner/plan"
 	"planner/plan/effects"
+	"planner/search"
 	"planner/sweep/measure"
 )
 
@@ -117,13 +118,37 @@ func (d *Decision) inScenario(s *scenario, known calibrate.Situation, k measure.
 	return in, err
 }
 
-// crossed are the sets of the chosen kind of instance that its race left before a trial was at
-// its end, with about the rates that they carry, so that all that is listed is crossed: by short
-// runs of one set for all that neither a trial nor arithmetic tells apart. Nil where there
+// searched are the sets of the chosen kind of instance that had a search of their own, but for one, with what it found.
+func (d *Decision) searched(but measure.Knobs) (out []effects.Setting) {
+	race := d.chosen.race.Result()
+	add := func(k measure.Knobs, found *search.Result) {
+		if found != nil && found.Estimate.Value > 0 && k != but {
+			out = append(out, effects.Setting{Knobs: k, Rate: found.Estimate.Value})
+		}
+	}
+	add(race.Knobs, &race.Best)
+	if s := d.chosen.standard; s != nil && s.Knobs != race.Knobs {
+		add(s.Knobs, race.Default)
+	}
+	for _, c := range race.Contestants {
+		if s := d.chosen.standard; s == nil || s.Knobs != c.Knobs {
+			add(c.Knobs, c.Found)
+		}
+	}
+	return out
+}
+
+// crossed are the sets of the chosen kind of instance that had a search of their own, with what it found, and those that its
+// race left before a trial was at its end, with about the rates that they carry, so that all that is listed is crossed: by
+// short runs of one set for all that neither a trial nor arithmetic tells apart. The latter are left out where there
 // are too many.
 func (d *Decision) crossed(p *plan.Plan) []effects.Setting {
-	if !d.ground.Virtual || d.cfg.Objective.Throughput || p.Offer.Rate.Value <= 0 {
+	if p.Offer.Rate.Value <= 0 {
 		return nil
+	}
+	out := d.searched(p.Offer.Knobs)
+	if !d.ground.Virtual || d.cfg.Objective.Throughput {
+		return out
 	}
 	type outcome struct {
 		rate, achieved float64
@@ -154,11 +179,10 @@ func (d *Decision) crossed(p *plan.Plan) []effects.Setting {
 		sets[i] = append(sets[i], prior.Knobs)
 	}
 	if len(sets) > mostCrossed {
-		return nil
+		return out
 	}
 	situations := list.Map(sets, func(s []measure.Knobs) calibrate.Situation { return d.situation(s[0]) })
 	moves, err := calibrate.Moves(p.Offer.Rate.Value, d.situation(p.Offer.Knobs), situations)
-	var out []effects.Setting
 	for i, m := range moves {
 		for _, k := range sets[i] {
 			if err == nil && m.Err == nil && math.Abs(m.By) < calibrate.WidestMove {

@@ -7,6 +7,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"planner/internal/list"
 	"planner/internal/stat"
 	"planner/sweep/measure"
 )
@@ -34,11 +35,17 @@ func (e *Effect) Shown() bool { return e.Low > 0 }
 const confidence = 0.90
 
 // Of ranks the knobs in which settings differ by what they cost: main effects of a linear
-// model of the logarithm of the rate, a level for each value that several settings have. Its intervals hold what the
-// model does not explain, interactions of knobs included, and what sets are placed wrong by. It is nil where there are too
-// few settings for the values.
+// model of the logarithm of the rate, a level for each value, as far as settings tell these apart. Its intervals hold
+// what the model does not explain, interactions of knobs included, and what sets are placed wrong by. It is nil where
+// there are too few settings for the values.
 func Of(settings []Setting) []Effect {
-	settings = repeated(settings)
+	if all := mainEffects(repeated(settings, 1)); all != nil {
+		return all
+	}
+	return mainEffects(repeated(settings, 0))
+}
+
+func mainEffects(settings []Setting) []Effect {
 	factors := factorsOf(settings)
 	columns := 1
 	for _, f := range factors {
@@ -78,14 +85,14 @@ func Of(settings []Setting) []Effect {
 	return out
 }
 
-// repeated leaves out the settings with a value that no other has: what it does cannot be
-// told from what the others of its values do.
-func repeated(settings []Setting) []Setting {
+// repeated leaves out the settings with more than so many values that no other has: what one of these does cannot be
+// told from what another does.
+func repeated(settings []Setting, alone int) []Setting {
 	for {
 		kept := slices.DeleteFunc(slices.Clone(settings), func(s Setting) bool {
-			return slices.ContainsFunc(measure.KnobTable, func(n measure.Knob) bool {
+			return list.Count(measure.KnobTable, func(n measure.Knob) bool {
 				return !slices.ContainsFunc(settings, func(o Setting) bool { return o.Knobs != s.Knobs && n.Get(o.Knobs) == n.Get(s.Knobs) })
-			})
+			}) > alone
 		})
 		if len(kept) == len(settings) {
 			return kept

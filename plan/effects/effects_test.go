@@ -94,3 +94,23 @@ func TestRatesAreReadOffTheReference(t *testing.T) {
 		t.Errorf("overloaded: %+v", got)
 	}
 }
+
+// A value that one set alone has is told, as long as its other values are told by others.
+func TestEffectOfALoneValue(t *testing.T) {
+	all := crossed(rand.New(rand.NewPCG(1, 1)), 0)
+	small := all[0].Knobs
+	small.MaxNumBatchedTokens = 256
+	got := Of(append(all, Setting{small, 3 * all[0].Rate}))
+	if got[1].Knob != "max_num_batched_tokens" && got[0].Knob != "max_num_batched_tokens" {
+		t.Fatalf("%+v", got)
+	}
+	for _, e := range got {
+		if e.Knob == "max_num_batched_tokens" && (e.Best != "256" || math.Abs(e.Cost-2./3) > 1e-9) {
+			t.Errorf("%+v", e)
+		}
+	}
+	small.MaxNumSeqs, small.GPUMemoryUtilization = 1024, 0.92
+	if with := Of(append(all, Setting{small, 1})); len(with) != 3 || with[0].Best == "1024" || with[0].Worst == "1024" {
+		t.Errorf("a set that shares no value: %+v", with)
+	}
+}
