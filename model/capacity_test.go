@@ -3,6 +3,7 @@ package model
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -265,6 +266,27 @@ func TestUncalibratedDeploymentsSaySo(t *testing.T) {
 		if s := SpreadFor(d, EngineArgs{}); s[DoubtEquations] != c.evidence.Error() || (within == 0) != (c.evidence == Served) {
 			t.Errorf("%s in %v on %s: equations within %g (%g said), want %g", c.model, c.format, c.gpu, s[DoubtEquations], within, c.evidence.Error())
 		}
+	}
+}
+
+// What front ends of other hosts took (frontendDoubt) lies within the interval of 90 %, but for the
+// least and the most of it.
+func TestIntervalsHoldFrontEndsOfOtherHosts(t *testing.T) {
+	d := deploy(t, "Llama-3.1-8B", "H100 SXM", 1)
+	c, spread := ConstantsFor(d.Hardware, EngineArgs{}), SpreadFor(d, EngineArgs{})
+	var drawn []float64
+	for i := range 2000 {
+		drawn = append(drawn, c.Sample(rand.New(rand.NewPCG(1, uint64(i))), spread).Frontend.Request)
+	}
+	slices.Sort(drawn)
+	within := 0
+	for _, ms := range []float64{1, 4, 6, 7, 8, 9, 10, 11, 16, 21, 26, 50} {
+		if ms/1e3 >= drawn[100] && ms/1e3 <= drawn[1900] {
+			within++
+		}
+	}
+	if within != 10 {
+		t.Errorf("%d of 12 front ends within %.1f to %.1f ms, want all but the first and the last", within, 1e3*drawn[100], 1e3*drawn[1900])
 	}
 }
 
