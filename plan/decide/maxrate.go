@@ -113,7 +113,7 @@ func (s *RateSearch) Answer() (sweep.Answer, error) {
 	if len(doubt.shifts) > 0 {
 		found.Assumptions = append(found.Assumptions, doubt.String())
 	}
-	r.Warnings = brokeDown(slices.Concat(r.Warnings, ofOtherLoad(s.Seen), uncalibrated(s.cfg, s.ground, k),
+	r.Warnings = brokeDown(slices.Concat(r.Warnings, ofOtherLoad(s.Seen), uncalibrated(s.cfg, s.ground, k), busyFrontEnd(s.cfg, s.ground, k, found.Rate.Value),
 		unlimitedWait(&s.searches, k, found.Rate, found.Rate.Safe, "safe rate"), ofConversations(&s.searches, k, r.Estimate.Value), fewSlots(s.cfg, r.Binding, inFlightAt(s.Seen, k), r.Estimate.Value),
 		note.If(!s.ground.Virtual && s.ground.Owned && r.Estimate.Value > 0, note.OneStart)), s.Seen, k)
 	state := s.state(&r)

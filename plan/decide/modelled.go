@@ -165,6 +165,21 @@ func uncalibrated(cfg *config.Config, g sweep.Ground, k measure.Knobs) note.Note
 	return note.If(len(what) > 0, note.Uncalibrated, strings.Join(what, ", "), 100*within)
 }
 
+// frontEndTokens are the tokens/s at which a process of vLLM's front end was first seen to be busy with streaming
+// alone (vLLM pull request 12287, 12,850; docs/predictions.md has 12,100 to 18,700).
+const frontEndTokens = 12_000
+
+// busyFrontEnd warns of a rate of one instance at which its front end, one process for each attention replica,
+// streams more than was seen.
+func busyFrontEnd(cfg *config.Config, g sweep.Ground, k measure.Knobs, rate float64) note.Notes {
+	if !g.Virtual || g.Predict == nil {
+		return nil
+	}
+	_, output := cfg.Workload.MeanTokens()
+	tokens := rate * output / float64(g.Predict.Deployment(k).Normal().DP)
+	return note.If(tokens > frontEndTokens, note.BusyFrontEnd, tokens)
+}
+
 func unmodelled(features []plan.Feature) note.Notes {
 	var names []string
 	for _, f := range features {

@@ -6,8 +6,10 @@ import (
 	"time"
 
 	"planner/internal/config"
+	"planner/internal/evidence/must"
 	"planner/internal/note"
 	"planner/search"
+	"planner/sweep"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
 )
@@ -102,5 +104,32 @@ func TestOfConversations(t *testing.T) {
 	}
 	if cfg.Workload.Turns = 1; len(ofConversations(s, measure.Knobs{}, 50)) > 0 {
 		t.Error("said of single requests")
+	}
+}
+
+// A rate at which the front end, which is not simulated, streams more than it was seen to is told of; its
+// processes are one for each attention replica.
+func TestBusyFrontEnd(t *testing.T) {
+	var over []config.Override
+	for _, kv := range [][2]string{
+		{"model.name", "qwen3-0.6b"}, {"hardware.gpu", "H100 SXM"}, {"slo.ttft.p99", "1s"},
+		{"workload.prompt", `{dist = "fixed", value = 500}`}, {"workload.output", `{dist = "fixed", value = 200}`},
+	} {
+		over = append(over, config.Override{Key: kv[0], Value: kv[1]})
+	}
+	cfg := must.Get(config.Load("", over, config.For("search")))
+	ground := sweep.SimulatedGround(&sweep.Simulated{Deployment: cfg.Deployment, Version: cfg.Engine.Version}, 1)
+	for _, c := range []struct {
+		rate     float64
+		replicas int
+		want     bool
+	}{{59, 1, false}, {61, 1, true}, {61, 2, false}, {122, 2, true}} {
+		k := measure.Knobs{GPU: "H100 SXM", TensorParallel: 1, DataParallel: c.replicas}
+		if got := busyFrontEnd(cfg, ground, k, c.rate); got.Has(note.BusyFrontEnd) != c.want {
+			t.Errorf("%g requests/s of 200 tokens, %d replicas: %v, want a warning %v", c.rate, c.replicas, got, c.want)
+		}
+	}
+	if got := busyFrontEnd(cfg, sweep.Ground{}, measure.Knobs{}, 1000); len(got) > 0 {
+		t.Errorf("of a server that was measured: %v", got)
 	}
 }
