@@ -19,11 +19,8 @@ import (
 // two looks, on requests of their own. Several bounds are certified together only if each of them is.
 type Certificate struct {
 	cfg    MaxRateConfig
-	window time.Duration
 	bounds []tested
 	result Certified
-	// doubt is why the last look did not count in full, with a semicolon before it.
-	doubt string
 }
 
 // tested is a bound of a certificate: n requests so far of which k were beyond the limit, as a share may be, with
@@ -55,13 +52,14 @@ type Certified struct {
 }
 
 // Certify prepares the test of the rate that a finished search suggests: its safe rate, or its median less the
-// precision asked for if that is lower. window is the length of each of the two trials, or longer where that could not
-// bring a certificate even if no request were beyond the limit; 0 means some times the requests that the quantiles
-// need. The budget of the configuration is what the search has left of it. A bound on a mean has no count of requests
-// that could be tested without a model of its spread, so an objective with one is not certified.
-func Certify(cfg MaxRateConfig, found Result, window time.Duration) *Certificate {
+// precision asked for if that is lower. Each of the two trials takes the window of the configuration, or longer where
+// that could not bring a certificate even if no request were beyond the limit; without one some times the requests that
+// the quantiles need. The budget is what the search has left of it. A bound on a mean has no count of requests that
+// could be tested without a model of its spread, so an objective with one is not certified.
+func Certify(cfg MaxRateConfig, found Result) *Certificate {
 	cfg = cfg.withDefaults()
-	c := &Certificate{cfg: cfg, window: window}
+	c := &Certificate{cfg: cfg}
+	c.cfg.Seed = trialSeed(cfg.Seed, streamCertify)
 	c.result.Rate = min(found.Estimate.Safe, (1-cfg.Precision)*found.Estimate.Value)
 	if cfg.Budget > 0 {
 		c.cfg.Budget = max(cfg.Budget-found.EngineTime, time.Second)
@@ -96,18 +94,16 @@ const streamCertify = 7001
 // Next proposes the next trial; none when the test has ended: also where the budget has no room for one that could
 // bring the certificate, or the looks before leave no chance to it.
 func (c *Certificate) Next() []measure.Trial {
-	if c.result.Looks == certifyLooks || c.result.State == measure.Met || c.result.Reason.Text != "" {
+	if c.result.State == measure.Met || c.result.Reason.Text != "" {
 		return nil
 	}
-	cfg := c.cfg
-	cfg.Seed = trialSeed(c.cfg.Seed, streamCertify)
-	t := cfg.timed(c.result.Rate, 1, learned{latency: cfg.Prior.Latency, phi: cfg.Prior.Phi})
+	t := c.cfg.timed(c.result.Rate, 1, learned{latency: c.cfg.Prior.Latency, phi: c.cfg.Prior.Phi})
 	least := c.leastWindow()
 	if c.result.Looks == 0 {
-		c.window = max(cmp.Or(c.window, max(t.Window, certifyLooks*least)), least)
+		c.cfg.Window = max(cmp.Or(c.cfg.Window, max(t.Window, certifyLooks*least)), least)
 	}
-	t.Window = c.window
-	left := cfg.left(&t, c.result.EngineTime)
+	t.Window = c.cfg.Window
+	left := c.cfg.left(&t, c.result.EngineTime)
 	switch {
 	case t.Window < least:
 		c.result.Reason = note.Because(note.BeyondTooMany, c.result.Looks, t.Window.Round(time.Second), least.Round(time.Second))
@@ -118,7 +114,7 @@ func (c *Certificate) Next() []measure.Trial {
 	}
 	t.Window = left
 	t.Why = fmt.Sprintf("certificate, look %d of %d", c.result.Looks+1, certifyLooks)
-	return []measure.Trial{cfg.trial(t, c.result.Looks+1, c.result.EngineTime)}
+	return []measure.Trial{c.cfg.trial(t, c.result.Looks+1, c.result.EngineTime)}
 }
 
 // leastWindow is how much longer a certificate takes at least: if no more requests are beyond any limit.
@@ -142,21 +138,18 @@ func (b *tested) asFew() float64 {
 func (c *Certificate) Observe(m measure.Measurement) {
 	c.result.Looks++
 	c.result.EngineTime += c.cfg.cost(&m)
-	if m.Rejected.Text != "" {
+	why, met, worst, counted := "", m.Valid && !m.Overloaded, math.Inf(-1), c.bounds
+	switch {
+	case m.Rejected.Text != "":
 		c.result.Reason = m.Rejected
 		return
+	case !m.Valid:
+		why, counted = "; the last could not be trusted: "+doubt(&m).String(), nil
+	case m.Aborted.Text != "":
+		why, met = "; "+m.Aborted.Text, false
 	}
-	if c.doubt = ""; m.Aborted.Text != "" {
-		c.doubt = "; " + m.Aborted.Text
-	}
-	if !m.Valid {
-		c.doubt = "; the last could not be trusted: " + doubt(&m).String()
-		return
-	}
-	met := m.Aborted.Text == "" && !m.Overloaded
-	worst := math.Inf(-1)
-	for i := range c.bounds {
-		b := &c.bounds[i]
+	for i := range counted {
+		b := &counted[i]
 		count, _ := m.Count(b.name)
 		unit := max(count.Cluster, 1)
 		b.n += float64(count.N) / unit
@@ -172,16 +165,13 @@ func (c *Certificate) Observe(m measure.Measurement) {
 			c.result.Binding, c.result.Requests, c.result.Beyond, c.result.Probability = b.name, b.n, b.k, p
 		}
 	}
-	if met {
+	switch {
+	case met:
 		c.result.State = measure.Met
+	case c.result.Looks == certifyLooks:
+		c.result.Reason = note.Because(note.LooksUndecided, certifyLooks, why)
 	}
 }
 
 // Result says what is known so far.
-func (c *Certificate) Result() Certified {
-	r := c.result
-	if r.State != measure.Met && r.Reason.Text == "" && r.Looks >= certifyLooks {
-		r.Reason = note.Because(note.LooksUndecided, r.Looks, c.doubt)
-	}
-	return r
-}
+func (c *Certificate) Result() Certified { return c.result }

@@ -32,7 +32,7 @@ func TestCertificateThatIsNotSought(t *testing.T) {
 		{"nothing found", config(search.Prior{}, 1), search.Result{}, "found no rate"},
 		{"no budget left", short, found, "the budget has"},
 	} {
-		s := search.Certify(c.cfg, c.of, 0)
+		s := search.Certify(c.cfg, c.of)
 		if batch := s.Next(); len(batch) > 0 {
 			t.Errorf("%s: proposes %+v", c.name, batch)
 		}
@@ -56,7 +56,8 @@ func TestCertificateInAShortWindow(t *testing.T) {
 	} {
 		cfg := config(search.Prior{}, 1)
 		cfg.Budget = c.budget
-		s := search.Certify(cfg, found, time.Second)
+		cfg.Window = time.Second
+		s := search.Certify(cfg, found)
 		batch := s.Next()
 		if (len(batch) > 0) != c.sought || c.sought && batch[0].Window < 5*time.Second {
 			t.Errorf("%s: proposes %+v", c.name, batch)
@@ -73,7 +74,7 @@ func TestCertificateOfASearch(t *testing.T) {
 	cfg := config(search.Prior{}, 4)
 	cfg.Budget = 0
 	cfg.Precision = 0.1
-	c := search.Certify(cfg, found, 0)
+	c := search.Certify(cfg, found)
 	for batch := c.Next(); len(batch) > 0; batch = c.Next() {
 		if math.Abs(batch[0].Rate-(1-cfg.Precision)*25.8) > 1e-9 {
 			t.Errorf("look at %g/s for %v", batch[0].Rate, batch[0].Window)
@@ -105,7 +106,9 @@ func TestCertificate(t *testing.T) {
 	certified := func(rate float64) (n int) {
 		for seed := range uint64(16) {
 			found := search.Result{Estimate: search.Estimate{Value: rate / 0.9, Safe: rate}}
-			c := search.Certify(config(search.Prior{Phi: 44}, seed), found, 600*time.Second)
+			cfg := config(search.Prior{Phi: 44}, seed)
+			cfg.Window = 600 * time.Second
+			c := search.Certify(cfg, found)
 			for batch := c.Next(); len(batch) > 0; batch = c.Next() {
 				c.Observe(virtual.Bench{Server: single, NoAbort: true}.Run(batch[0]))
 			}

@@ -154,18 +154,12 @@ func (a *assumed) curve(kappa, ratio float64) float64 {
 	return a.offset + rise(kappa, ratio)
 }
 
-// logPrior is the log density of ln max, and logKappa that of a steepness, up to constants. Where the limit is
-// near what an idle engine has, exceedances are long prompts, or tokens that wait for them, and grow in
-// proportion to the rate: a steepness of 1, which a normal prior of the usual spread would not believe.
+// logPrior is the log density of ln max, up to a constant.
 func (a *assumed) logPrior(u float64) float64 {
 	if a.rate == 0 {
 		return 0
 	}
 	return studentT2((u - math.Log(a.rate)) / a.spread)
-}
-
-func (a *assumed) logKappa(kappa float64) float64 {
-	return studentT2(math.Log(kappa/a.kappa) / kappaSpread)
 }
 
 // logWidth is the log density of a width of a curve of a steepness. What differs is the speed of
@@ -183,7 +177,9 @@ func (a *assumed) logWidth(i int, kappa float64) float64 {
 
 // studentT2 is the log density of Student's t with two degrees of freedom, up to a constant. It is that of
 // priors in place of the normal one: a simulator that is wrong by 2x must be outvoted by a few trials, and
-// under a normal prior of spread 0.3 it would still pull the answer by half a standard error after them.
+// under a normal prior of spread 0.3 it would still pull the answer by half a standard error after them. Nor would
+// one of the usual spread believe a steepness of 1, as of a limit near the latency of an idle engine: what is beyond
+// it are long prompts, or tokens that wait for them, in proportion to the rate.
 func studentT2(t float64) float64 { return -1.5 * math.Log1p(t*t/2) }
 
 // link carries a share of exceedances to the scale on which the curves of queues and of batching engines are

@@ -9,20 +9,18 @@ import (
 	"planner/sweep/measure"
 )
 
-// idleProbe sends requests one at a time: the latency of an idle engine bounds every limit from below, and its inverse
-// is the only scale of rates that is known before anything else is.
-type idleProbe struct {
-	done bool
+// idle is what requests one at a time showed: the latency of an idle engine bounds every limit from below, and its
+// inverse is the only scale of rates that is known before anything else is.
+type idle struct {
+	// looks counts the trials; the second has as many requests as the objective's quantiles need, or as there is time for.
+	looks int
 	// service is the mean time of one request alone.
 	service time.Duration
-	// broken is the index of the bound that an idle engine misses; -1 if none.
+	// broken is the index of the bound that an idle engine misses, with its floor; -1 if none.
 	broken int
+	floor  Floor
 	// meets says that an idle engine meets every bound for sure.
 	meets bool
-	// resolved says that the probe was repeated with as many requests as the objective's
-	// quantiles need, or as there is time for.
-	resolved bool
-	floor    Floor
 }
 
 // Floor is the latency of an idle engine against a limit that it cannot meet: no smaller limit is feasible at any rate.
@@ -33,40 +31,33 @@ type Floor struct {
 	Value, Limit time.Duration
 }
 
-// wanted is the probe where it is the next thing to find out.
-func (p *idleProbe) wanted(s *MaxRate) (t measure.Trial, wanted bool) {
+// probe is a trial of an idle engine, where that is the next thing to find out: of a few requests where nothing is
+// predicted or every rate misses, and of more where these show a miss, or every rate goes on missing all the same.
+func (s *MaxRate) probe() (t measure.Trial, wanted bool) {
 	t = measure.Trial{Concurrency: 1, Requests: enoughBeyond, Why: "one request at a time: the latency of an idle engine"}
-	missed := 0
-	if _, _, _, allMissed := s.extremes(); allMissed {
-		missed = len(s.valid())
+	if s.idle.looks == 0 {
+		return t, s.cfg.Prior.Rate <= 0 || s.met == 0 && s.missed >= few
 	}
-	switch {
-	case p.resolved:
-		return t, false
-	case p.done && (p.broken >= 0 || missed > few):
-		// Ten requests did not show it, yet every rate misses: look closer.
-		t.Requests, t.Why = p.enough(s), "one request at a time: the smallest limit that an idle engine meets"
-	case p.done || s.cfg.Prior.Rate > 0 && missed < few:
-		return t, false
-	}
-	return t, t.Requests > 0
+	t.Requests, t.Why = s.enoughAlone(), "one request at a time: the smallest limit that an idle engine meets"
+	return t, t.Requests > 0 && (s.idle.broken >= 0 || s.met == 0 && s.missed > few)
 }
 
-// enough is how many more requests name the idle value of the broken bound; 0 when what was seen must do.
-func (p *idleProbe) enough(s *MaxRate) int {
+// enoughAlone is how many more requests name the idle value of the broken bound; 0 when what was seen must do.
+func (s *MaxRate) enoughAlone() int {
 	n := int(s.cfg.leastRequests())
 	if s.cfg.Budget > 0 {
-		n = min(n, int((s.cfg.Budget-s.spent)/trialShare/max(p.service, 1)))
+		n = min(n, int((s.cfg.Budget-s.spent)/trialShare/max(s.idle.service, 1)))
 	}
-	if n <= enoughBeyond {
+	if n <= enoughBeyond || s.idle.looks > 1 {
 		return 0
 	}
 	return n
 }
 
-// observe takes the measurement of a probe. An idle engine that refuses requests is no word on what it could meet.
-func (p *idleProbe) observe(s *MaxRate, m *measure.Measurement) {
-	p.resolved, p.done = p.done, true
+// observeIdle takes the measurement of a probe. An idle engine that refuses requests is no word on what it could meet.
+func (s *MaxRate) observeIdle(m *measure.Measurement) {
+	p := &s.idle
+	p.looks++
 	p.broken, p.meets = s.brokenBy(m)
 	if p.service = max(m.E2E.Mean, 0); p.service == 0 && m.Requests > 0 {
 		p.service = m.Duration / time.Duration(m.Requests)
@@ -88,7 +79,7 @@ func (p *idleProbe) observe(s *MaxRate, m *measure.Measurement) {
 	switch {
 	case outcome == Unmeasured && s.failsLess(m):
 		p.broken = -1
-	case p.resolved || p.enough(s) == 0:
+	case s.enoughAlone() == 0:
 		s.outcome, s.reason = outcome, why
 	}
 }
@@ -96,7 +87,7 @@ func (p *idleProbe) observe(s *MaxRate, m *measure.Measurement) {
 // failsLess reports whether fewer requests failed at the lowest rate tried than of those one at a time, beyond chance:
 // a server that limits rates refuses fast, and who asks again at once is no light load to it.
 func (s *MaxRate) failsLess(probe *measure.Measurement) bool {
-	if len(s.valid()) == 0 {
+	if len(s.tried) == 0 {
 		return false
 	}
 	low := s.lowest()
@@ -141,17 +132,12 @@ func (a *assumed) alone(c measure.Count) (low, high float64) {
 // floorOf reads the idle value of a bound off the probe; of several limits at once that of the first which an idle
 // engine breaks by itself. There need not be one, as the probe may be too short for it.
 func (s *MaxRate) floorOf(j int, m *measure.Measurement) Floor {
-	var parts []measure.Bound
 	if j < len(s.cfg.SLO.Bounds) {
-		parts = s.cfg.SLO.Bounds[j : j+1]
-		if b := parts[0]; b.Metric == measure.Goodput {
-			parts = b.Limits.Parts(b.Quantile)
-		}
-	}
-	for _, b := range parts {
-		for _, q := range []float64{0.999, 0.99, 0.95, 0.90, 0.50, 0} {
-			if v := m.Of(b.Class).Latency(b.Metric).Stat(q); q <= b.Quantile && v > b.Limit {
-				return Floor{Bound: b.String(), Stat: measure.Bound{Quantile: q}.Stat(), Value: v, Limit: b.Limit}
+		for _, b := range (measure.SLO{Bounds: s.cfg.SLO.Bounds[j : j+1]}).Latencies() {
+			for _, q := range []float64{0.999, 0.99, 0.95, 0.90, 0.50, 0} {
+				if v := m.Of(b.Class).Latency(b.Metric).Stat(q); q <= b.Quantile && v > b.Limit {
+					return Floor{Bound: b.String(), Stat: measure.Bound{Quantile: q}.Stat(), Value: v, Limit: b.Limit}
+				}
 			}
 		}
 	}
@@ -170,5 +156,5 @@ func (s *MaxRate) loneRate(rate float64) bool {
 			}
 		}
 	}
-	return s.idle.done && rate*s.idle.service.Seconds() < load
+	return s.idle.looks > 0 && rate*s.idle.service.Seconds() < load
 }

@@ -52,9 +52,9 @@ func TestFailsAlone(t *testing.T) {
 	} {
 		s := NewMaxRate(MaxRateConfig{Workload: raceWorkload(), SLO: measure.SLO{Errors: 0.001, Bounds: []measure.Bound{{Metric: measure.TTFT, Quantile: 0.95, Limit: time.Second}}}})
 		for rate, failed := range map[float64]int{40: 90, 5: c.lowest} {
-			s.tried = append(s.tried, attempt{Measurement: &measure.Measurement{Tally: measure.Tally{Requests: 100, Failed: failed}}, rate: rate, valid: true})
+			s.tried = append(s.tried, attempt{Measurement: &measure.Measurement{Tally: measure.Tally{Requests: 100, Failed: failed}}, rate: rate})
 		}
-		s.idle.done = true
+		s.idle.looks = 1
 		m := measure.Measurement{Trial: measure.Trial{Concurrency: 1, Requests: 14}, Counts: []measure.Count{{Bound: measure.ErrorsBound, N: 14, K: 10}}}
 		m.Requests, m.Failed, m.Failures = 14, 10, map[string]int{c.kind.String(): 10}
 		s.Observe(m)

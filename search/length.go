@@ -23,20 +23,11 @@ type learned struct {
 
 // learned is what the trials so far tell.
 func (s *MaxRate) learned() learned {
-	p := learned{latency: s.latency, mean: s.mean, phi: s.cfg.Prior.Phi}
+	p := learned{s.latency, s.mean, s.cfg.Prior.Phi, min(s.inRow, few), min(len(s.doubted), few)}
 	if len(s.posteriors) > 0 {
 		_, j := s.posteriors.binding()
 		p.phi = s.posteriors[j].phi
 	}
-	for _, t := range s.tried {
-		p.distrusted++
-		p.unsettled++
-		if t.valid {
-			p.distrusted = 0
-			p.unsettled--
-		}
-	}
-	p.distrusted, p.unsettled = min(p.distrusted, few), min(p.unsettled, few)
 	return p
 }
 

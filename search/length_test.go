@@ -49,7 +49,7 @@ func TestLengthsAtTinyRates(t *testing.T) {
 				t.Errorf("%g requests/s, %d trials not trusted: %v", rate, again, l)
 			}
 		}
-		trials := Certify(cfg, Result{Estimate: Estimate{Value: 2 * rate, Safe: rate}}, 0).Next()
+		trials := Certify(cfg, Result{Estimate: Estimate{Value: 2 * rate, Safe: rate}}).Next()
 		if len(trials) != 1 || trials[0].Window < 24*time.Hour {
 			t.Errorf("certificate of %g requests/s: %v", rate, trials)
 		}

@@ -42,21 +42,17 @@ type likelihood struct {
 // which nothing of the bound was decided has no table, but keeps its rate.
 func (a *assumed) observe(c measure.Count, rate float64, atLeast bool) likelihood {
 	unit := max(c.Cluster, 1)
-	e := likelihood{rate: rate, n: float64(c.N) / unit, k: float64(c.K) / unit, phi: max(c.Phi, 1), value: c.Value, atLeast: atLeast}
+	e := likelihood{rate: rate, n: float64(c.N) / unit, phi: max(c.Phi, 1), value: c.Value, atLeast: atLeast}
 	switch {
+	case c.N == 0:
 	case a.kind == onThroughput:
-		if c.N > 0 {
-			e.spread = (c.High - c.Value) / stat.StudentT(0.95, flowFreedom)
-		}
-		return e
-	case a.kind == onMean:
-		e.k = 0
+		e.spread = (c.High - c.Value) / stat.StudentT(0.95, flowFreedom)
+	case a.kind == onMean && c.Value > 0:
+		e.tabulate(a)
+	case a.kind == onShare:
+		e.k = float64(c.K) / unit
+		e.tabulate(a)
 	}
-	if c.N == 0 || (a.kind == onMean && !(c.Value > 0)) {
-		e.n, e.k = 0, 0
-		return e
-	}
-	e.tabulate(a)
 	return e
 }
 

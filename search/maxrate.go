@@ -80,7 +80,13 @@ func (c MaxRateConfig) withDefaults() MaxRateConfig {
 type MaxRate struct {
 	cfg    MaxRateConfig
 	bounds []assumed
-	tried  []attempt
+	// tried are the trials under load that count, and doubted those that cannot be trusted, the last inRow of them since
+	// one that can.
+	tried, doubted []attempt
+	inRow          int
+	// met and missed count those that met the objective by their raw counts, and that did not; highest is the largest rate.
+	met, missed int
+	highest     float64
 	// chosen is how many of them a race chose by.
 	chosen     int
 	posteriors posteriors
@@ -90,7 +96,7 @@ type MaxRate struct {
 	// latency is the time that a request takes from end to end in the worst case, mean that of the mean
 	// request where the objective is met; 0 as far as not known.
 	latency, mean time.Duration
-	idle          idleProbe
+	idle          idle
 	// outcome and reason say how the search came to its end, once it has.
 	outcome Outcome
 	reason  note.Reason
@@ -100,9 +106,10 @@ type MaxRate struct {
 type attempt struct {
 	*measure.Measurement
 	// rate is the one that it speaks of, and shows what it says of each bound.
-	rate       float64
-	shows      []likelihood
-	met, valid bool
+	rate  float64
+	shows []likelihood
+	// met says that it met every bound.
+	met bool
 	// measured says that it was at least half as long as trials are that measure, and had half
 	// the requests that the quantiles need.
 	measured bool
@@ -110,9 +117,6 @@ type attempt struct {
 
 // missed reports whether its verdict is that the objective is missed.
 func (t attempt) missed() bool { return t.Verdict != nil && t.Verdict.State == measure.Missed }
-
-// cutOff says that it was ended before a verdict.
-func (t attempt) cutOff() bool { return t.Aborted.Text != "" && !t.missed() }
 
 // failing says how requests failed, behind a lead, where that is what missed the objective; else nothing.
 func (t attempt) failing(lead string) string {
@@ -127,7 +131,7 @@ func NewMaxRate(cfg MaxRateConfig) *MaxRate {
 	if cfg.SLO.Empty() {
 		panic("search: maximum rate under an objective without bounds")
 	}
-	s := &MaxRate{cfg: cfg.withDefaults(), latency: cfg.Prior.Latency}
+	s := &MaxRate{cfg: cfg.withDefaults(), latency: cfg.Prior.Latency, idle: idle{broken: -1}}
 	s.bounds = assume(s.cfg.SLO, s.cfg.Prior)
 	if turns := s.cfg.Workload.Turns; turns > 1 && cfg.Prior.Phi == 0 {
 		for j := range s.bounds {
@@ -152,17 +156,27 @@ func (s *MaxRate) Observe(m measure.Measurement) {
 	s.spent += s.cfg.cost(&m)
 	s.simulated += int(float64(m.Requests) * (1 + m.Trial.Warmup.Seconds()/max(m.Duration.Seconds(), 1)))
 	if m.Trial.Closed() {
-		s.idle.observe(s, &m)
+		s.observeIdle(&m)
 		s.latency = max(s.latency, longest(&m))
 		return
 	}
-	s.learn(&m)
+	t := s.shown(&m)
+	// What missed the objective by more than its client could have made it counts, whatever is doubted.
+	if !m.Valid && !m.Drifted() && !t.missed() {
+		s.doubted, s.inRow = append(s.doubted, t), s.inRow+1
+		return
+	}
+	s.tried, s.inRow, s.highest = append(s.tried, t), 0, max(s.highest, t.rate)
+	s.posteriors = parallel.Map(len(s.bounds), func(j int) *posterior { return s.bounds[j].infer(s.seen(j)) })
+	if !t.met {
+		s.missed++
+		return
+	}
+	s.met++
 	// A queue that outgrew its limit says nothing of how long requests take
 	// where the limit is met, and one far below the rates to come not how long there.
-	if t := s.tried[len(s.tried)-1]; t.met && t.valid {
-		if _, high, _, _ := s.extremes(); 2*t.rate >= high || longest(&m) > s.latency {
-			s.latency, s.mean = longest(&m), max(m.E2E.Mean, 0)
-		}
+	if 2*t.rate >= s.highest || longest(&m) > s.latency {
+		s.latency, s.mean = longest(&m), max(m.E2E.Mean, 0)
 	}
 }
 
@@ -174,31 +188,20 @@ func rejected(why note.Reason) (Outcome, note.Reason) {
 	return Infeasible, why
 }
 
-// learn adds a trial under load to what is known.
-func (s *MaxRate) learn(m *measure.Measurement) {
-	t := s.shown(m)
-	t.measured = m.Aborted.Text == "" && 2*m.Trial.Window >= s.cfg.timed(m.Trial.Rate, 1, s.learned()).Window &&
-		2*float64(m.Requests) >= s.cfg.leastRequests()
-	if s.tried = append(s.tried, t); t.valid {
-		s.posteriors = parallel.Map(len(s.bounds), func(j int) *posterior { return s.bounds[j].infer(s.seen(j)) })
-	}
-}
-
 // seen is the evidence on a bound.
 func (s *MaxRate) seen(j int) []likelihood {
-	return list.Map(s.valid(), func(t attempt) likelihood { return t.shows[j] })
+	return list.Map(s.tried, func(t attempt) likelihood { return t.shows[j] })
 }
 
 // shown is what a trial under load shows of each bound, at the rate that it speaks of, and whether it met them all,
 // which none did that was ended early. Where the backlog grew, what is beyond its limit, or waits for a place, is worse
 // in the long run than the trial shows. What does not wait and was within its limit is so at the rate at which requests
-// were completed. A trial whose figures are not valid speaks against its rate all the same if it missed the objective
-// by more than its client could have made it.
+// were completed.
 func (s *MaxRate) shown(m *measure.Measurement) attempt {
 	flow, _ := m.Count(measure.ThroughputBound)
-	trusted, grew := m.Valid || m.Drifted(), m.Grew()
-	t := attempt{Measurement: m, met: !grew && m.Aborted.Text == "", shows: make([]likelihood, len(s.bounds))}
-	t.valid = trusted || t.missed()
+	grew, whole := m.Grew(), m.Aborted.Text == ""
+	t := attempt{Measurement: m, met: !grew && whole, shows: make([]likelihood, len(s.bounds))}
+	t.measured = whole && 2*m.Trial.Window >= s.cfg.timed(m.Trial.Rate, 1, s.learned()).Window && 2*float64(m.Requests) >= s.cfg.leastRequests()
 	for j := range s.bounds {
 		c, _ := m.Count(s.bounds[j].name)
 		t.met = t.met && !s.bounds[j].missed(c)
@@ -211,7 +214,7 @@ func (s *MaxRate) shown(m *measure.Measurement) attempt {
 		switch {
 		case b.kind == onThroughput:
 			rate *= s.luck(m, flow.N)
-			if !trusted {
+			if !m.Valid && !m.Drifted() {
 				c = measure.Count{}
 			}
 		case grew && !more:
@@ -264,26 +267,9 @@ func longest(m *measure.Measurement) time.Duration {
 	return max(2*e.Mean, 0)
 }
 
-// valid lists the trials that count.
-func (s *MaxRate) valid() []attempt {
-	return slices.DeleteFunc(slices.Clone(s.tried), func(t attempt) bool { return !t.valid })
-}
-
-// extremes gives the smallest and the largest rate tried, and whether every
-// trial met, or every trial missed, the objective by its raw counts.
-func (s *MaxRate) extremes() (low, high float64, allMet, allMissed bool) {
-	low, high, allMet, allMissed = math.Inf(1), 0, true, true
-	for _, t := range s.valid() {
-		low, high = min(low, t.rate), max(high, t.rate)
-		allMet = allMet && t.met
-		allMissed = allMissed && !t.met
-	}
-	return low, high, allMet, allMissed
-}
-
 // lowest is the trial at the smallest rate of those that count, of which there must be one.
 func (s *MaxRate) lowest() attempt {
-	return slices.MinFunc(s.valid(), func(a, b attempt) int { return cmp.Compare(a.rate, b.rate) })
+	return slices.MinFunc(s.tried, func(a, b attempt) int { return cmp.Compare(a.rate, b.rate) })
 }
 
 // trialSeed is the seed of trial index of a configuration. It is the same for every configuration, so that these

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sort"
 
+	"planner/internal/list"
 	"planner/sweep/measure"
 )
 
@@ -34,22 +35,18 @@ type node struct{ logMax, kappa, mass float64 }
 // knows exactly what the first one knew. The grid starts wide around the prior and the trials, of which there must
 // be either, and closes in on the mass until that fills half of it.
 func (a *assumed) infer(seen []likelihood) *posterior {
-	low, high := math.Inf(1), math.Inf(-1)
+	rates := list.Map(seen, func(e likelihood) float64 { return e.rate })
 	if a.rate > 0 {
-		low = math.Log(a.rate)
-		high = low
+		rates = append(rates, a.rate)
 	}
-	for i := range seen {
-		u := math.Log(seen[i].rate)
-		low, high = min(low, u), max(high, u)
-	}
-	low, high = low-priorReach, high+priorReach
+	low, high := math.Log(slices.Min(rates))-priorReach, math.Log(slices.Max(rates))+priorReach
 	if a.unlimited(seen) {
 		return &posterior{bound: a, unlimited: true, low: low, step: (high - low) / (gridRates - 1), kappa: a.kappa, phi: a.phi, steady: 1}
 	}
 	for {
 		p := a.grid(seen, low, high)
-		from, to := p.support()
+		left := math.Exp(negligible / 2)
+		from, to := p.low+p.step*float64(p.holding(left)-2), p.low+p.step*float64(p.holding(1-left)+2)
 		if to-from > (high-low)/2 {
 			return p
 		}
@@ -66,16 +63,9 @@ func (a *assumed) unlimited(seen []likelihood) bool {
 	})
 }
 
-// support is the range of ln max that holds all but a negligible part of the mass, a step wider on either side.
-func (p *posterior) support() (low, high float64) {
-	first, last, left := 0, gridRates-1, math.Exp(negligible/2)
-	for first < last && p.cumulative[first+1] < left {
-		first++
-	}
-	for last > first && 1-p.cumulative[last] < left {
-		last--
-	}
-	return p.low + p.step*float64(first-2), p.low + p.step*float64(last+2)
+// holding is the first node of ln max at and below which a share of the mass is.
+func (p *posterior) holding(share float64) int {
+	return sort.Search(gridRates-1, func(i int) bool { return p.cumulative[i+1] >= share })
 }
 
 // grid evaluates the posterior on gridRates x gridKappas points of the curve, and on all widths and dispersions.
@@ -92,7 +82,7 @@ func (a *assumed) grid(seen []likelihood, low, high float64) *posterior {
 	prior := make([]float64, 0, len(kappas)*nodes)
 	for _, kappa := range kappas {
 		for l := range nodes {
-			prior = append(prior, a.logKappa(kappa)+studentT2(phiOffsets[l%phiNodes])+a.logWidth(l/phiNodes, kappa))
+			prior = append(prior, studentT2(math.Log(kappa/a.kappa)/kappaSpread)+studentT2(phiOffsets[l%phiNodes])+a.logWidth(l/phiNodes, kappa))
 		}
 	}
 	top := math.Inf(-1)
@@ -179,7 +169,7 @@ func (p *posterior) survival(u float64) float64 {
 func (p *posterior) quantile(q float64) float64 {
 	x := float64(gridRates)
 	if !p.unlimited {
-		i := sort.Search(gridRates-1, func(i int) bool { return p.cumulative[i+1] >= q })
+		i := p.holding(q)
 		x = float64(i) + (q-p.cumulative[i])/p.mass[i]
 	}
 	return p.low + p.step*(x-0.5)

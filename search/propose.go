@@ -21,7 +21,7 @@ func (s *MaxRate) Next() []measure.Trial {
 	if s.outcome != Searching {
 		return nil
 	}
-	t, probe := s.idle.wanted(s)
+	t, probe := s.probe()
 	if !probe {
 		if s.outcome, s.reason = s.finished(); s.outcome != Searching {
 			return nil
@@ -64,23 +64,22 @@ func (s *MaxRate) finished() (Outcome, note.Reason) {
 	if len(s.posteriors) == 0 {
 		return Searching, note.Reason{}
 	}
-	low, high, allMet, allMissed := s.extremes()
 	wanted, most := s.cfg.Precision, freeSpend
 	if s.cfg.free() && s.simulated <= freeSpend {
 		wanted *= freePrecision
 	}
-	if allMet || allMissed {
+	if s.met == 0 || s.missed == 0 {
 		most *= trialShare
 	}
-	switch {
-	case allMet && high >= s.cfg.Limit:
-		return NotReached, note.Because(note.MetAtLargest, high)
-	case allMissed && s.loneRate(low) && !s.lowest().cutOff():
-		return Infeasible, note.Because(note.MissedAtAll, low, s.lowest().failing(": "))
+	switch low := s.lowest(); {
+	case s.missed == 0 && s.highest >= s.cfg.Limit:
+		return NotReached, note.Because(note.MetAtLargest, s.highest)
+	case s.met == 0 && s.loneRate(low.rate) && (low.Aborted.Text == "" || low.missed()):
+		return Infeasible, note.Because(note.MissedAtAll, low.rate, low.failing(": "))
 	case s.narrow(minTrials, wanted):
 		return Found, note.Because(note.NarrowEnough, 100*s.cfg.Precision)
 	case s.cfg.free() && s.simulated > most:
-		return s.spentOut(note.Because(note.TrialsSpent, len(s.tried)))
+		return s.spentOut(note.Because(note.TrialsSpent, len(s.tried)+len(s.doubted)))
 	}
 	return Searching, note.Reason{}
 }
@@ -97,14 +96,11 @@ func (s *MaxRate) spentOut(why note.Reason) (Outcome, note.Reason) {
 // many trials that measured near the answer, of those that no choice was made by: those far from it say little, and a
 // server that is not the same in all of them shows only there.
 func (s *MaxRate) narrow(trials int, wanted float64) bool {
-	if _, _, allMet, allMissed := s.extremes(); allMet || allMissed {
-		return false
-	}
 	answer := s.posteriors.quantile(0.5)
 	near := list.Count(s.tried[s.chosen:], func(t attempt) bool {
-		return t.valid && t.measured && math.Abs(math.Log(t.rate/answer)) < wide
+		return t.measured && math.Abs(math.Log(t.rate/answer)) < wide
 	})
-	return near >= trials && s.posteriors.halfWidth(s.cfg.Confidence) < wanted
+	return s.met > 0 && s.missed > 0 && near >= trials && s.posteriors.halfWidth(s.cfg.Confidence) < wanted
 }
 
 // next is the trial that is expected to reduce the variance of ln(maximum rate) most per second of engine time. Before
@@ -123,18 +119,17 @@ func (s *MaxRate) next() measure.Trial {
 	low, high := s.posteriors.quantile(safeQuantile), s.posteriors.quantile(1-safeQuantile)
 	halfWidth := s.posteriors.halfWidth(s.cfg.Confidence)
 	why := fmt.Sprintf("still +-%.0f %%: says the most per second", 100*halfWidth)
-	least, most, allMet, allMissed := s.extremes()
 	step := 1 + min(halfWidth, wide)
 	switch {
-	case allMet:
-		low = step * most
+	case s.missed == 0:
+		low = step * s.highest
 		high, why = max(high, low), "every rate so far met the objective: goes up"
-	case allMissed:
-		high = least / step
+	case s.met == 0:
+		high = s.lowest().rate / step
 		low, why = min(low, high), "every rate so far missed the objective: goes down"
 	}
 	times := longTimes
-	if !s.cfg.free() && halfWidth > wide && (allMet || allMissed) {
+	if !s.cfg.free() && halfWidth > wide && (s.met == 0 || s.missed == 0) {
 		times = 0
 	}
 	probability, likeliest := s.posteriors.binding()
@@ -207,16 +202,14 @@ func (a *assumed) expected(z, n, phi float64) (seen, variance float64) {
 func (s *MaxRate) distrusted() note.Reason {
 	var doubts note.Notes
 	wasted := time.Duration(0)
-	for _, t := range s.tried {
-		if !t.valid {
-			doubts, wasted = append(doubts, doubt(t.Measurement)), wasted+s.cfg.cost(t.Measurement)
-		}
+	for _, t := range s.doubted {
+		doubts, wasted = append(doubts, doubt(t.Measurement)), wasted+s.cfg.cost(t.Measurement)
 	}
 	switch {
-	case s.learned().distrusted == few:
+	case s.inRow >= few:
 		return note.Because(note.InvalidInRow, few, inShort(doubts[len(doubts)-few:]))
 	case s.cfg.Budget > 0 && len(doubts) > 1 && wasted > s.cfg.Budget/partShare:
-		return note.Because(note.InvalidTime, len(doubts), len(s.tried), wasted.Round(time.Second), s.cfg.Budget, inShort(doubts))
+		return note.Because(note.InvalidTime, len(doubts), len(doubts)+len(s.tried), wasted.Round(time.Second), s.cfg.Budget, inShort(doubts))
 	}
 	return note.Reason{}
 }

@@ -69,8 +69,6 @@ type Race struct {
 	// settled is what was known of the winner before its search went on; nil until then.
 	settled   *Result
 	reference reference
-	// asked are the sets whose trials are out, in order.
-	asked []*candidate
 	// stage is that of the list, and turn counts the trials of a turn on the only engine.
 	stage, turn int
 	spent       time.Duration
@@ -104,16 +102,16 @@ func NewRace(cfg RaceConfig) *Race {
 	for _, p := range cfg.Candidates {
 		r.all = append(r.all, &candidate{prior: p})
 	}
-	if d := cfg.Default; d != nil {
-		r.standard = r.candidate(*d)
+	if cfg.Default != nil {
+		r.standard = r.candidate(*cfg.Default)
 	}
 	return r
 }
 
 // candidate is the set of some knobs, new if it is not in the race.
 func (r *Race) candidate(p Prior) *candidate {
-	for _, c := range r.all {
-		if c.prior.Knobs == p.Knobs {
+	for _, c := range slices.Concat(r.all, []*candidate{r.standard}) {
+		if c != nil && c.prior.Knobs == p.Knobs {
 			return c
 		}
 	}
@@ -140,8 +138,7 @@ func (r *Race) Next() []measure.Trial {
 
 // Observe takes the measurement of a proposed trial.
 func (r *Race) Observe(m measure.Measurement) {
-	c := r.asked[0]
-	r.asked = r.asked[1:]
+	c := r.candidate(Prior{Knobs: m.Trial.Knobs})
 	r.trials++
 	before := c.search.spent
 	c.search.Observe(m)
@@ -159,21 +156,13 @@ func (r *Race) Observe(m measure.Measurement) {
 	}
 }
 
-// ask proposes trials of a candidate.
-func (r *Race) ask(c *candidate, batch ...measure.Trial) []measure.Trial {
-	for range batch {
-		r.asked = append(r.asked, c)
-	}
-	return batch
-}
-
 // underWay proposes what the searches under way want next: of all of them side by side,
 // on one engine by turns of turnTrials.
 func (r *Race) underWay() (batch []measure.Trial) {
 	for range r.searched {
 		c := r.searched[0]
 		if c.status != Unable {
-			batch = append(batch, r.ask(c, c.search.Next()...)...)
+			batch = append(batch, c.search.Next()...)
 		}
 		alone := r.cfg.OneEngine && len(batch) > 0
 		if r.turn++; !alone || r.turn >= turnTrials {
@@ -268,13 +257,13 @@ func (r *Race) choose() []measure.Trial {
 			r.conclude(note.Reason{})
 		}
 	case !r.reference.settled:
-		return r.ask(r.incumbent, r.referenceTrial())
+		return []measure.Trial{r.referenceTrial()}
 	default:
 		var batch []measure.Trial
 		for _, c := range contenders {
 			r.search(c, r.predicted(c), part)
 			c.status = underTest
-			batch = append(batch, r.ask(c, r.pairedTrial(c))...)
+			batch = append(batch, r.pairedTrial(c))
 		}
 		return batch
 	}

@@ -140,17 +140,18 @@ func (c *candidate) telling() []float64 {
 	if len(c.search.posteriors) > 0 {
 		likely = c.search.posteriors.quantile(0.5)
 	}
+	level := 2.0
 	switch {
 	case r.Estimate.Value > 0:
-		return []float64{4, likely}
+		level = 4
 	case r.Floor != nil:
-		return []float64{3, likely}
+		level = 3
 	case r.Outcome == Infeasible:
-		return []float64{1, likely}
+		level = 1
 	case r.Outcome == Unmeasured:
-		return []float64{0, likely}
+		level = 0
 	}
-	return []float64{2, likely}
+	return []float64{level, likely}
 }
 
 // standing is what became of a set beside the best one.

@@ -152,9 +152,8 @@ func (b BoundResult) At(rate float64) float64 {
 // Result tells what is known so far.
 func (s *MaxRate) Result() Result {
 	r := Result{Knobs: s.cfg.Prior.Knobs, TraceRates: s.cfg.Workload.Rates, Outcome: s.outcome, Reason: s.reason, Trials: s.ran, EngineTime: s.spent}
-	if s.idle.broken >= 0 && s.idle.done {
-		floor := s.idle.floor
-		r.Floor, r.Binding = &floor, s.bounds[s.idle.broken].name
+	if j := s.idle.broken; j >= 0 {
+		r.Floor, r.Binding = new(s.idle.floor), s.bounds[j].name
 	}
 	if len(s.posteriors) == 0 {
 		return r
@@ -171,22 +170,21 @@ func (s *MaxRate) Result() Result {
 	if r.Outcome.hopeless() {
 		return r
 	}
-	_, high, allMet, allMissed := s.extremes()
 	r.Estimate = s.estimate(j, &r)
-	measured := slices.ContainsFunc(s.tried, func(t attempt) bool { return t.valid && t.measured })
+	measured := slices.ContainsFunc(s.tried, func(t attempt) bool { return t.measured })
 	switch short := r.Outcome == OutOfBudget; {
-	case short && allMissed:
+	case short && s.met == 0:
 		r.Reason, r.Estimate = s.noneMet(r.Reason), Estimate{}
 		return r
 	case short && !measured:
 		r.Reason, r.Estimate = note.Because(note.NoneMeasured, r.Reason.Text), Estimate{}
 		return r
-	case short && allMet:
+	case short && s.missed == 0:
 		// The median is as far above what was tried as the grid happens to reach.
-		r.Reason, r.Estimate = note.Because(note.NoneMissed, r.Reason.Text, high), r.Estimate.atLeast(high)
+		r.Reason, r.Estimate = note.Because(note.NoneMissed, r.Reason.Text, s.highest), r.Estimate.atLeast(s.highest)
 	case r.Outcome == NotReached:
-		r.Estimate = r.Estimate.atLeast(high)
-		r.Estimate.High = high
+		r.Estimate = r.Estimate.atLeast(s.highest)
+		r.Estimate.High = s.highest
 	}
 	r.Warnings = append(r.Warnings, s.windowShort(r.Estimate.Value)...)
 	return r
@@ -219,13 +217,13 @@ func (s *MaxRate) estimate(j int, r *Result) Estimate {
 // alone would say, and that may be flat. A bound is told only where the posterior supports it, two trials at or below
 // it missed the objective, as one may have been disturbed, and no trial that cannot be trusted met it.
 func (s *MaxRate) noneMet(why note.Reason) note.Reason {
-	met, missed := false, []float64{}
+	var missed []float64
 	for _, t := range s.tried {
-		met = met || !t.valid && t.met
-		if t.valid && t.missed() {
+		if t.missed() {
 			missed = append(missed, t.rate)
 		}
 	}
+	met := slices.ContainsFunc(s.doubted, func(t attempt) bool { return t.met })
 	lowest := s.lowest()
 	seen := lowest.failing(", where ")
 	if !lowest.missed() {
@@ -270,12 +268,12 @@ func (a *assumed) contradictions(seen []likelihood) (low, high float64) {
 // grew, where that is clearly less than it carried in a trial that measured and met the objective;
 // else pressed is 0. What was completed is known behind the time that the server takes to fill.
 func (s *MaxRate) collapse() (pressed, carried float64) {
-	for _, t := range s.valid() {
+	for _, t := range s.tried {
 		if t.met && t.measured {
 			carried = max(carried, t.rate)
 		}
 	}
-	for _, t := range s.valid() {
+	for _, t := range s.tried {
 		f := t.shows[len(s.bounds)-1]
 		if t.met || f.spread <= 0 || t.Trial.Warmup+t.Duration < settled*s.latency {
 			continue

@@ -20,8 +20,8 @@ func TestCollapse(t *testing.T) {
 	} {
 		s, long := &MaxRate{latency: time.Second, bounds: make([]assumed, 1)}, &measure.Measurement{Duration: time.Hour}
 		s.tried = []attempt{
-			{Measurement: long, rate: 10, shows: []likelihood{{rate: 10, spread: 0.01}}, met: true, valid: true, measured: true},
-			{Measurement: long, rate: c.pressed.rate, shows: []likelihood{c.pressed}, valid: true, measured: true},
+			{Measurement: long, rate: 10, shows: []likelihood{{rate: 10, spread: 0.01}}, met: true, measured: true},
+			{Measurement: long, rate: c.pressed.rate, shows: []likelihood{c.pressed}, measured: true},
 		}
 		if pressed, carried := s.collapse(); (pressed > 0) != c.found || carried != 10 {
 			t.Errorf("%s: %g of %g requests/s, want a collapse: %v", name, pressed, carried, c.found)

@@ -93,7 +93,7 @@ func (s *searches) certifying(prior search.Prior, found search.Result) sweep.Sou
 	if !s.cfg.Search.Certify {
 		return nil
 	}
-	s.certificate = search.Certify(maxRateConfig(s.cfg, prior), found, max(s.cfg.Search.Trial, 0))
+	s.certificate = search.Certify(maxRateConfig(s.cfg, prior), found)
 	return s.certificate
 }
 
