@@ -69,7 +69,7 @@ type Race struct {
 	// settled is what was known of the winner before its search went on; nil until then.
 	settled   *Result
 	reference reference
-	// stage is that of the list, and turn counts the trials of a turn on the only engine.
+	// stage counts the knobs that were varied one after another, and turn the trials of a turn on the only engine.
 	stage, turn int
 	spent       time.Duration
 	trials      int
@@ -108,12 +108,18 @@ func NewRace(cfg RaceConfig) *Race {
 	return r
 }
 
+// sets are all sets, with what the engine would do by itself.
+func (r *Race) sets() []*candidate {
+	if r.standard == nil || slices.Contains(r.all, r.standard) {
+		return r.all
+	}
+	return append(slices.Clone(r.all), r.standard)
+}
+
 // candidate is the set of some knobs, new if it is not in the race.
 func (r *Race) candidate(p Prior) *candidate {
-	for _, c := range slices.Concat(r.all, []*candidate{r.standard}) {
-		if c != nil && c.prior.Knobs == p.Knobs {
-			return c
-		}
+	if i := slices.IndexFunc(r.sets(), func(c *candidate) bool { return c.prior.Knobs == p.Knobs }); i >= 0 {
+		return r.sets()[i]
 	}
 	return &candidate{prior: p}
 }
@@ -187,43 +193,39 @@ func (r *Race) search(c *candidate, p Prior, part int) {
 	}
 }
 
-// admit admits the next sets of a strategy that predicts nothing: of all, or of those that differ from the best so far
-// in one knob alone. On one engine a search ends before another begins. The engine's own settings are searched too.
-func (r *Race) admit() {
-	axes, stages := measure.Searched(), 1
-	if r.cfg.Strategy == OneAtATime {
-		stages = len(axes)
-	}
-	var sets []*candidate
-	for ; r.stage < stages; r.stage++ {
-		for _, c := range r.all {
-			varied := r.lead().prior.Knobs
-			axes[r.stage].Copy(&varied, c.prior.Knobs)
-			if c.search == nil && (r.cfg.Strategy == Grid || varied == c.prior.Knobs) {
-				sets = append(sets, c)
-			}
-		}
-		if len(sets) > 0 {
-			break
-		}
-	}
-	parts := max(stages-r.stage, 1) * len(sets)
-	if s := r.standard; s != nil && s.search == nil && !slices.Contains(sets, s) {
-		sets, parts = append(sets, s), parts+1
-	}
-	if r.chosen = len(sets) == 0; r.chosen {
-		return
-	}
-	most := field
-	if r.cfg.OneEngine {
-		most = 1
-	}
-	sets = sets[:min(most, len(sets))]
-	for _, c := range sets {
-		r.search(c, c.prior, parts)
+// begin begins the searches of the next promoted sets, so many side by side, each within a part of what is left of the budget.
+func (r *Race) begin(together, part int) {
+	together = min(together, len(r.promoted))
+	r.searched, r.promoted = slices.Clone(r.promoted[:together]), r.promoted[together:]
+	for _, c := range r.searched {
+		r.search(c, c.prior, part)
 		c.status = Measured
 	}
-	r.searched = sets
+}
+
+// list begins the next searches of a strategy that predicts nothing: of all sets, or, one knob after another, of those
+// that differ from the best so far in it alone, and of the engine's own settings. On one engine a search ends before
+// another begins.
+func (r *Race) list() {
+	knobs := measure.Searched()
+	for ; len(r.promoted) == 0 && r.stage < len(knobs); r.stage++ {
+		for _, c := range r.sets() {
+			varied := r.lead().prior.Knobs
+			knobs[r.stage].Copy(&varied, c.prior.Knobs)
+			if c.search == nil && (r.cfg.Strategy == Grid || c == r.standard || varied == c.prior.Knobs) {
+				r.promoted = append(r.promoted, c)
+			}
+		}
+	}
+	r.chosen = len(r.promoted) == 0
+	together, parts := field, len(r.promoted)
+	if r.cfg.Strategy == OneAtATime {
+		parts *= 1 + len(knobs) - r.stage
+	}
+	if r.cfg.OneEngine {
+		together = 1
+	}
+	r.begin(together, parts)
 }
 
 // choose is the next step where no search is under way. By prediction sets are searched in its order until one has a
@@ -232,7 +234,7 @@ func (r *Race) admit() {
 // better are tried beside the incumbent, and those that seem better are searched.
 func (r *Race) choose() []measure.Trial {
 	if r.cfg.Strategy != ByPrediction {
-		r.admit()
+		r.list()
 		return nil
 	}
 	contenders, part := r.contenders(), min(max(len(r.all), finalShare), partShare)
@@ -248,10 +250,10 @@ func (r *Race) choose() []measure.Trial {
 	case r.incumbent == nil && len(told) >= few:
 		r.conclude(note.Because(note.NotTriedBehind, len(told), told[0].reason.Text))
 	case len(r.promoted) > 0 || r.incumbent == nil && len(contenders) > 0:
-		next := append(r.promoted, contenders...)[0]
-		r.promoted = r.promoted[min(1, len(r.promoted)):]
-		r.search(next, next.prior, part)
-		next.status, r.searched = Measured, []*candidate{next}
+		if len(r.promoted) == 0 {
+			r.promoted = contenders[:1]
+		}
+		r.begin(1, part)
 	case len(contenders) == 0:
 		if r.incumbent == nil || !r.further() {
 			r.conclude(note.Reason{})
