@@ -4,8 +4,6 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/mathext"
-
 	"planner/internal/stat"
 	"planner/sweep/measure"
 )
@@ -123,39 +121,13 @@ func (a *assumed) logLikelihood(e *likelihood, z, phi float64) float64 {
 	case e.atLeast, share > unlink(a.offset+far):
 		return math.Log(max(d.CountAbove(e.k, e.n, p), math.SmallestNonzeroFloat64))
 	case share < unlink(a.offset-far):
-		return logBetaBinomialBelow(e.k, e.n, p, d.Phi(p))
+		return stat.BetaBinomial{N: e.n, P: p, Phi: d.Phi(p)}.LogCDF(e.k)
 	}
 	// The curve is wrong by a share of the distance from the limit, which scatters counts as clumps do. The floor keeps
 	// a count that is nearly free of clumps from claiming to be more regular than any queue is.
 	wrong := misfit * (z - a.offset)
 	spread := max(d.Phi(p), 1.05) + e.n*p*wrong*wrong
-	return logBetaBinomial(e.k, e.n, p, min(spread, e.n))
-}
-
-// logBetaBinomial is the log probability of k of n when their share is p and
-// the variance n p (1-p) phi. A dispersion near n means all or none.
-func logBetaBinomial(k, n, p, phi float64) float64 {
-	a, b := betaShape(n, p, phi)
-	return mathext.Lbeta(k+a, n-k+b) - mathext.Lbeta(a, b) - mathext.Lbeta(k+1, n-k+1) - math.Log(n+1)
-}
-
-// logBetaBinomialBelow is the log probability of k and fewer. A quasi-binomial tail, which divides both counts by the
-// dispersion, would give no exceedance among 1,700 requests with a dispersion of 600 a chance of one in two where one
-// request in four is late, ten times too much.
-func logBetaBinomialBelow(k, n, p, phi float64) float64 {
-	a, b := betaShape(n, p, phi)
-	sum, term := 1.0, 1.0
-	for i := k; i >= 1 && term > 1e-12*sum; i-- {
-		term *= i * (n - i + b) / ((n - i + 1) * (i - 1 + a))
-		sum += term
-	}
-	return min(logBetaBinomial(k, n, p, phi)+math.Log(sum), 0)
-}
-
-// betaShape gives the parameters of the beta distribution of the share in one trial.
-func betaShape(n, p, phi float64) (a, b float64) {
-	s := max((n-phi)/(max(phi, 1.05)-1), 0.1)
-	return s * p, s * (1 - p)
+	return stat.BetaBinomial{N: e.n, P: p, Phi: min(spread, e.n)}.LogProb(e.k)
 }
 
 // logMean is the likelihood of an observed mean: ln(mean/limit) is normal around z. Its variance is phi/n, as for

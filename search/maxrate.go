@@ -157,7 +157,7 @@ func (s *MaxRate) Observe(m measure.Measurement) {
 	s.simulated += int(float64(m.Requests) * (1 + m.Trial.Warmup.Seconds()/max(m.Duration.Seconds(), 1)))
 	if m.Trial.Closed() {
 		s.observeIdle(&m)
-		s.latency = max(s.latency, longest(&m))
+		s.latency = max(s.latency, m.E2E.Slowest())
 		return
 	}
 	t := s.shown(&m)
@@ -175,8 +175,8 @@ func (s *MaxRate) Observe(m measure.Measurement) {
 	s.met++
 	// A queue that outgrew its limit says nothing of how long requests take
 	// where the limit is met, and one far below the rates to come not how long there.
-	if 2*t.rate >= s.highest || longest(&m) > s.latency {
-		s.latency, s.mean = longest(&m), max(m.E2E.Mean, 0)
+	if 2*t.rate >= s.highest || m.E2E.Slowest() > s.latency {
+		s.latency, s.mean = m.E2E.Slowest(), max(m.E2E.Mean, 0)
 	}
 }
 
@@ -206,7 +206,7 @@ func (s *MaxRate) shown(m *measure.Measurement) attempt {
 		c, _ := m.Count(s.bounds[j].name)
 		t.met = t.met && !s.bounds[j].missed(c)
 	}
-	t.rate = s.carried(m, t.met)
+	t.rate = m.Carried(s.cfg.Workload, t.met)
 	for j := range s.bounds {
 		b, rate := &s.bounds[j], t.rate
 		c, _ := m.Count(b.name)
@@ -255,18 +255,6 @@ func (c *MaxRateConfig) cost(m *measure.Measurement) time.Duration {
 	return max(t, m.Took)
 }
 
-// longest is how long the slowest requests of a trial took from end to end: the
-// highest quantile that the sample resolves.
-func longest(m *measure.Measurement) time.Duration {
-	e := m.E2E
-	for _, q := range []time.Duration{e.P99, e.P95, e.P90} {
-		if q > 0 {
-			return q
-		}
-	}
-	return max(2*e.Mean, 0)
-}
-
 // lowest is the trial at the smallest rate of those that count, of which there must be one.
 func (s *MaxRate) lowest() attempt {
 	return slices.MinFunc(s.tried, func(a, b attempt) int { return cmp.Compare(a.rate, b.rate) })
@@ -278,29 +266,4 @@ func (s *MaxRate) lowest() attempt {
 func trialSeed(base uint64, index int) uint64 {
 	// 53 bits survive a JSON number in every reader.
 	return workload.Draw64(base, uint64(index)) >> 11
-}
-
-// carried is the rate that a trial speaks of. Without conversations it is the one that was offered. A turn is only sent
-// when the one before it has ended, and a schedule begins without conversations, so a trial whose warm-up is shorter
-// than a conversation, or in which turns wait, sends less than is offered. What it shows to be well is well at the rate
-// that was sent. What it shows to be bad is bad at the rate at which requests would come if none had to wait: that they
-// did wait is the server's doing.
-//
-// Both are taken from the trial's own schedule, so the draw of the requests plays no part in the comparison.
-func (s *MaxRate) carried(m *measure.Measurement, met bool) float64 {
-	rate, w := m.Trial.Rate, s.cfg.Workload
-	if w.Turns <= 1 || m.Duration <= 0 {
-		return rate
-	}
-	from, to := m.Trial.Warmup, m.Trial.Warmup+m.Duration
-	if steady := w.Steady(from, to); steady < measure.LeastSent {
-		rate *= steady
-	}
-	if met {
-		due := list.Count(w.Schedule(m.Trial.Rate, to, m.Trial.Seed), func(r workload.Request) bool { return r.Due >= from && r.Due < to })
-		if share := m.Sent * m.Duration.Seconds() / float64(max(due, 1)); share < measure.LeastSent {
-			rate *= share
-		}
-	}
-	return rate
 }

@@ -72,6 +72,40 @@ func (d NegativeBinomial) CDF(k float64) float64 {
 	return mathext.RegIncBeta(d.Mean/(d.Phi-1), k+1, 1/d.Phi)
 }
 
+// BetaBinomial is the distribution of a count among N whose mean is N P and whose variance
+// is Phi times that of the binomial one. A dispersion near N means all or none. Counts need
+// not be whole.
+type BetaBinomial struct{ N, P, Phi float64 }
+
+// leastExcess and leastShape keep the shape finite where the dispersion is nearly that of
+// the binomial distribution, and where it is that of all or none.
+const leastExcess, leastShape = 0.05, 0.1
+
+// shape gives the parameters of the beta distribution of the share in one sample.
+func (d BetaBinomial) shape() (a, b float64) {
+	s := max((d.N-d.Phi)/(max(d.Phi, 1+leastExcess)-1), leastShape)
+	return s * d.P, s * (1 - d.P)
+}
+
+// LogProb is the log probability of k.
+func (d BetaBinomial) LogProb(k float64) float64 {
+	a, b := d.shape()
+	return mathext.Lbeta(k+a, d.N-k+b) - mathext.Lbeta(a, b) - mathext.Lbeta(k+1, d.N-k+1) - math.Log(d.N+1)
+}
+
+// LogCDF is the log probability of k and fewer. A quasi-binomial tail, which divides both
+// counts by the dispersion, would give none among 1,700 with a dispersion of 600 a chance of
+// one in two where one in four is expected, ten times too much.
+func (d BetaBinomial) LogCDF(k float64) float64 {
+	a, b := d.shape()
+	sum, term := 1.0, 1.0
+	for i := k; i >= 1 && term > 1e-12*sum; i-- {
+		term *= i * (d.N - i + b) / ((d.N - i + 1) * (i - 1 + a))
+		sum += term
+	}
+	return min(d.LogProb(k)+math.Log(sum), 0)
+}
+
 // commonShare is the share from which exceedances are too common for a count
 // distribution without an upper end; the quasi-binomial one takes over.
 const commonShare = 0.2

@@ -160,3 +160,19 @@ func (d NegativeBinomial) logProb(k float64) float64 {
 	lr, _ := math.Lgamma(r)
 	return lkr - lr - lk - r*math.Log(d.Phi) + k*math.Log1p(-1/d.Phi)
 }
+
+// TestBetaBinomialBelow compares the tail with the sum of its terms.
+func TestBetaBinomialBelow(t *testing.T) {
+	for _, c := range []struct {
+		k float64
+		d BetaBinomial
+	}{{0, BetaBinomial{1700, 0.25, 600}}, {25, BetaBinomial{1700, 0.3, 40}}, {300, BetaBinomial{1000, 0.4, 5}}, {7, BetaBinomial{9, 0.5, 30}}} {
+		sum := 0.0
+		for i := 0.0; i <= c.k; i++ {
+			sum += math.Exp(c.d.LogProb(i))
+		}
+		if got := math.Exp(c.d.LogCDF(c.k)); math.Abs(got-sum) > 1e-9 {
+			t.Errorf("%+v: %.6g, want %.6g", c, got, sum)
+		}
+	}
+}

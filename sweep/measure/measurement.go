@@ -12,6 +12,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"planner/internal/list"
 	"planner/internal/note"
 	"planner/internal/wire"
 	"planner/sweep/workload"
@@ -237,6 +238,30 @@ func (m *Measurement) Offered() float64 {
 		return t.Rate
 	}
 	return offered
+}
+
+// Carried is the rate of a workload, in requests per second, that the trial speaks of. Without conversations it is the
+// one that was offered. A turn is only sent when the one before it has ended, and a schedule begins without
+// conversations, so a trial whose warm-up is shorter than a conversation, or in which turns wait, sends less than is
+// offered. What it shows to be well, as met says, is well at the rate that was sent. What it shows to be bad is bad at
+// the rate at which requests would come if none had to wait: that they did wait is the server's doing. Both are taken
+// from the trial's own schedule, so the draw of the requests plays no part in the comparison.
+func (m *Measurement) Carried(w *workload.Workload, met bool) float64 {
+	rate := m.Trial.Rate
+	if w.Turns <= 1 || m.Duration <= 0 {
+		return rate
+	}
+	from, to := m.Trial.Warmup, m.Trial.Warmup+m.Duration
+	if steady := w.Steady(from, to); steady < LeastSent {
+		rate *= steady
+	}
+	if met {
+		due := list.Count(w.Schedule(m.Trial.Rate, to, m.Trial.Seed), func(r workload.Request) bool { return r.Due >= from && r.Due < to })
+		if share := m.Sent * m.Duration.Seconds() / float64(max(due, 1)); share < LeastSent {
+			rate *= share
+		}
+	}
+	return rate
 }
 
 // ClassSummary is what one component of a mix saw.

@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -28,5 +29,46 @@ func TestOfferedRate(t *testing.T) {
 		if got := m.Offered(); got < c.want*(1-1e-9) || got > c.want*(1+1e-9) || c.want == 8 && got != 8 {
 			t.Errorf("%s: offered %g, want %g", c.name, got, c.want)
 		}
+	}
+}
+
+// What a trial of conversations shows counts at the rate that was sent where all was well, and else at that at which
+// requests would have come.
+func TestTrialsCountAtTheRateThatWasSent(t *testing.T) {
+	one := workload.Lengths{Dist: workload.Fixed, Value: 1}
+	chat := &workload.Workload{Class: "chat", Shapes: []workload.Shape{{Prompt: one, Output: one}}, Arrivals: workload.Poisson, Turns: 20, Think: time.Second}
+	tell := func(warmup time.Duration, sentShare float64) *Measurement {
+		m := &Measurement{Trial: Trial{Workload: chat, Rate: 50, Warmup: warmup, Window: 10 * time.Second, Seed: 3}, Duration: 10 * time.Second}
+		due := 0
+		for _, r := range chat.Schedule(50, warmup+m.Duration, 3) {
+			if r.Due >= warmup {
+				due++
+			}
+		}
+		m.Sent = sentShare * float64(due) / m.Duration.Seconds()
+		return m
+	}
+	steady := chat.Steady(0, 10*time.Second)
+	for _, c := range []struct {
+		why    string
+		warmup time.Duration
+		sent   float64
+		met    bool
+		want   float64
+	}{
+		{"all was sent", time.Minute, 1, true, 50},
+		{"a little is on its way", time.Minute, 0.97, true, 50},
+		{"turns waited and all was well", time.Minute, 0.8, true, 40},
+		{"turns waited because the server is too slow", time.Minute, 0.8, false, 50},
+		{"conversations were starting", 0, 1, true, 50 * steady},
+		{"conversations were starting, and that was too much", 0, 0.5, false, 50 * steady},
+	} {
+		if got := tell(c.warmup, c.sent).Carried(chat, c.met); math.Abs(got-c.want) > 1e-9*c.want {
+			t.Errorf("%s: counts at %.4g/s, want %.4g", c.why, got, c.want)
+		}
+	}
+	chat.Turns = 1
+	if got := tell(0, 0).Carried(chat, true); got != 50 {
+		t.Errorf("single requests count at %g/s, want 50", got)
 	}
 }

@@ -27,6 +27,17 @@ type Summary struct {
 	Within intervals `json:",embed"`
 }
 
+// Slowest is how long the slowest take: the highest quantile that the sample resolves, or else twice the mean; 0 where
+// nothing is known.
+func (s *Summary) Slowest() time.Duration {
+	for _, q := range []time.Duration{s.P99, s.P95, s.P90} {
+		if q > 0 {
+			return q
+		}
+	}
+	return max(2*s.Mean, 0)
+}
+
 type intervals struct {
 	P50  Interval `json:"p50_interval,omitzero"`   // 90 % interval of the median
 	P90  Interval `json:"p90_interval,omitzero"`   // 90 % interval
