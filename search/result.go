@@ -59,8 +59,8 @@ const (
 	OutOfBudget
 	// Unmeasured: the engine failed, which is no word on what it could meet.
 	Unmeasured
-	// undecided is what a file calls OutOfBudget without any rate.
-	undecided
+	// Undecided is what a file calls OutOfBudget without any rate.
+	Undecided
 )
 
 var outcomeNames = []string{"searching", "found", "infeasible", "not_reached", "budget", "not_measured", "undecided"}
@@ -97,31 +97,6 @@ type Result struct {
 	Bounds []BoundResult `json:"-"`
 	// Floor is set when an idle engine misses a bound.
 	Floor *Floor `json:"-"`
-}
-
-// ResultFile is a result in a file.
-type ResultFile struct {
-	Estimate *Estimate `json:"max_rate_per_s"`
-	plainResult
-	Warnings []string `json:"warnings"` // the notes in words
-}
-
-type plainResult Result
-
-// Written is the result in a file, see [Result.File].
-func (r Result) Written() any { return r.File() }
-
-// File is the result as it is written: with null for a rate that is not known, and undecided
-// where a budget ended the search before any was.
-func (r Result) File() ResultFile {
-	w := ResultFile{plainResult: plainResult(r), Warnings: r.Warnings.Texts()}
-	if !r.Outcome.hopeless() && r.Estimate.Value > 0 {
-		w.Estimate = &r.Estimate
-	}
-	if r.Outcome == OutOfBudget && w.Estimate == nil {
-		w.Outcome = undecided
-	}
-	return w
 }
 
 // BoundResult is what a search knows of one bound. The share of requests beyond the limit at a rate is fitted by

@@ -31,9 +31,11 @@ type FoundRate struct {
 	Background  Background
 }
 
-// foundFile is a rate in a file.
+// foundFile is a rate in a file: null where it is not known, and undecided where a budget ended the search before any was.
 type foundFile struct {
-	search.ResultFile
+	Estimate *search.Estimate `json:"max_rate_per_s"`
+	search.Result
+	Warnings []string `json:"warnings"` // the notes in words
 	// Drawn is the estimate by the draw of the requests alone, null where max_rate_per_s is
 	// that, or not known.
 	Drawn       *search.Estimate `json:"max_rate_by_requests_alone_per_s"`
@@ -47,9 +49,14 @@ type foundFile struct {
 // Written is the rate in a file, with what follows from the trials.
 func (f *FoundRate) Written() any {
 	said := f.Background.Judgement
-	w := foundFile{ResultFile: f.Result.File(), Assumptions: f.Assumptions, Diagnosis: said.Diagnosis, Trust: said.Trust}
-	if w.Estimate != nil && f.Rate != *w.Estimate {
-		w.Drawn, w.Estimate = w.Estimate, &f.Rate
+	w := foundFile{Result: f.Result, Warnings: f.Warnings.Texts(), Assumptions: f.Assumptions, Diagnosis: said.Diagnosis, Trust: said.Trust}
+	switch {
+	case f.Estimate.Value > 0 && f.Rate != f.Estimate:
+		w.Drawn, w.Estimate = &f.Estimate, &f.Rate
+	case f.Estimate.Value > 0:
+		w.Estimate = &f.Estimate
+	case f.Outcome == search.OutOfBudget:
+		w.Outcome = search.Undecided
 	}
 	return w
 }
