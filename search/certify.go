@@ -144,7 +144,7 @@ func (c *Certificate) Observe(m measure.Measurement) {
 		c.result.Reason = m.Rejected
 		return
 	case !m.Valid:
-		why, counted = "; the last could not be trusted: "+doubt(&m).String(), nil
+		why, counted = "; the last could not be trusted: "+m.Doubt().String(), nil
 	case m.Aborted.Text != "":
 		why, met = "; "+m.Aborted.Text, false
 	}

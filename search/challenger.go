@@ -133,7 +133,7 @@ func (r *Race) judge(c *candidate, m *measure.Measurement) {
 	c.tests++
 	if !m.Valid {
 		if c.tests >= few {
-			c.status, c.reason = Tied, note.Because(note.InvalidInRow, c.tests, doubt(m))
+			c.status, c.reason = Tied, note.Because(note.InvalidInRow, c.tests, m.Doubt())
 		}
 		return
 	}

@@ -149,7 +149,9 @@ func NewMaxRate(cfg MaxRateConfig) *MaxRate {
 // the proposed one, with the same knobs and objective, counts as well.
 func (s *MaxRate) Observe(m measure.Measurement) {
 	if m.Rejected.Text != "" {
-		s.outcome, s.reason = rejected(m.Rejected)
+		if s.outcome, s.reason = Infeasible, m.Rejected; measure.Broke(m.Rejected) {
+			s.outcome = Unmeasured
+		}
 		return
 	}
 	s.ran++
@@ -178,14 +180,6 @@ func (s *MaxRate) Observe(m measure.Measurement) {
 	if 2*t.rate >= s.highest || m.E2E.Slowest() > s.latency {
 		s.latency, s.mean = m.E2E.Slowest(), max(m.E2E.Mean, 0)
 	}
-}
-
-// rejected is how a search ends whose knobs do not run.
-func rejected(why note.Reason) (Outcome, note.Reason) {
-	if measure.Broke(why) {
-		return Unmeasured, why
-	}
-	return Infeasible, why
 }
 
 // seen is the evidence on a bound.
@@ -237,13 +231,7 @@ func (s *MaxRate) luck(m *measure.Measurement, came int) float64 {
 
 // missed reports whether a count by itself is beyond what is allowed.
 func (a *assumed) missed(c measure.Count) bool {
-	switch a.kind {
-	case onThroughput:
-		return false
-	case onMean:
-		return c.N > 0 && c.Value > 1
-	}
-	return float64(c.K) > float64(c.N)*a.share
+	return a.kind == onShare && float64(c.K) > float64(c.N)*a.share || a.kind == onMean && c.N > 0 && c.Value > 1
 }
 
 // cost is the engine time of a trial.

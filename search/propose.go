@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"strings"
 	"time"
 
 	"gonum.org/v1/gonum/floats"
@@ -200,30 +199,15 @@ func (a *assumed) expected(z, n, phi float64) (seen, variance float64) {
 
 // distrusted says why a search ends whose trials cannot be trusted; empty where they can.
 func (s *MaxRate) distrusted() note.Reason {
-	var doubts note.Notes
-	wasted := time.Duration(0)
+	doubts, wasted := note.Notes{}, time.Duration(0)
 	for _, t := range s.doubted {
-		doubts, wasted = append(doubts, doubt(t.Measurement)), wasted+s.cfg.cost(t.Measurement)
+		doubts, wasted = append(doubts, t.Doubt()), wasted+s.cfg.cost(t.Measurement)
 	}
 	switch {
 	case s.inRow >= few:
-		return note.Because(note.InvalidInRow, few, inShort(doubts[len(doubts)-few:]))
+		return note.Because(note.InvalidInRow, few, doubts[len(doubts)-few:].Short())
 	case s.cfg.Budget > 0 && len(doubts) > 1 && wasted > s.cfg.Budget/partShare:
-		return note.Because(note.InvalidTime, len(doubts), len(doubts)+len(s.tried), wasted.Round(time.Second), s.cfg.Budget, inShort(doubts))
+		return note.Because(note.InvalidTime, len(doubts), len(doubts)+len(s.tried), wasted.Round(time.Second), s.cfg.Budget, doubts.Short())
 	}
 	return note.Reason{}
-}
-
-// inShort are the first two kinds of doubts of trials in one line, the ranges of their figures in place of each.
-func inShort(doubts note.Notes) string {
-	kinds := doubts.Summary()
-	return strings.Join(kinds[:min(len(kinds), 2)], "; ")
-}
-
-// doubt is why a trial cannot be trusted: its first warning.
-func doubt(m *measure.Measurement) note.Note {
-	if len(m.Warnings) == 0 {
-		return note.Text("it is not valid")
-	}
-	return m.Warnings[0]
 }

@@ -312,10 +312,12 @@ func (r *Race) conclude(why note.Reason) {
 	if winner.search == nil || r.incumbent == nil && (last.Budget == 0 || winner.search.outcome.hopeless()) {
 		return
 	}
-	before := winner.search.Result()
-	r.settled, r.searched = &before, []*candidate{winner}
-	if s := r.standard; r.incumbent != nil && s != nil && s != winner {
-		r.searched = append(r.searched, s)
+	r.searched = []*candidate{winner}
+	if r.incumbent != nil {
+		r.settled = new(winner.search.Result())
+		if r.standard != nil && r.standard != winner {
+			r.searched = append(r.searched, r.standard)
+		}
 	}
 	r.cfg.Search.Precision = cmp.Or(r.cfg.FinalPrecision, last.Precision)
 	r.cfg.Search.Seed = trialSeed(last.Seed, streamFinal)

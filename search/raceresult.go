@@ -78,9 +78,9 @@ func (r *Race) Result() RaceResult {
 		}
 	}
 	if r.ended && r.incumbent == nil {
-		out.Best.Outcome, out.Best.Reason = r.without(lead, out.Best)
+		out.Best.Outcome, out.Best.Reason = r.without(out.Best)
 	}
-	if r.cfg.OneEngine && r.ended && r.settled != nil && len(r.searched) == 1 {
+	if r.cfg.OneEngine && r.ended && len(r.searched) == 1 {
 		out.Best.Warnings = append(slices.Clip(out.Best.Warnings), note.New(note.OneStart))
 	}
 	if r.cfg.Default != nil && r.cfg.Default.Knobs == out.Knobs {
@@ -97,10 +97,7 @@ func (r *Race) Result() RaceResult {
 // without is how a race ended that found no set which meets the objective at some rate. A set that never will says
 // nothing of those which the budget left out, but for an idle engine that misses the objective already: a knob of the
 // scheduler does not make it faster.
-func (r *Race) without(lead *candidate, seen Result) (Outcome, note.Reason) {
-	if lead.status == Unable {
-		seen.Outcome, seen.Reason = rejected(lead.reason)
-	}
+func (r *Race) without(seen Result) (Outcome, note.Reason) {
 	left := list.Count(r.all, func(c *candidate) bool { return c.status == Skipped })
 	switch {
 	case seen.Outcome == Searching:

@@ -166,6 +166,12 @@ func (ns Notes) Summary() []string {
 	return out
 }
 
+// Short is the first two kinds of the notes in one line, see [Notes.Summary].
+func (ns Notes) Short() string {
+	kinds := ns.Summary()
+	return strings.Join(kinds[:min(len(kinds), 2)], "; ")
+}
+
 // written is a note in a file.
 type written struct {
 	Kind    string         `json:"kind"`    // its name for programs

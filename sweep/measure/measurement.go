@@ -296,6 +296,14 @@ func (m *Measurement) Drifted() bool {
 		flow.N > 0 && flow.Value > 0
 }
 
+// Doubt is why it is not valid: its first warning.
+func (m *Measurement) Doubt() note.Note {
+	if len(m.Warnings) == 0 {
+		return note.Text("it is not valid")
+	}
+	return m.Warnings[0]
+}
+
 // Of are the latencies of the requests of a class, of all for ""; nothing is known of a
 // class that the trial did not have.
 func (m *Measurement) Of(class string) *Latencies {
