@@ -14,8 +14,7 @@ import (
 // short as a search's first one. On the same requests these tell two sets apart that differ by a few per cent, provided
 // that the incumbent is seen to miss the objective: where it meets it, what sets them apart, such as a place for one
 // more sequence, was not even touched; where its queue outgrew everything, it is the same for all that are not much
-// better. What the incumbent is thought to carry may be wrong by a tenth either way, so the reference is moved until it
-// is neither.
+// better. What the incumbent carries may be wrong by a tenth, so the reference is moved until it is neither.
 type reference struct {
 	// trial is the incumbent's there, but for its draw, and score what it showed last.
 	trial measure.Trial
@@ -25,9 +24,8 @@ type reference struct {
 	moves   int
 }
 
-// move takes what the incumbent showed at the reference and moves it where that
-// tells too little, by a step of what the incumbent's rate is uncertain by. Between meeting
-// its objective and overload, a set that is better shows at the latter.
+// move takes what the incumbent showed at the reference and moves it where that tells too little, by a step of what the
+// incumbent's rate is uncertain by. Between meeting its objective and overload, a set that is better shows at the latter.
 func (m *reference) move(s showing, step float64) {
 	before := m.score
 	m.score, m.moves = s, m.moves+1
@@ -183,8 +181,7 @@ func (r *Race) predicted(c *candidate) Prior {
 	if !(p.Rate > 0 && best.prior.Rate > 0) {
 		ratio = 1
 	}
-	p.Rate = best.carries.Value * ratio
-	p.Spread = math.Sqrt2 * rateSpread
+	p.Rate, p.Spread = best.carries.Value*ratio, math.Sqrt2*rateSpread
 	return p
 }
 

@@ -178,8 +178,7 @@ func (a *assumed) logWidth(i int, kappa float64) float64 {
 // studentT2 is the log density of Student's t with two degrees of freedom, up to a constant. It is that of
 // priors in place of the normal one: a simulator that is wrong by 2x must be outvoted by a few trials, and
 // under a normal prior of spread 0.3 it would still pull the answer by half a standard error after them. Nor would
-// one of the usual spread believe a steepness of 1, as of a limit near the latency of an idle engine: what is beyond
-// it are long prompts, or tokens that wait for them, in proportion to the rate.
+// one of the usual spread believe a steepness of 1, as where the limit is near the latency of an idle engine.
 func studentT2(t float64) float64 { return -1.5 * math.Log1p(t*t/2) }
 
 // link carries a share of exceedances to the scale on which the curves of queues and of batching engines are

@@ -74,14 +74,13 @@ func (c MaxRateConfig) withDefaults() MaxRateConfig {
 	return c
 }
 
-// MaxRate searches the largest rate at which one configuration meets an objective: all trials are pooled through one
-// steep, monotone curve of the share of exceedances for each bound, with a likelihood that knows that exceedances come
-// in clumps. It is a pure function of what it was told: a replayed search proposes the same trials, bit for bit.
+// MaxRate searches the largest rate at which one configuration meets an objective. It is a pure function of what it was
+// told: a replayed search proposes the same trials, bit for bit.
 type MaxRate struct {
 	cfg    MaxRateConfig
 	bounds []assumed
-	// tried are the trials under load that count, and doubted those that cannot be trusted, the last inRow of them since
-	// one that can.
+	// tried are the trials under load that count, and doubted those that cannot be trusted, inRow of them since the last
+	// that counts.
 	tried, doubted []attempt
 	inRow          int
 	// met and missed count those that met the objective by their raw counts, and that did not; highest is the largest rate.
@@ -105,11 +104,10 @@ type MaxRate struct {
 // attempt is one trial under load, judged by its raw counts.
 type attempt struct {
 	*measure.Measurement
-	// rate is the one that it speaks of, and shows what it says of each bound.
+	// rate is the one that it speaks of, shows what it says of each bound, and met whether it met all of them.
 	rate  float64
 	shows []likelihood
-	// met says that it met every bound.
-	met bool
+	met   bool
 	// measured says that it was at least half as long as trials are that measure, and had half
 	// the requests that the quantiles need.
 	measured bool
@@ -248,9 +246,8 @@ func (s *MaxRate) lowest() attempt {
 	return slices.MinFunc(s.tried, func(a, b attempt) int { return cmp.Compare(a.rate, b.rate) })
 }
 
-// trialSeed is the seed of trial index of a configuration. It is the same for every configuration, so that these
-// meet the same requests (common random numbers), and independent between the trials of one, so that the clumps of
-// arrivals, which are nearly all of the variance, show up as spread instead of as bias.
+// trialSeed is the seed of trial index of a configuration: the same for every configuration, which then meet the same
+// requests (common random numbers), and another one for each trial, so that clumps of arrivals are spread and no bias.
 func trialSeed(base uint64, index int) uint64 {
 	// 53 bits survive a JSON number in every reader.
 	return workload.Draw64(base, uint64(index)) >> 11

@@ -31,9 +31,8 @@ type posterior struct {
 // node is a curve with its probability.
 type node struct{ logMax, kappa, mass float64 }
 
-// infer computes the posterior of a bound from all that was seen of it: a pure function, so that a replayed search
-// knows exactly what the first one knew. The grid starts wide around the prior and the trials, of which there must
-// be either, and closes in on the mass until that fills half of it.
+// infer computes the posterior of a bound from all that was seen of it. The grid starts wide around the prior and the
+// trials, of which there must be either, and closes in on the mass until that fills half of it.
 func (a *assumed) infer(seen []likelihood) *posterior {
 	rates := list.Map(seen, func(e likelihood) float64 { return e.rate })
 	if a.rate > 0 {
@@ -54,9 +53,8 @@ func (a *assumed) infer(seen []likelihood) *posterior {
 	}
 }
 
-// unlimited reports whether nothing that was seen says that the bound limits the rate: no
-// trial showed what was completed, or no request failed. Servers fail requests when they
-// are far beyond saturation, where a latency bound is long missed.
+// unlimited reports whether nothing that was seen says that the bound limits the rate: no trial showed what was
+// completed, or no request failed. Servers fail requests far beyond saturation, where a latency bound is long missed.
 func (a *assumed) unlimited(seen []likelihood) bool {
 	return !slices.ContainsFunc(seen, func(e likelihood) bool {
 		return a.kind == onThroughput && e.spread > 0 || a.kind != onThroughput && (a.name != measure.ErrorsBound || e.k > 0)

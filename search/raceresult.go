@@ -63,9 +63,8 @@ type RaceResult struct {
 
 // Result tells what is known so far.
 func (r *Race) Result() RaceResult {
-	out := RaceResult{Trials: r.trials, EngineTime: r.spent}
 	lead := r.lead()
-	out.Knobs = lead.prior.Knobs
+	out := RaceResult{Knobs: lead.prior.Knobs, Trials: r.trials, EngineTime: r.spent}
 	if lead.search != nil {
 		out.Best = lead.search.Result()
 	}
@@ -114,16 +113,11 @@ func (r *Race) lead() *candidate {
 	if r.incumbent != nil {
 		return r.incumbent
 	}
-	best := r.all[0]
-	if r.cfg.Strategy == OneAtATime && slices.Contains(r.all, r.standard) {
-		best = r.standard
+	all := r.all
+	if r.cfg.Strategy == OneAtATime && slices.Contains(all, r.standard) {
+		all = slices.Concat([]*candidate{r.standard}, all)
 	}
-	for _, c := range r.all {
-		if slices.Compare(c.telling(), best.telling()) > 0 {
-			best = c
-		}
-	}
-	return best
+	return slices.MaxFunc(all, func(a, b *candidate) int { return slices.Compare(a.telling(), b.telling()) })
 }
 
 // telling says how much the search of a candidate tells: that a rate meets the objective, and
