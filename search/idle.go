@@ -144,10 +144,10 @@ func (s *MaxRate) floorOf(j int, m *measure.Measurement) Floor {
 	return Floor{Bound: s.bounds[j].name}
 }
 
-// loneRate reports whether a rate is so low that requests hardly ever meet. Where an idle engine meets the
-// objective for sure, arrivals in bunches meet at any rate that is not negligible.
-func (s *MaxRate) loneRate(rate float64) bool {
-	load := math.Exp(negligible / 2)
+// loneRate reports whether at the lowest rate tried requests hardly ever meet, in a trial that came to its verdict. Where
+// an idle engine meets the objective for sure, arrivals in bunches meet at any rate that is not negligible.
+func (s *MaxRate) loneRate() bool {
+	low, load := s.lowest(), math.Exp(negligible/2)
 	if !s.idle.meets {
 		load = safeQuantile
 		for _, b := range s.cfg.SLO.Bounds {
@@ -156,5 +156,5 @@ func (s *MaxRate) loneRate(rate float64) bool {
 			}
 		}
 	}
-	return s.idle.looks > 0 && rate*s.idle.service.Seconds() < load
+	return s.idle.looks > 0 && low.rate*s.idle.service.Seconds() < load && (low.Aborted.Text == "" || low.missed())
 }

@@ -89,9 +89,10 @@ type MaxRate struct {
 	// chosen is how many of them a race chose by.
 	chosen     int
 	posteriors posteriors
-	// ran counts the trials that were told of; spent is their engine time, and simulated their requests.
+	// ran counts the trials that were told of; spent is their engine time, wasted that of the doubted ones, and simulated
+	// their requests.
 	ran, simulated int
-	spent          time.Duration
+	spent, wasted  time.Duration
 	// latency is the time that a request takes from end to end in the worst case, mean that of the mean
 	// request where the objective is met; 0 as far as not known.
 	latency, mean time.Duration
@@ -163,7 +164,7 @@ func (s *MaxRate) Observe(m measure.Measurement) {
 	t := s.shown(&m)
 	// What missed the objective by more than its client could have made it counts, whatever is doubted.
 	if !m.Valid && !m.Drifted() && !t.missed() {
-		s.doubted, s.inRow = append(s.doubted, t), s.inRow+1
+		s.doubted, s.inRow, s.wasted = append(s.doubted, t), s.inRow+1, s.wasted+s.cfg.cost(&m)
 		return
 	}
 	s.tried, s.inRow, s.highest = append(s.tried, t), 0, max(s.highest, t.rate)

@@ -22,13 +22,13 @@ func (s *MaxRate) Next() []measure.Trial {
 	}
 	t, probe := s.probe()
 	if !probe {
-		if s.outcome, s.reason = s.finished(); s.outcome != Searching {
+		if s.finish(); s.outcome != Searching {
 			return nil
 		}
 		t = s.next()
 		left := s.cfg.left(&t, s.spent)
 		if left <= 0 || left < t.Window/partShare {
-			s.outcome, s.reason = s.spentOut(note.Because(note.BudgetNoRoom, s.cfg.Budget))
+			s.spendOut(note.Because(note.BudgetNoRoom, s.cfg.Budget))
 			return nil
 		}
 		t.Window = left
@@ -55,14 +55,8 @@ func (c *MaxRateConfig) trial(t measure.Trial, number int, spent time.Duration) 
 	return t
 }
 
-// finished applies the stopping rules.
-func (s *MaxRate) finished() (Outcome, note.Reason) {
-	if why := s.distrusted(); why.Text != "" {
-		return OutOfBudget, why
-	}
-	if len(s.posteriors) == 0 {
-		return Searching, note.Reason{}
-	}
+// finish applies the stopping rules.
+func (s *MaxRate) finish() {
 	wanted, most := s.cfg.Precision, freeSpend
 	if s.cfg.free() && s.simulated <= freeSpend {
 		wanted *= freePrecision
@@ -70,25 +64,29 @@ func (s *MaxRate) finished() (Outcome, note.Reason) {
 	if s.met == 0 || s.missed == 0 {
 		most *= trialShare
 	}
-	switch low := s.lowest(); {
+	doubts := note.Notes(list.Map(s.doubted, func(t attempt) note.Note { return t.Doubt() }))
+	switch n := len(doubts); {
+	case s.inRow >= few:
+		s.outcome, s.reason = OutOfBudget, note.Because(note.InvalidInRow, few, doubts[n-few:].Short())
+	case s.cfg.Budget > 0 && n > 1 && s.wasted > s.cfg.Budget/partShare:
+		s.outcome, s.reason = OutOfBudget, note.Because(note.InvalidTime, n, n+len(s.tried), s.wasted.Round(time.Second), s.cfg.Budget, doubts.Short())
+	case len(s.tried) == 0:
 	case s.missed == 0 && s.highest >= s.cfg.Limit:
-		return NotReached, note.Because(note.MetAtLargest, s.highest)
-	case s.met == 0 && s.loneRate(low.rate) && (low.Aborted.Text == "" || low.missed()):
-		return Infeasible, note.Because(note.MissedAtAll, low.rate, low.failing(": "))
+		s.outcome, s.reason = NotReached, note.Because(note.MetAtLargest, s.highest)
+	case s.met == 0 && s.loneRate():
+		s.outcome, s.reason = Infeasible, note.Because(note.MissedAtAll, s.lowest().rate, s.lowest().failing(": "))
 	case s.narrow(minTrials, wanted):
-		return Found, note.Because(note.NarrowEnough, 100*s.cfg.Precision)
+		s.outcome, s.reason = Found, note.Because(note.NarrowEnough, 100*s.cfg.Precision)
 	case s.cfg.free() && s.simulated > most:
-		return s.spentOut(note.Because(note.TrialsSpent, len(s.tried)+len(s.doubted)))
+		s.spendOut(note.Because(note.TrialsSpent, n+len(s.tried)))
 	}
-	return Searching, note.Reason{}
 }
 
-// spentOut is how a search ends that may not go on: with an answer if that is narrow by as few trials as one may rest on.
-func (s *MaxRate) spentOut(why note.Reason) (Outcome, note.Reason) {
-	if s.narrow(few, s.cfg.Precision) {
-		return Found, note.Because(note.NarrowEnough, 100*s.cfg.Precision)
+// spendOut ends a search that may not go on: with an answer if that is narrow by as few trials as one may rest on.
+func (s *MaxRate) spendOut(why note.Reason) {
+	if s.outcome, s.reason = OutOfBudget, why; s.narrow(few, s.cfg.Precision) {
+		s.outcome, s.reason = Found, note.Because(note.NarrowEnough, 100*s.cfg.Precision)
 	}
-	return OutOfBudget, why
 }
 
 // narrow reports whether the interval is narrower than wanted, with a rate that was met, one that was missed, and so
@@ -195,19 +193,4 @@ func (a *assumed) expected(z, n, phi float64) (seen, variance float64) {
 	slope := -(1 - p) * math.Log1p(-p)
 	wrong := misfit * (seen - a.offset)
 	return seen, a.dispersion(phi).Phi(p)*p*(1-p)/(n*slope*slope) + wrong*wrong
-}
-
-// distrusted says why a search ends whose trials cannot be trusted; empty where they can.
-func (s *MaxRate) distrusted() note.Reason {
-	doubts, wasted := note.Notes{}, time.Duration(0)
-	for _, t := range s.doubted {
-		doubts, wasted = append(doubts, t.Doubt()), wasted+s.cfg.cost(t.Measurement)
-	}
-	switch {
-	case s.inRow >= few:
-		return note.Because(note.InvalidInRow, few, doubts[len(doubts)-few:].Short())
-	case s.cfg.Budget > 0 && len(doubts) > 1 && wasted > s.cfg.Budget/partShare:
-		return note.Because(note.InvalidTime, len(doubts), len(doubts)+len(s.tried), wasted.Round(time.Second), s.cfg.Budget, doubts.Short())
-	}
-	return note.Reason{}
 }
