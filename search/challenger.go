@@ -163,8 +163,7 @@ func (r *Race) contenders() []*candidate {
 	return open[:min(field, len(open))]
 }
 
-// chance is the probability that a set carries more than the incumbent by delta; without
-// an incumbent, one of the predicted rate.
+// chance is the probability that a set carries more than the incumbent by delta; without one it grows with the prediction.
 func (r *Race) chance(c *candidate) float64 {
 	if r.incumbent == nil {
 		return 1 + c.prior.Rate

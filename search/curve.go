@@ -30,20 +30,17 @@ const (
 type assumed struct {
 	name string
 	kind kind
-	// waits says that a latency holds the time in the queue, which grows as long as a
-	// trial of an overloaded server lasts.
+	// waits says that a latency holds the time in the queue, which grows for as long as a server is overloaded.
 	waits bool
 	// share is the allowed share of exceedances p0; 0 for a mean.
 	share float64
 	// offset is the value of the curve at max: link p0, or 0 for a mean.
 	offset float64
-	// kappa and phi are the medians of the steepness and of the dispersion, which grows with the
-	// share by the power gamma.
+	// kappa and phi are the medians of the steepness and of the dispersion, gamma is that of [stat.Dispersion].
 	kappa, phi, gamma float64
 	// rate is the predicted max, 0 for none, and spread the standard deviation of its logarithm.
 	rate, spread float64
-	// widths are how far the server is believed to be off the curve in one trial, as it is faster or
-	// slower than in others: not at all first.
+	// widths are how far the server may be off the curve in one trial, as it is faster or slower: not at all first.
 	widths []width
 }
 
@@ -98,8 +95,7 @@ func generic(name string, share float64) assumed {
 // steep is d ln(-ln(1-p)) / d ln(saturation - rate) of an exponential tail.
 func steep(p float64) float64 { return p * math.Log(p) / ((1 - p) * math.Log1p(-p)) }
 
-// scattered are bounds of a server that may be faster or slower in one trial than in others, as
-// all are that run in real time.
+// scattered are bounds of a server that may be faster in one trial than in others, as all are that run in real time.
 func scattered(bounds []assumed) []assumed {
 	for _, offset := range phiOffsets {
 		// A curve that is steeper than most is left further by the same scatter.
@@ -123,8 +119,7 @@ func scattered(bounds []assumed) []assumed {
 	return bounds
 }
 
-// shareShift is by how much the trials in the middle are below the curve at z, if their share of all
-// is that of the curve and they scatter by sd.
+// shareShift is by how much the trials in the middle are below the curve at z, if all have its share and scatter by sd.
 func shareShift(z, sd float64) float64 {
 	low, high := 0.0, sd*(sd+1)
 	for range 20 {
@@ -152,14 +147,6 @@ func (a *assumed) curve(kappa, ratio float64) float64 {
 		return math.Log(ratio)
 	}
 	return a.offset + rise(kappa, ratio)
-}
-
-// logPrior is the log density of ln max, up to a constant.
-func (a *assumed) logPrior(u float64) float64 {
-	if a.rate == 0 {
-		return 0
-	}
-	return studentT2((u - math.Log(a.rate)) / a.spread)
 }
 
 // logWidth is the log density of a width of a curve of a steepness. What differs is the speed of

@@ -9,11 +9,9 @@ import (
 )
 
 // The likelihood of one trial depends on the parameters only through the curve z at the trial's rate and through the
-// dispersion. It is tabulated over both once, so that a posterior of 100,000 points costs interpolations instead of
-// gamma functions.
+// dispersion. It is tabulated over both once, as a posterior has 100,000 points.
 
-// phiOffsets are values of a standard normal error, such as that of ln dispersion, and nodeWeights their
-// probabilities, as of four throws of a coin.
+// phiOffsets are values of a standard normal error, as of ln dispersion, and nodeWeights their probabilities (binomial).
 var (
 	phiOffsets  = [phiNodes]float64{-2, -1, 0, 1, 2}
 	nodeWeights = [phiNodes]float64{1. / 16, 4. / 16, 6. / 16, 4. / 16, 1. / 16}
@@ -81,8 +79,7 @@ func (e *likelihood) tabulate(a *assumed) {
 	}
 }
 
-// blurred is a column of likelihoods averaged over the places on the curve that trials have by a
-// width; beyond its ends it goes on as there.
+// blurred is a column of likelihoods, which goes on as at its ends, averaged over where a width puts trials on the curve.
 func (w *width) blurred(column *[zNodes]float64) (out [zNodes]float64) {
 	for n, x := range phiOffsets {
 		for i := range out {

@@ -21,14 +21,12 @@ type Prior struct {
 	Rate float64
 	// Spread is the standard deviation of ln Rate; 0 takes the default.
 	Spread float64
-	// Latency is how long the slowest requests are predicted to take from end to
-	// end at Rate; it sizes the warm-up of the first trial. 0 means unknown.
+	// Latency is what the slowest requests are predicted to take at Rate, for the first warm-up; 0 means unknown.
 	Latency time.Duration
 	// Kappa is the predicted steepness d ln(-ln(1-p)) / d ln rate at Rate, Phi the predicted dispersion of exceedance
 	// counts at the objective's share; 0 takes the default of either.
 	Kappa, Phi float64
-	// Gamma is how the dispersion grows with the share p of exceedances:
-	// phi(p) = Phi (p/p0)^Gamma; 0 takes the default.
+	// Gamma is how the dispersion grows with the share p: phi(p) = Phi (p/p0)^Gamma; 0 takes the default.
 	Gamma float64
 	// Binding names the bound that Rate, Kappa and Phi are about, as
 	// measure.Bound.String does; empty when that is not known.
@@ -51,15 +49,13 @@ type MaxRateConfig struct {
 	// simulated engine: trials are then as long as is soon simulated, and the search goes on to freePrecision of the
 	// width asked for. Overhead is what a trial costs besides its load.
 	Budget, Overhead time.Duration
-	// Steady says that the engine is as fast in every trial, as a simulated one is; so are all whose
-	// time costs nothing.
+	// Steady says that the engine is as fast in every trial, as a simulated one is, and all whose time costs nothing.
 	Steady bool
 	// Limit is the largest rate that is tried, in requests per second; 0 means a million.
 	Limit float64
 	// Warmup and Window fix these of every trial; 0 leaves them to the search.
 	Warmup, Window time.Duration
-	// MinRequests is the least number of requests of a trial that measures;
-	// 0 means what the quantiles of the objective need.
+	// MinRequests is the least number of requests of a trial that measures; 0 means what the quantiles need.
 	MinRequests int
 
 	// output is the mean number of output tokens of a request.
@@ -79,8 +75,7 @@ func (c MaxRateConfig) withDefaults() MaxRateConfig {
 type MaxRate struct {
 	cfg    MaxRateConfig
 	bounds []assumed
-	// tried are the trials under load that count, and doubted those that cannot be trusted, inRow of them since the last
-	// that counts.
+	// tried are the trials under load that count, doubted those that cannot be trusted, inRow of them at the end.
 	tried, doubted []attempt
 	inRow          int
 	// met and missed count those that met the objective by their raw counts, and that did not; highest is the largest rate.
@@ -89,12 +84,10 @@ type MaxRate struct {
 	// chosen is how many of them a race chose by.
 	chosen     int
 	posteriors posteriors
-	// ran counts the trials that were told of; spent is their engine time, wasted that of the doubted ones, and simulated
-	// their requests.
+	// ran counts all trials, and simulated their requests; spent is their engine time, wasted that of the doubted ones.
 	ran, simulated int
 	spent, wasted  time.Duration
-	// latency is the time that a request takes from end to end in the worst case, mean that of the mean
-	// request where the objective is met; 0 as far as not known.
+	// latency is how long the slowest requests take from end to end, mean the mean one, under the objective; 0 if unknown.
 	latency, mean time.Duration
 	idle          idle
 	// outcome and reason say how the search came to its end, once it has.
@@ -109,8 +102,7 @@ type attempt struct {
 	rate  float64
 	shows []likelihood
 	met   bool
-	// measured says that it was at least half as long as trials are that measure, and had half
-	// the requests that the quantiles need.
+	// measured says that it had half the length, and half the requests, of trials that measure.
 	measured bool
 }
 
@@ -144,8 +136,7 @@ func NewMaxRate(cfg MaxRateConfig) *MaxRate {
 	return s
 }
 
-// Observe takes the measurement of a trial. A measurement of another trial than
-// the proposed one, with the same knobs and objective, counts as well.
+// Observe takes the measurement of a trial, which need not be the proposed one, of the same knobs and objective.
 func (s *MaxRate) Observe(m measure.Measurement) {
 	if m.Rejected.Text != "" {
 		if s.outcome, s.reason = Infeasible, m.Rejected; measure.Broke(m.Rejected) {
@@ -174,8 +165,7 @@ func (s *MaxRate) Observe(m measure.Measurement) {
 		return
 	}
 	s.met++
-	// A queue that outgrew its limit says nothing of how long requests take
-	// where the limit is met, and one far below the rates to come not how long there.
+	// Beyond the limit, or far below the rates to come, requests take another time than where the limit is met.
 	if 2*t.rate >= s.highest || m.E2E.Slowest() > s.latency {
 		s.latency, s.mean = m.E2E.Slowest(), max(m.E2E.Mean, 0)
 	}
@@ -188,8 +178,7 @@ func (s *MaxRate) seen(j int) []likelihood {
 
 // shown is what a trial under load shows of each bound, at the rate that it speaks of, and whether it met them all,
 // which none did that was ended early. Where the backlog grew, what is beyond its limit, or waits for a place, is worse
-// in the long run than the trial shows. What does not wait and was within its limit is so at the rate at which requests
-// were completed.
+// in the long run than the trial shows. What does not wait and was within its limit is so at the rate of completion.
 func (s *MaxRate) shown(m *measure.Measurement) attempt {
 	flow, _ := m.Count(measure.ThroughputBound)
 	grew, whole := m.Grew(), m.Aborted.Text == ""
@@ -218,8 +207,8 @@ func (s *MaxRate) shown(m *measure.Measurement) attempt {
 	return t
 }
 
-// luck is how many requests came in the second half of the window, where the throughput is counted, over
-// how many were to be expected. What a server completes does not follow it.
+// luck is how many requests came in the second half of the window, where the throughput is counted, over how many were
+// to be expected. What a server completes does not follow it.
 func (s *MaxRate) luck(m *measure.Measurement, came int) float64 {
 	expected := s.cfg.Workload.MeanRate(m.Trial.Rate) * m.Duration.Seconds() / 2
 	if s.cfg.Workload.Turns > 1 || expected <= 0 || came == 0 {

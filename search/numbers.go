@@ -49,18 +49,16 @@ const (
 	// missed, or the half-width of the interval is below wide: what an empty start hides, and the
 	// clumps at the ends of the window, matter more than another draw of the arrivals.
 	wide, longTimes = 0.25, 4
-	// leastWarmup is the shortest warm-up and, on a real engine, window, half the warm-up of servers of which
-	// nothing is known.
+	// leastWarmup is the shortest warm-up, half that of unknown servers, and the shortest window on a real engine.
 	leastWarmup = 15 * time.Second
-	// A server has settled after so many times what its slowest requests take, or its queue takes to relax. It
-	// relaxes leastRelaxations times while it is measured: the warm-up does not take away all of what an empty start hides. As many
-	// conversations come one after another: an engine whose cache just holds the histories of those
-	// under way fails when their number happens to rise, which it does within some tens of them.
+	// A server has settled after so many times what its slowest requests take, or its queue takes to relax. It relaxes
+	// leastRelaxations times while it is measured, as a warm-up does not take away all of what an empty start hides. As
+	// many conversations come one after another: an engine whose cache just holds the histories of those under way fails
+	// when their number happens to rise, which it does within some tens of them.
 	settled, leastRelaxations = 3, 10
-	// trialShare is the part of the budget, as a divisor, that the window of one trial, twice
-	// its warm-up, the settling of its conversations, one lap of a trace, or what names the
-	// smallest limit that an idle engine meets may take; partShare that of trials which cannot be
-	// trusted, or of what is left, of a set that a race looks at. The last window is cut no shorter.
+	// trialShare is the part of the budget, as a divisor, that the window of one trial, twice its warm-up, the settling
+	// of its conversations, one lap of a trace, or a second look at an idle engine may take; partShare that of trials
+	// which cannot be trusted, or of what is left, of a set in a race. The last window is cut no shorter.
 	trialShare, partShare = 8, 4
 )
 
@@ -83,17 +81,14 @@ const (
 const (
 	// delta is the gain below which two sets count as equal.
 	delta = 0.03
-	// field is how many challengers are tried side by side. It is a constant so
-	// that the race does not depend on the machine.
+	// field is how many challengers are tried side by side, whatever the machine.
 	field = 4
 	// When finalShare of the budget is left, a divisor, that is for the last searches.
 	finalShare = 2
-	// turnTrials is how many trials, of minutes each, a final search runs before the other has its
-	// turn: each turn begins with a start of the engine, which takes about as long
-	// as a trial, and each is another draw of what starts differ by.
+	// turnTrials is how many trials a final search runs before the other has its turn, which begins with a start of the
+	// engine: that takes about as long as a trial, of minutes, and is another draw of what starts differ by.
 	turnTrials = 2
-	// certifyLooks are those of a certificate, which share an error of safeQuantile; each is as many times
-	// as long as it takes where no request is beyond the limit.
+	// certifyLooks share an error of safeQuantile; each is as many times as long as it takes where none is late.
 	certifyLooks = 2
 )
 
@@ -114,7 +109,6 @@ const (
 	// in an idle engine are a share which grows with a rate's root. It reaches kappaAbove above it, a factor of 8: what
 	// is steeper would be taken for a server that is the same in all trials, as the widths of curves end.
 	priorReach, kappaBelow, kappaAbove = 4 * math.Ln2, 6 * math.Ln2, 3 * math.Ln2
-	// negligible is the log density, against the largest, below which a part of a grid is left out, and half
-	// of it that of the mass at either end.
+	// negligible is the log density, against the largest, of what a grid leaves out, and half of it that of its ends' mass.
 	negligible = -16.0
 )

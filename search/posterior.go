@@ -88,7 +88,10 @@ func (a *assumed) grid(seen []likelihood, low, high float64) *posterior {
 	joint := make([]float64, gridRates*len(prior))
 	for i := range gridRates {
 		u := low + p.step*float64(i)
-		atRate := a.logPrior(u)
+		atRate := 0.0
+		if a.rate > 0 {
+			atRate = studentT2((u - math.Log(a.rate)) / a.spread)
+		}
 		for t := range seen {
 			ratio[t] = seen[t].rate * math.Exp(-u)
 		}
@@ -108,8 +111,7 @@ func (a *assumed) grid(seen []likelihood, low, high float64) *posterior {
 	return p
 }
 
-// normalise turns the log densities of (ln max, ln kappa, width, ln phi), the largest of which is top, into
-// probabilities, and takes the marginals.
+// normalise turns the log densities of (ln max, ln kappa, width, ln phi), top the largest, into the posterior.
 func (p *posterior) normalise(joint, kappas []float64, top float64) {
 	total := 0.0
 	for i, v := range joint {
@@ -149,8 +151,7 @@ func (p *posterior) normalise(joint, kappas []float64, top float64) {
 	p.scatter = math.Sqrt(square)
 }
 
-// survival is the probability that the largest rate is above exp(u). A node's probability is spread evenly
-// over one step around it.
+// survival is the probability that the largest rate is above exp(u); that of a node is spread over one step around it.
 func (p *posterior) survival(u float64) float64 {
 	x := (u-p.low)/p.step + 0.5
 	switch {

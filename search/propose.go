@@ -14,8 +14,7 @@ import (
 	"planner/sweep/measure"
 )
 
-// Next proposes the next trial; none when the search has ended, which it then records. Until the trial
-// was observed, Next proposes it again.
+// Next proposes the next trial, again and again until that was observed; none when the search has ended.
 func (s *MaxRate) Next() []measure.Trial {
 	if s.outcome != Searching {
 		return nil
@@ -44,8 +43,7 @@ func (c *MaxRateConfig) left(t *measure.Trial, spent time.Duration) time.Duratio
 	return min(t.Window, c.Budget-spent-c.Overhead-t.Warmup-t.Cooldown)
 }
 
-// trial fills in what all trials of a configuration share, of the one of a number, with so much
-// of the budget spent ahead of it.
+// trial fills in what the trials of a configuration share, of the one of a number with so much of the budget spent.
 func (c *MaxRateConfig) trial(t measure.Trial, number int, spent time.Duration) measure.Trial {
 	if c.Budget > 0 {
 		t.Limit = max(c.Budget-spent, 2*max(t.Warmup+t.Window+t.Cooldown, leastWarmup))

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"planner/internal/list"
 	"planner/internal/note"
 	"planner/sweep/measure"
 )
@@ -15,13 +16,11 @@ type Strategy int
 
 // The strategies, by their names in configurations "race", "one-at-a-time" and "grid".
 const (
-	// ByPrediction searches the set in full that is predicted to be the best, and of
-	// the others, which are measured a little above its rate and on the same requests,
-	// those that may be better (an incumbent race as in irace, ordered by prediction).
+	// ByPrediction searches the set in full that is predicted to be the best, and of the others, which are measured a
+	// little above its rate on the same requests, those that may be better (an incumbent race as in irace).
 	ByPrediction Strategy = iota
 	// OneAtATime searches every value of one knob in full, keeps the best, goes on with the next knob, and so on. It
-	// begins with the first candidate, or the default where it is one of them. It is cheap and easy to read, and blind
-	// to knobs that only help together.
+	// begins with the first candidate, or the default where it is one, and is blind to knobs that only help together.
 	OneAtATime
 	// Grid searches every set in full. It costs as many searches as there are sets, and leaves nothing to a prediction.
 	Grid
@@ -98,10 +97,7 @@ func NewRace(cfg RaceConfig) *Race {
 	if len(cfg.Search.SLO.Bounds) == 0 && cfg.Strategy == ByPrediction {
 		cfg.Strategy = Grid // what is compared at one rate are latencies
 	}
-	r := &Race{cfg: cfg}
-	for _, p := range cfg.Candidates {
-		r.all = append(r.all, &candidate{prior: p})
-	}
+	r := &Race{cfg: cfg, all: list.Map(cfg.Candidates, func(p Prior) *candidate { return &candidate{prior: p} })}
 	if cfg.Default != nil {
 		r.standard = r.candidate(*cfg.Default)
 	}
@@ -124,8 +120,7 @@ func (r *Race) candidate(p Prior) *candidate {
 	return &candidate{prior: p}
 }
 
-// Next proposes the next trials; none when the race is over. Searches that are under way
-// go on until they have ended, and what they found decides what comes next.
+// Next proposes the next trials; none when the race is over. What searches under way find decides what comes next.
 func (r *Race) Next() []measure.Trial {
 	for {
 		if batch := r.underWay(); len(batch) > 0 {
@@ -162,8 +157,7 @@ func (r *Race) Observe(m measure.Measurement) {
 	}
 }
 
-// underWay proposes what the searches under way want next: of all of them side by side,
-// on one engine by turns of turnTrials.
+// underWay proposes what the searches under way want next: of all of them side by side, on one engine by turns.
 func (r *Race) underWay() (batch []measure.Trial) {
 	for range r.searched {
 		c := r.searched[0]
@@ -193,7 +187,7 @@ func (r *Race) search(c *candidate, p Prior, part int) {
 	}
 }
 
-// begin begins the searches of the next promoted sets, so many side by side, each within a part of what is left of the budget.
+// begin begins the searches of so many promoted sets side by side, each within a part of what is left of the budget.
 func (r *Race) begin(together, part int) {
 	together = min(together, len(r.promoted))
 	r.searched, r.promoted = slices.Clone(r.promoted[:together]), r.promoted[together:]
@@ -204,8 +198,7 @@ func (r *Race) begin(together, part int) {
 }
 
 // list begins the next searches of a strategy that predicts nothing: of all sets, or, one knob after another, of those
-// that differ from the best so far in it alone, and of the engine's own settings. On one engine a search ends before
-// another begins.
+// that differ from the best so far in it alone, and of the engine's own settings; on one engine one after another.
 func (r *Race) list() {
 	knobs := measure.Searched()
 	for ; len(r.promoted) == 0 && r.stage < len(knobs); r.stage++ {

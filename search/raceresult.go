@@ -107,8 +107,7 @@ func (r *Race) without(seen Result) (Outcome, note.Reason) {
 	return seen.Outcome, seen.Reason
 }
 
-// lead is the incumbent; while there is none, the set whose search tells most, or else the
-// first, for which one knob after another begins with the default.
+// lead is the incumbent; while there is none, the set whose search tells most, or else the first, or the default.
 func (r *Race) lead() *candidate {
 	if r.incumbent != nil {
 		return r.incumbent

@@ -106,8 +106,7 @@ type BoundResult struct {
 	Bound string
 	// Probability is that of this bound being the one that limits the rate.
 	Probability float64
-	// Rate is the median of the largest rate that meets the bound, in requests per second, which Low and High
-	// enclose with the confidence of the search.
+	// Rate is the median of the largest rate that meets the bound, in requests per second, between Low and High.
 	Rate, Low, High float64
 	// Share is what is allowed beyond the limit, Kappa the steepness.
 	Share, Kappa float64
@@ -213,8 +212,7 @@ func (s *MaxRate) noneMet(why note.Reason) note.Reason {
 // contradictions are the trials that clearly miss the bound at a rate below others which together meet it, with the
 // dispersions of before the first trial and of the trials by themselves. That of the posterior would not do: a server
 // that is another one from trial to trial looks like one whose requests clump. low is the least rate at which one of
-// them would meet the bound by the steepness that was believed before, and high the highest of those that they
-// contradict; both are 0 where there are none.
+// them would meet the bound by the steepness believed before, and high the highest that they contradict; else 0.
 func (a *assumed) contradictions(seen []likelihood) (low, high float64) {
 	for i := range seen {
 		bad := &seen[i]
