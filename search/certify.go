@@ -38,9 +38,8 @@ type Certified struct {
 	Rate float64 `json:"rate_per_s"`
 	// State is Met where the rate is certified, and Unsure else.
 	State measure.State `json:"state"`
-	// Looks is how many trials were run, EngineTime what they took.
-	Looks      int           `json:"looks"`
-	EngineTime time.Duration `json:"engine_time_s"`
+	Looks      int           `json:"looks"`         // how many trials were run
+	EngineTime time.Duration `json:"engine_time_s"` // what they took
 	// Binding names the bound that is hardest to certify, Requests and Beyond are its counts over all looks, and
 	// Probability that of as few requests beyond the limit where just the allowed share is.
 	Binding     string  `json:"binding"`
@@ -88,9 +87,6 @@ func Certify(cfg MaxRateConfig, found Result) *Certificate {
 	return c
 }
 
-// streamCertify keeps the requests of a certificate apart from those of the search that suggested its rate.
-const streamCertify = 7001
-
 // Next proposes the next trial; none when the test has ended: also where the budget has no room for one that could
 // bring the certificate, or the looks before leave no chance to it.
 func (c *Certificate) Next() []measure.Trial {
@@ -137,7 +133,7 @@ func (b *tested) asFew() float64 {
 // Observe takes the measurement of the proposed trial.
 func (c *Certificate) Observe(m measure.Measurement) {
 	c.result.Looks++
-	c.result.EngineTime += c.cfg.cost(&m)
+	c.result.EngineTime += m.EngineTime(c.cfg.Overhead)
 	why, met, worst, counted := "", m.Valid && !m.Overloaded, math.Inf(-1), c.bounds
 	switch {
 	case m.Rejected.Text != "":

@@ -2,6 +2,7 @@ package search
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"planner/internal/note"
@@ -76,22 +77,14 @@ func (s *MaxRate) observeIdle(m *measure.Measurement) {
 	case f.Value > 0:
 		why = note.Because(note.IdleFloor, f.Bound, f.Stat, f.Value.Round(10*time.Microsecond), f.Limit)
 	}
+	// A server that limits rates refuses fast, and who asks again at once is no light load to it.
+	refused := stat.ShareLower(float64(m.Failed), float64(m.Requests), disturbed)
 	switch {
-	case outcome == Unmeasured && s.failsLess(m):
+	case outcome == Unmeasured && slices.ContainsFunc(s.tried, func(t attempt) bool { return float64(t.Failed) < refused*float64(t.Requests) }):
 		p.broken = -1
 	case s.enoughAlone() == 0:
 		s.outcome, s.reason = outcome, why
 	}
-}
-
-// failsLess reports whether fewer requests failed at the lowest rate tried than of those one at a time, beyond chance:
-// a server that limits rates refuses fast, and who asks again at once is no light load to it.
-func (s *MaxRate) failsLess(probe *measure.Measurement) bool {
-	if len(s.tried) == 0 {
-		return false
-	}
-	low := s.lowest()
-	return float64(low.Failed)/float64(low.Requests) < stat.ShareLower(float64(probe.Failed), float64(probe.Requests), disturbed)
 }
 
 // brokenBy tells the first bound that requests miss which are alone in the engine, -1 for none, and whether they

@@ -15,9 +15,8 @@ type learned struct {
 	latency, mean time.Duration // as those of [MaxRate]
 	// phi is the dispersion of the bound that limits the rate.
 	phi float64
-	// distrusted counts the trials in a row, up to the last, that could not be trusted. The
-	// next one is twice as long for each. unsettled counts all of them: what conversations and
-	// prefixes take to settle is twice as long for each from then on.
+	// distrusted counts the last trials, in a row, that could not be trusted: the next is twice as long for each.
+	// unsettled counts all of them: what conversations and prefixes take to settle is twice as long for each.
 	distrusted, unsettled int
 }
 

@@ -165,7 +165,7 @@ func TestUntrustedTrialsEndASearch(t *testing.T) {
 		if n++; n%3 != 0 {
 			lag := time.Duration(10+n) * time.Millisecond
 			m.Valid, m.Verdict, m.Warnings = false, nil, note.Notes{note.New(note.SendLag, lag, time.Millisecond)}
-			spent += s.cfg.cost(&m)
+			spent += m.EngineTime(s.cfg.Overhead)
 		}
 		s.Observe(m)
 	}

@@ -28,8 +28,7 @@ type Prior struct {
 	Kappa, Phi float64
 	// Gamma is how the dispersion grows with the share p: phi(p) = Phi (p/p0)^Gamma; 0 takes the default.
 	Gamma float64
-	// Binding names the bound that Rate, Kappa and Phi are about, as
-	// measure.Bound.String does; empty when that is not known.
+	// Binding names the bound that Rate, Kappa and Phi are about, as measure.Bound.String does; empty if not known.
 	Binding string
 }
 
@@ -145,7 +144,7 @@ func (s *MaxRate) Observe(m measure.Measurement) {
 		return
 	}
 	s.ran++
-	s.spent += s.cfg.cost(&m)
+	s.spent += m.EngineTime(s.cfg.Overhead)
 	s.simulated += int(float64(m.Requests) * (1 + m.Trial.Warmup.Seconds()/max(m.Duration.Seconds(), 1)))
 	if m.Trial.Closed() {
 		s.observeIdle(&m)
@@ -155,7 +154,7 @@ func (s *MaxRate) Observe(m measure.Measurement) {
 	t := s.shown(&m)
 	// What missed the objective by more than its client could have made it counts, whatever is doubted.
 	if !m.Valid && !m.Drifted() && !t.missed() {
-		s.doubted, s.inRow, s.wasted = append(s.doubted, t), s.inRow+1, s.wasted+s.cfg.cost(&m)
+		s.doubted, s.inRow, s.wasted = append(s.doubted, t), s.inRow+1, s.wasted+m.EngineTime(s.cfg.Overhead)
 		return
 	}
 	s.tried, s.inRow, s.highest = append(s.tried, t), 0, max(s.highest, t.rate)
@@ -222,19 +221,13 @@ func (a *assumed) missed(c measure.Count) bool {
 	return a.kind == onShare && float64(c.K) > float64(c.N)*a.share || a.kind == onMean && c.N > 0 && c.Value > 1
 }
 
-// cost is the engine time of a trial.
-func (c *MaxRateConfig) cost(m *measure.Measurement) time.Duration {
-	t := m.Trial.Warmup + m.Duration + c.Overhead
-	if m.Aborted.Text == "" {
-		t += m.Trial.Cooldown
-	}
-	return max(t, m.Took)
-}
-
 // lowest is the trial at the smallest rate of those that count, of which there must be one.
 func (s *MaxRate) lowest() attempt {
 	return slices.MinFunc(s.tried, func(a, b attempt) int { return cmp.Compare(a.rate, b.rate) })
 }
+
+// Streams of draws of their own: of trials at the reference of a race, of its last searches, and of certificates.
+const streamTests, streamFinal, streamCertify = 102, 103, 7001
 
 // trialSeed is the seed of trial index of a configuration: the same for every configuration, which then meet the same
 // requests (common random numbers), and another one for each trial, so that clumps of arrivals are spread and no bias.

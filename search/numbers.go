@@ -11,9 +11,8 @@ import (
 // of an M/M/1 queue at utilisation 0.73, in the middle of five queues and batching engines
 // (25 to 83); the steepness and the growth of the dispersion, [stat.Growth], likewise.
 const (
-	// genericKappa is the steepness at a limit that one request in a hundred may exceed. flat
-	// is the elasticity of a mean latency at its limit, rho/(1-rho) of an M/M/1 queue at
-	// utilisation 0.8, and the steepness below which curves bend.
+	// genericKappa is the steepness at a limit that one request in a hundred may exceed. flat is that of a mean latency,
+	// rho/(1-rho) of an M/M/1 queue at utilisation 0.8, and the steepness below which curves bend.
 	genericKappa, flat = 15.0, 4.0
 	// phiSpread, kappaSpread and rateSpread are standard deviations of the logarithm of a dispersion and a
 	// steepness, and of a predicted rate.
@@ -68,9 +67,8 @@ const (
 	// few that where the budget ends. As few trials in a row that cannot be trusted end a search, and
 	// sets without any rate a race; as few that all miss the objective ask for an idle engine.
 	minTrials, few = 5, 3
-	// A search whose engine time costs nothing ends at the share freePrecision of the asked
-	// width, or when freeSpend requests were simulated; trialShare times as many where every
-	// rate so far is on one side of the limit, which is no answer.
+	// A search whose engine time costs nothing ends at the share freePrecision of the asked width, or when freeSpend
+	// requests were simulated; trialShare times as many while every rate is on one side of the limit.
 	freePrecision, freeSpend = 0.6, 150_000
 	// safeQuantile is that of the maximum rate which is called safe. What is less likely is not believed: that a
 	// bound limits the rate, or that a set is better than the best so far.

@@ -180,8 +180,7 @@ func (p *posterior) quantile(q float64) float64 {
 // bound that truly limits the rate (an intersection-union test, Berger 1982).
 type posteriors []*posterior
 
-// quantile is the q-quantile of the largest rate, in requests per second. It is
-// the end of the grid when no bound limits the rate.
+// quantile is that of the largest rate, in requests per second, and the end of the grid when no bound limits it.
 func (all posteriors) quantile(q float64) float64 {
 	least := math.Inf(1)
 	for _, p := range all {

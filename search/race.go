@@ -28,7 +28,6 @@ const (
 
 // RaceConfig says which knob sets race, and under which load and objective.
 type RaceConfig struct {
-	// Strategy says which of them are searched in full.
 	Strategy Strategy
 	// Search is the search that each set would get by itself; its Prior is not used. Its Budget bounds the whole race.
 	Search MaxRateConfig
@@ -46,12 +45,6 @@ type RaceConfig struct {
 	// then take turns of several trials, and a grid searches one set after the other.
 	OneEngine bool
 }
-
-// Streams of the race's own draws.
-const (
-	streamTests = 102 + iota
-	streamFinal
-)
 
 // Race finds the knob set with the highest maximum rate, as its strategy says.
 type Race struct {
@@ -104,20 +97,10 @@ func NewRace(cfg RaceConfig) *Race {
 	return r
 }
 
-// sets are all sets, with what the engine would do by itself.
-func (r *Race) sets() []*candidate {
-	if r.standard == nil || slices.Contains(r.all, r.standard) {
-		return r.all
-	}
-	return append(slices.Clone(r.all), r.standard)
-}
-
 // candidate is the set of some knobs, new if it is not in the race.
 func (r *Race) candidate(p Prior) *candidate {
-	if i := slices.IndexFunc(r.sets(), func(c *candidate) bool { return c.prior.Knobs == p.Knobs }); i >= 0 {
-		return r.sets()[i]
-	}
-	return &candidate{prior: p}
+	known := append(slices.Clone(r.all), r.standard, &candidate{prior: p})
+	return known[slices.IndexFunc(known, func(c *candidate) bool { return c != nil && c.prior.Knobs == p.Knobs })]
 }
 
 // Next proposes the next trials; none when the race is over. What searches under way find decides what comes next.
@@ -202,13 +185,16 @@ func (r *Race) begin(together, part int) {
 func (r *Race) list() {
 	knobs := measure.Searched()
 	for ; len(r.promoted) == 0 && r.stage < len(knobs); r.stage++ {
-		for _, c := range r.sets() {
+		for _, c := range r.all {
 			varied := r.lead().prior.Knobs
 			knobs[r.stage].Copy(&varied, c.prior.Knobs)
-			if c.search == nil && (r.cfg.Strategy == Grid || c == r.standard || varied == c.prior.Knobs) {
+			if c.search == nil && (r.cfg.Strategy == Grid || varied == c.prior.Knobs) {
 				r.promoted = append(r.promoted, c)
 			}
 		}
+	}
+	if s := r.standard; s != nil && s.search == nil && !slices.Contains(r.promoted, s) {
+		r.promoted = append(r.promoted, s)
 	}
 	r.chosen = len(r.promoted) == 0
 	together, parts := field, len(r.promoted)
@@ -288,9 +274,8 @@ func (r *Race) decide(sets []*candidate) {
 	}
 }
 
-// conclude begins the last measurements, of the winner and the default. Where engine time is short their
-// searches go on; where it costs nothing others begin, on requests that no choice was made by. Where no set
-// has a rate, the one that tells most has what is left of the budget.
+// conclude begins the last measurements, of the winner and the default: on a budget their searches go on, and where it
+// costs nothing others begin. Where no set has a rate, the one that tells most has what is left of the budget.
 func (r *Race) conclude(why note.Reason) {
 	for _, c := range r.all {
 		switch c.status {
@@ -330,8 +315,8 @@ func (r *Race) conclude(why note.Reason) {
 	}
 }
 
-// goOn lets a search go on, for a budget more, to a precision: on requests of which it takes as many
-// trials as any answer rests on, as those before them were chosen by.
+// goOn lets a search go on, for a budget more, to a precision, until it has as many trials as any answer rests on that
+// no choice was made by.
 func (s *MaxRate) goOn(budget time.Duration, precision float64) {
 	s.cfg.Budget, s.cfg.Precision = s.spent+budget, cmp.Or(precision, s.cfg.Precision)
 	s.outcome, s.reason, s.chosen = Searching, note.Reason{}, len(s.tried)

@@ -14,22 +14,14 @@ type Status int
 
 // What can become of a knob set.
 const (
-	// Untried: the race is not over.
-	Untried Status = iota
-	// Measured: its maximum rate was searched in full.
-	Measured
-	// Beaten: it was measured beside the best set and is not better.
-	Beaten
-	// Tied: it could not be told from the best set.
-	Tied
-	// Skipped: it was predicted to be worse, or the budget ended.
-	Skipped
-	// Infeasibly: it meets the objective at no rate.
-	Infeasibly
-	// Unable: the engine does not run with it.
-	Unable
-
-	underTest
+	Untried    Status = iota // The race is not over.
+	Measured                 // Its maximum rate was searched in full.
+	Beaten                   // It was measured beside the best set and is not better.
+	Tied                     // It could not be told from the best set.
+	Skipped                  // It was predicted to be worse, or the budget ended.
+	Infeasibly               // It meets the objective at no rate.
+	Unable                   // The engine does not run with it.
+	underTest                // It is being measured beside the best set.
 )
 
 var statusNames = []string{"untried", "measured", "beaten", "tied", "skipped", "infeasible", "unable", "testing"}
@@ -41,22 +33,17 @@ func (s Status) String() string { return statusNames[s] }
 type Contestant struct {
 	Knobs  measure.Knobs
 	Status Status
-	// Reason says why it is not the best one.
-	Reason note.Reason
-	// Found is what its own search found, where that has ended; else nil.
-	Found *Result
+	Reason note.Reason // why it is not the best one
+	Found  *Result     // what its own search found, where that has ended; else nil
 }
 
 // RaceResult is what a race knows, at any time.
 type RaceResult struct {
-	// Knobs are the best set so far, and Best is what is known of its maximum
-	// rate: from the final search once that is under way.
-	Knobs measure.Knobs
-	Best  Result
-	// Default is what the engine's own settings carry; nil if unknown.
-	Default *Result
-	// Contestants lists all other sets in the order given.
-	Contestants []Contestant
+	// Knobs are the best set so far, Best what is known of its maximum rate, at last by the final search.
+	Knobs       measure.Knobs
+	Best        Result
+	Default     *Result      // what the engine's own settings carry; nil if unknown
+	Contestants []Contestant // all other sets in the order given
 	Trials      int
 	EngineTime  time.Duration
 }
@@ -71,10 +58,8 @@ func (r *Race) Result() RaceResult {
 	if r.settled != nil && (len(lead.search.tried) == lead.search.chosen || !(out.Best.Estimate.Value > 0)) {
 		out.Best = *r.settled
 	}
-	if s := r.standard; s != nil && s.search != nil {
-		if result := s.search.Result(); result.Outcome != Searching {
-			out.Default = &result
-		}
+	if s := r.standard; s != nil && s.search != nil && s.search.outcome != Searching {
+		out.Default = new(s.search.Result())
 	}
 	if r.ended && r.incumbent == nil {
 		out.Best.Outcome, out.Best.Reason = r.without(out.Best)
@@ -82,7 +67,7 @@ func (r *Race) Result() RaceResult {
 	if r.cfg.OneEngine && r.ended && len(r.searched) == 1 {
 		out.Best.Warnings = append(slices.Clip(out.Best.Warnings), note.New(note.OneStart))
 	}
-	if r.cfg.Default != nil && r.cfg.Default.Knobs == out.Knobs {
+	if r.standard == lead {
 		out.Default = &out.Best
 	}
 	for _, c := range r.all {

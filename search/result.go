@@ -47,20 +47,13 @@ type Outcome int
 
 // The outcomes of a search.
 const (
-	// Searching: the search goes on.
-	Searching Outcome = iota
-	// Found: the interval is as narrow as asked for.
-	Found
-	// Infeasible: no rate meets the objective, or the configuration can never run.
-	Infeasible
-	// NotReached: the objective is met at the largest rate that was tried.
-	NotReached
-	// OutOfBudget: the budget ended before the interval was narrow enough.
-	OutOfBudget
-	// Unmeasured: the engine failed, which is no word on what it could meet.
-	Unmeasured
-	// Undecided is what a file calls OutOfBudget without any rate.
-	Undecided
+	Searching   Outcome = iota // The search goes on.
+	Found                      // The interval is as narrow as asked for.
+	Infeasible                 // No rate meets the objective, or the configuration can never run.
+	NotReached                 // The objective is met at the largest rate that was tried.
+	OutOfBudget                // The budget ended before the interval was narrow enough.
+	Unmeasured                 // The engine failed, which is no word on what it could meet.
+	Undecided                  // What a file calls OutOfBudget without any rate.
 )
 
 var outcomeNames = []string{"searching", "found", "infeasible", "not_reached", "budget", "not_measured", "undecided"}
@@ -93,10 +86,8 @@ type Result struct {
 	Warnings note.Notes  `json:"notes"`
 	// Certificate is that of a rate which the result suggested; nil if none was sought.
 	Certificate *Certified `json:"certificate,omitempty"`
-	// Bounds says what is known of each bound.
-	Bounds []BoundResult `json:"-"`
-	// Floor is set when an idle engine misses a bound.
-	Floor *Floor `json:"-"`
+	Bounds      []BoundResult `json:"-"` // what is known of each bound
+	Floor       *Floor        `json:"-"` // set when an idle engine misses a bound
 }
 
 // BoundResult is what a search knows of one bound. The share of requests beyond the limit at a rate is fitted by

@@ -225,6 +225,15 @@ type Measurement struct {
 // most: lengths of windows are rounded.
 const wholeLap = 1e-6
 
+// EngineTime is how long the engine was busy with it, of which an overhead comes besides its load.
+func (m *Measurement) EngineTime(overhead time.Duration) time.Duration {
+	t := m.Trial.Warmup + m.Duration + overhead
+	if m.Aborted.Text == "" {
+		t += m.Trial.Cooldown
+	}
+	return max(t, m.Took)
+}
+
 // Offered is the rate that was offered, by the definition of the trial's rate. It is
 // that rate, but for a trial that saw a part of a trace, in which as many requests came
 // as there were.
