@@ -37,7 +37,7 @@ type Certified struct {
 	// Rate is the one that was tested, in requests per second.
 	Rate float64 `json:"rate_per_s"`
 	// State is Met where the rate is certified, and Unsure else.
-	State measure.State `json:"state"`
+	State      measure.State `json:"state"`
 	Looks      int           `json:"looks"`         // how many trials were run
 	EngineTime time.Duration `json:"engine_time_s"` // what they took
 	// Binding names the bound that is hardest to certify, Requests and Beyond are its counts over all looks, and

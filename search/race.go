@@ -30,11 +30,9 @@ const (
 type RaceConfig struct {
 	Strategy Strategy
 	// Search is the search that each set would get by itself; its Prior is not used. Its Budget bounds the whole race.
-	Search MaxRateConfig
-	// Candidates are the knob sets with what is predicted of each.
-	Candidates []Prior
-	// FinalPrecision is that of the final searches; 0 takes the search's own.
-	FinalPrecision float64
+	Search         MaxRateConfig
+	Candidates     []Prior // the knob sets with what is predicted of each
+	FinalPrecision float64 // that of the final searches; 0 takes the search's own
 	// Default, if set, is what the engine would do by itself. It is measured at the end beside the winner.
 	Default *Prior
 	// Further, if set, is asked once nothing is left to try, given what the race knows, and names sets that are tried

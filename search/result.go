@@ -85,7 +85,7 @@ type Result struct {
 	Reason   note.Reason `json:",embed"`
 	Warnings note.Notes  `json:"notes"`
 	// Certificate is that of a rate which the result suggested; nil if none was sought.
-	Certificate *Certified `json:"certificate,omitempty"`
+	Certificate *Certified    `json:"certificate,omitempty"`
 	Bounds      []BoundResult `json:"-"` // what is known of each bound
 	Floor       *Floor        `json:"-"` // set when an idle engine misses a bound
 }
