@@ -163,7 +163,7 @@ func (r *Race) contenders() []*candidate {
 	return open[:min(field, len(open))]
 }
 
-// chance is the probability that a set carries more than the incumbent by delta; without one it grows with the prediction.
+// chance is the probability that a set carries more than the incumbent by delta; without one, it orders by prediction.
 func (r *Race) chance(c *candidate) float64 {
 	if r.incumbent == nil {
 		return 1 + c.prior.Rate

@@ -13,7 +13,7 @@ import (
 // idle is what requests one at a time showed: the latency of an idle engine bounds every limit from below, and its
 // inverse is the only scale of rates that is known before anything else is.
 type idle struct {
-	// looks counts the trials; the second has as many requests as the objective's quantiles need, or as there is time for.
+	// looks counts the trials; the second has as many requests as the quantiles need, or as there is time for.
 	looks int
 	// service is the mean time of one request alone.
 	service time.Duration

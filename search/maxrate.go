@@ -77,7 +77,7 @@ type MaxRate struct {
 	// tried are the trials under load that count, doubted those that cannot be trusted, inRow of them at the end.
 	tried, doubted []attempt
 	inRow          int
-	// met and missed count those that met the objective by their raw counts, and that did not; highest is the largest rate.
+	// met and missed count those that met the objective by their raw counts, or not; highest is the largest rate.
 	met, missed int
 	highest     float64
 	// chosen is how many of them a race chose by.
@@ -86,7 +86,7 @@ type MaxRate struct {
 	// ran counts all trials, and simulated their requests; spent is their engine time, wasted that of the doubted ones.
 	ran, simulated int
 	spent, wasted  time.Duration
-	// latency is how long the slowest requests take from end to end, mean the mean one, under the objective; 0 if unknown.
+	// latency is how long the slowest requests take from end to end, mean the mean one, within the limits; 0 unknown.
 	latency, mean time.Duration
 	idle          idle
 	// outcome and reason say how the search came to its end, once it has.

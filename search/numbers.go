@@ -107,6 +107,6 @@ const (
 	// in an idle engine are a share which grows with a rate's root. It reaches kappaAbove above it, a factor of 8: what
 	// is steeper would be taken for a server that is the same in all trials, as the widths of curves end.
 	priorReach, kappaBelow, kappaAbove = 4 * math.Ln2, 6 * math.Ln2, 3 * math.Ln2
-	// negligible is the log density, against the largest, of what a grid leaves out, and half of it that of its ends' mass.
+	// negligible is the log density, against the largest, of what grids leave out, and half of it that of their ends' mass.
 	negligible = -16.0
 )

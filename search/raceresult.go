@@ -92,7 +92,7 @@ func (r *Race) without(seen Result) (Outcome, note.Reason) {
 	return seen.Outcome, seen.Reason
 }
 
-// lead is the incumbent; while there is none, the set whose search tells most, or else the first, or the default.
+// lead is the incumbent; while there is none, the set whose search tells most, or the first, of OneAtATime the default.
 func (r *Race) lead() *candidate {
 	if r.incumbent != nil {
 		return r.incumbent
