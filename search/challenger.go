@@ -68,8 +68,8 @@ func (r *Race) pairedTrial(c *candidate) measure.Trial {
 	return t
 }
 
-// showing is what a trial at the reference shows: by how much more, as a share, the set could carry there under the
-// bound on latency that leaves it least, and that bound in words. In room an overload leaves less than any number.
+// showing is what a trial at the reference shows: by how much more, as a share and as much again at most, the set could
+// carry there under the bound on latency that leaves it least, and that in words. An overload leaves less than any room.
 type showing struct {
 	rate, room, latency float64
 	seen                string
@@ -80,7 +80,7 @@ func (s showing) overloaded() bool { return math.IsInf(s.room, -1) }
 
 // shows judges a trial at the reference by its raw counts, and by the steepness of the incumbent's curves.
 func (r *Race) shows(m *measure.Measurement) showing {
-	s := showing{rate: m.Trial.Rate, latency: math.Inf(1)}
+	s := showing{rate: m.Trial.Rate, latency: 1}
 	for j, b := range m.Trial.Objective.Bounds {
 		c, ok := m.Count(b.String())
 		if !ok || c.N == 0 {
@@ -116,10 +116,7 @@ func (s showing) over(best showing) float64 {
 	if s.overloaded() && best.overloaded() {
 		gain = min(s.latency-best.latency, 0)
 	}
-	switch {
-	case math.IsNaN(gain):
-		return 0
-	case math.Abs(gain) > wide:
+	if math.Abs(gain) > wide {
 		return math.Copysign(delta, gain)
 	}
 	return gain

@@ -34,13 +34,10 @@ type Prior struct {
 
 // MaxRateConfig says what is searched and how well the answer must be known.
 type MaxRateConfig struct {
-	// Prior holds the knobs of the configuration and what is known of it.
-	Prior    Prior
+	Prior    Prior // the knobs of the configuration and what is known of it
 	Workload *workload.Workload
-	// SLO is the objective; it must have a bound.
-	SLO measure.SLO
-	// Seed drives the seeds of the trials.
-	Seed uint64
+	SLO      measure.SLO // the objective; it must have a bound
+	Seed     uint64      // drives the seeds of the trials
 	// Precision is the half-width of the interval, relative to the rate, at which the search ends; 0 means 0.10.
 	// Confidence is that of the interval; 0 means 0.90.
 	Precision, Confidence float64

@@ -133,8 +133,7 @@ func (c *candidate) telling() []float64 {
 func (r *Race) standing(c, best *candidate) Contestant {
 	s := Contestant{Knobs: c.prior.Knobs, Status: c.status, Reason: c.reason}
 	if c.carries.Value > 0 {
-		found := c.search.Result()
-		s.Found = &found
+		s.Found = new(c.search.Result())
 	}
 	switch {
 	case r.cfg.Strategy != ByPrediction && c.search == nil:

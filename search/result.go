@@ -26,8 +26,7 @@ type Estimate struct {
 
 // atLeast is the estimate where a rate is the largest that was tried, and met.
 func (e Estimate) atLeast(rate float64) Estimate {
-	e.Value, e.Low, e.Safe = rate, min(e.Low, rate), min(e.Safe, rate)
-	e.High = max(e.High, rate)
+	e.Value, e.Low, e.High, e.Safe = rate, min(e.Low, rate), max(e.High, rate), min(e.Safe, rate)
 	return e
 }
 
@@ -74,13 +73,11 @@ type Result struct {
 	Estimate Estimate `json:"max_rate_per_s"`
 	// TraceRates say what the rate is of the trace that was replayed; nil without one.
 	TraceRates *workload.Rates `json:"trace_rates,omitempty"`
-	// Binding names the bound that most likely limits the rate.
-	Binding string `json:"binding"`
-	// Knobs are those whose rate was sought.
-	Knobs      measure.Knobs `json:"knobs"`
-	Trials     int           `json:"trials"`        // how many were run
-	EngineTime time.Duration `json:"engine_time_s"` // what they took
-	Outcome    Outcome       `json:"outcome"`       // how the search ended
+	Binding    string          `json:"binding"`       // the bound that most likely limits the rate
+	Knobs      measure.Knobs   `json:"knobs"`         // those whose rate was sought
+	Trials     int             `json:"trials"`        // how many were run
+	EngineTime time.Duration   `json:"engine_time_s"` // what they took
+	Outcome    Outcome         `json:"outcome"`       // how the search ended
 	// Reason says in words why the search ended.
 	Reason   note.Reason `json:",embed"`
 	Warnings note.Notes  `json:"notes"`
