@@ -34,8 +34,8 @@ type assumed struct {
 	waits bool
 	// share is the allowed share of exceedances p0; 0 for a mean.
 	share float64
-	// offset is the value of the curve at max: link p0, or 0 for a mean.
-	offset float64
+	// offset is the value of the curve at max: link p0, or 0 for a mean; so much above it a share counts as "at least".
+	offset, above float64
 	// kappa and phi are the medians of the steepness and of the dispersion, gamma is that of [stat.Dispersion].
 	kappa, phi, gamma float64
 	// rate is the predicted max, 0 for none, and spread the standard deviation of its logarithm.
@@ -86,6 +86,7 @@ func generic(name string, share float64) assumed {
 		return a
 	}
 	a.offset = link(share)
+	a.above = min(far, link(share+(1-share)*plateau)-a.offset)
 	a.kappa = genericKappa * math.Sqrt(steep(share)/steep(0.01))
 	rarer := math.Sqrt(math.Log(0.01) / math.Log(share))
 	a.phi, a.gamma = rarer*stat.Generic, rarer*stat.Growth

@@ -107,8 +107,7 @@ func (s *MaxRate) brokenBy(m *measure.Measurement) (broken int, meets bool) {
 	return broken, meets
 }
 
-// alone is between which multiples of the limit, or of the share that is allowed beyond it, requests are that
-// are alone in the engine. Lone requests are independent.
+// alone is between which multiples of the limit, or of the share allowed beyond it, independent lone requests are.
 func (a *assumed) alone(c measure.Count) (low, high float64) {
 	switch unit := max(c.Cluster, 1); {
 	case a.kind == onThroughput || a.name == measure.ErrorsBound && c.K == 0:

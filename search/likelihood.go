@@ -115,7 +115,7 @@ func (a *assumed) logLikelihood(e *likelihood, z, phi float64) float64 {
 	p := unlink(z)
 	d := a.dispersion(phi)
 	switch share := e.k / e.n; {
-	case e.atLeast, share > unlink(a.offset+far):
+	case e.atLeast, share > unlink(a.offset+a.above):
 		return math.Log(max(d.CountAbove(e.k, e.n, p), math.SmallestNonzeroFloat64))
 	case share < unlink(a.offset-far):
 		return stat.BetaBinomial{N: e.n, P: p, Phi: d.Phi(p)}.LogCDF(e.k)

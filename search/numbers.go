@@ -36,6 +36,9 @@ const (
 	// as long prompts, leave a floor there. It is where the flattest curve of a queue is at twice its largest rate, and
 	// at none. A mean, in its log, is as far at the rate where others are.
 	far, farMean = flat, far * flat / genericKappa
+	// plateau is the part of what is not allowed beyond a limit at which a share counts as "at least that", too, if that
+	// is less: where some requests never wait, as those of adapters that are in place, it is below one at any rate.
+	plateau = 0.7
 )
 
 // How long trials are.

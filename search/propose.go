@@ -144,8 +144,7 @@ func (s *MaxRate) next() measure.Trial {
 	return best
 }
 
-// price is what a trial costs: engine time in seconds, or, where that is free, the
-// requests to be simulated and what deciding on a trial costs beside them.
+// price is what a trial costs: seconds of the engine or, where these are free, requests to simulate and the decision.
 func (c *MaxRateConfig) price(t *measure.Trial) float64 {
 	seconds := (t.Warmup + t.Window + t.Cooldown).Seconds()
 	if c.free() {
@@ -175,8 +174,7 @@ func (p *posterior) gain(rate float64, window, latency time.Duration) float64 {
 	return with * with / scatter
 }
 
-// expected is the value that a trial of n requests is expected to show where the curve has the
-// value z, as far as it can be told, and the variance with which it does.
+// expected is what a trial of n requests is expected to show where the curve has the value z, and with which variance.
 func (a *assumed) expected(z, n, phi float64) (seen, variance float64) {
 	switch a.kind {
 	case onThroughput:
@@ -186,7 +184,7 @@ func (a *assumed) expected(z, n, phi float64) (seen, variance float64) {
 		seen = min(max(z, -farMean), farMean)
 		return seen, phi/n + misfit*misfit*seen*seen
 	}
-	seen = min(max(z, a.offset-far), a.offset+far)
+	seen = min(max(z, a.offset-far), a.offset+a.above)
 	p := unlink(seen)
 	slope := -(1 - p) * math.Log1p(-p)
 	wrong := misfit * (seen - a.offset)

@@ -249,8 +249,7 @@ func (r *Race) choose() []measure.Trial {
 	return nil
 }
 
-// decide takes what searches of sets found. The better set becomes the incumbent, by what its search
-// found and by what it showed on the same requests.
+// decide takes what searches found. The better set is the incumbent, by its search and by what the same requests showed.
 func (r *Race) decide(sets []*candidate) {
 	for _, c := range sets {
 		if c.status == Unable || !slices.Contains(r.all, c) {

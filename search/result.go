@@ -214,7 +214,7 @@ func (a *assumed) contradictions(seen []likelihood) (low, high float64) {
 			}
 		}
 		if good.n > 0 && a.dispersion(good.phi).CountBelow(good.k, good.n, a.share) < safeQuantile {
-			excess := min(link((bad.k+0.5)/(bad.n+1))-a.offset, far)
+			excess := min(link((bad.k+0.5)/(bad.n+1))-a.offset, a.above)
 			alone := bad.rate / (1 + excess/a.kappa)
 			if low == 0 || alone < low {
 				low = alone

@@ -2,6 +2,7 @@ package search
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -58,5 +59,35 @@ func TestShortWindowsOnACliff(t *testing.T) {
 	}
 	if e := s.Result().Estimate; e.Low < 65 || e.High > 125 || e.Value < 108 {
 		t.Errorf("%v, want near 114 and not below 65", e)
+	}
+}
+
+// Requests of which some never wait, as where their adapters are in place, are late in the same share at any rate beyond
+// the knee: such rates say that the limit is missed, and nothing of where it is met.
+func TestPlateau(t *testing.T) {
+	const knee = 1.95
+	for seed := range uint64(4) {
+		cfg := MaxRateConfig{Workload: raceWorkload(), Seed: seed, Prior: Prior{Rate: 12},
+			SLO: measure.SLO{Errors: -1, Bounds: []measure.Bound{{Metric: measure.TTFT, Quantile: 0.5, Limit: 300 * time.Millisecond}}}}
+		s := NewMaxRate(cfg)
+		for batch := s.Next(); len(batch) > 0; batch = s.Next() {
+			late, rng := 0.0, rand.New(rand.NewPCG(batch[0].Seed, 3))
+			if batch[0].Rate > knee {
+				late = 0.865 + 0.005*batch[0].Rate
+			}
+			var o measure.Observation
+			for _, r := range batch[0].Schedule() {
+				end := r.Due + 50*time.Millisecond
+				if rng.Float64() < late {
+					end += 13 * time.Second
+				}
+				o.Records = append(o.Records, measure.Record{ID: r.ID, Due: r.Due, Sent: r.Due, First: end, Last: end, Prompt: 1, Output: 1, Outcome: measure.OK})
+				o.End = max(o.End, end)
+			}
+			s.Observe(measure.Reduce(batch[0], o))
+		}
+		if r := s.Result(); !(r.Estimate.Safe <= 1.1*knee) || r.Estimate.Value > 1.25*knee || r.Estimate.Value < knee/1.25 {
+			t.Errorf("seed %d: %v, safe %.3g after %d trials, want about %g", seed, r.Estimate, r.Estimate.Safe, r.Trials, knee)
+		}
 	}
 }
