@@ -2,6 +2,7 @@ package trust
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -132,17 +133,25 @@ func (d *data) meanLengths() (State, string) {
 	return Unknown, fmt.Sprintf("requests have %.0f tokens in the mean; how their lengths spread is not known", (low+high)/2)
 }
 
-// sweep asks for loads on both sides of the maximum.
+// aside is by which factor a maximum may lie beyond loads that were met or missed by chance.
+const aside = 1.25
+
+// sweep asks for loads on both sides of the maximum, and that it lies between them where they do not overlap.
 func (d *data) sweep() (State, string) {
 	low, high, unsure, loads := 0, 0, 0, map[float64]bool{}
+	met, missed := 0.0, math.Inf(1)
 	for _, m := range d.used {
 		loads[m.Trial.Rate+float64(m.Trial.Concurrency)] = true
 		switch {
 		case m.Verdict == nil:
 		case m.Verdict.State == measure.Met:
 			low++
+			met = max(met, m.Trial.Rate)
 		case m.Verdict.State == measure.Missed:
 			high++
+			if m.Trial.Rate > 0 {
+				missed = min(missed, m.Trial.Rate)
+			}
 		default:
 			unsure++
 		}
@@ -161,6 +170,9 @@ func (d *data) sweep() (State, string) {
 		return Fail, text + ", none of which misses the limits: where they end is not known"
 	case low == 0:
 		return Fail, text + ", none of which meets the limits"
+	case met < missed && (d.Rate > aside*missed || 0 < d.Rate && aside*d.Rate < met):
+		return Fail, fmt.Sprintf("%s: the limits are met up to %.3g requests/s and missed from %.3g on, and the maximum of %.3g does not lie there",
+			text, met, missed, d.Rate)
 	}
 	return Pass, fmt.Sprintf("%s: %s met the limits, %d missed them", text, times(low, "trial"), high)
 }

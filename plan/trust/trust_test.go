@@ -123,6 +123,26 @@ func TestFaults(t *testing.T) {
 		{"tails", Fail, each(func(m *measure.Measurement) { m.Warnings = note.Notes{note.New(note.OpenLeftOut)} })},
 		{"lengths", Fail, each(func(m *measure.Measurement) { m.Warnings = note.Notes{note.New(note.ShorterAnswers, 40.0)} })},
 		{"sweep", Fail, func(all []measure.Measurement) []measure.Measurement { return all[:4] }},
+		{"sweep", Fail, func(all []measure.Measurement) []measure.Measurement { // the maximum of 10 is not where these end
+			for i := range all[2:] {
+				all[i+2].Verdict = &measure.Verdict{State: measure.Missed}
+			}
+			all[2].Trial.Rate = 7.9
+			all[1].Trial.Rate = 7
+			return all
+		}},
+		{"sweep", Fail, func(all []measure.Measurement) []measure.Measurement {
+			for i := range all {
+				all[i].Verdict = &measure.Verdict{State: measure.Met}
+			}
+			all[5].Verdict = &measure.Verdict{State: measure.Missed}
+			all[4].Trial.Rate = 13
+			return all
+		}},
+		{"", Pass, func(all []measure.Measurement) []measure.Measurement { // verdicts by chance on both sides
+			all[0].Verdict, all[5].Verdict = &measure.Verdict{State: measure.Missed}, &measure.Verdict{State: measure.Met}
+			return all
+		}},
 		{"sweep", Unknown, each(func(m *measure.Measurement) {
 			if m.Verdict.State == measure.Met {
 				m.Verdict = &measure.Verdict{State: measure.Unsure}
