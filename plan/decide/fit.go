@@ -11,6 +11,7 @@ import (
 
 	"planner/internal/config"
 	"planner/internal/note"
+	"planner/internal/stat"
 	"planner/model"
 	"planner/model/curve"
 	"planner/plan"
@@ -218,8 +219,41 @@ func fitSet(cfg *config.Config, trials []measure.Measurement) (fitted, error) {
 			f.offer.Unreached = true
 			f.offer.Warnings = append(f.offer.Warnings, note.New(note.NotReached))
 		}
+		limitByErrors(&f.offer, cfg.Objective.Errors, trials)
 	}
 	return f, nil
+}
+
+// limitByErrors keeps a rate that latencies give below the lowest at which more requests failed than may, beyond
+// doubt: latencies are those of the others. The rate is then the highest below it at which no more failed.
+func limitByErrors(o *plan.Offer, allowed float64, trials []measure.Measurement) {
+	share := func(m *measure.Measurement) float64 { return float64(m.Failed) / float64(max(m.Requests, 1)) }
+	kept, lost, failed := 0.0, math.Inf(1), 0.0
+	for i := range trials {
+		m := &trials[i]
+		if m.Trial.Rate > 0 && m.Trial.Rate < lost && stat.ShareLower(float64(m.Failed), float64(m.Requests), 0.05) > allowed {
+			lost, failed = m.Trial.Rate, share(m)
+		}
+	}
+	if allowed < 0 || lost > max(o.Rate.Value, o.Rate.High) || o.Obstacle.Text != "" {
+		return
+	}
+	for i := range trials {
+		if m := &trials[i]; m.Trial.Rate < lost && share(m) <= allowed {
+			kept = max(kept, m.Trial.Rate)
+		}
+	}
+	if kept == 0 {
+		o.Obstacle = note.Text(fmt.Sprintf("more than %.4g %% of the requests failed at %.4g requests/s, and none was measured at which fewer did", 100*allowed, lost)).Reason()
+		return
+	}
+	if o.Rate.Value >= lost {
+		o.Rate.Value, o.Binding, o.Unreached = kept, measure.ErrorsBound, false
+		o.Warnings = slices.DeleteFunc(o.Warnings, func(n note.Note) bool { return n.Kind == note.NotReached })
+	}
+	o.Rate.Low, o.Rate.High = min(o.Rate.Low, kept), min(o.Rate.High, lost)
+	o.Rate.Safe = min(o.Rate.Safe, o.Rate.Low)
+	o.Warnings = append(o.Warnings, note.New(note.FailuresLimit, 100*failed, lost))
 }
 
 // meanTokens are the tokens of a request in the mean of the trials that tell them and kept up; 0 where none does.

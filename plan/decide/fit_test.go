@@ -39,3 +39,38 @@ func TestFitLeavesOutWhatDidNotRun(t *testing.T) {
 		t.Errorf("%v, %v", rejected, err)
 	}
 }
+
+// Latencies are those of the requests that did not fail: a rate at which more fail than may is missed, however fast the
+// others are.
+func TestFitHoldsTheErrors(t *testing.T) {
+	bound := measure.Bound{Metric: measure.TTFT, Quantile: 0.99, Limit: 500 * time.Millisecond}
+	cfg := &config.Config{Objective: measure.SLO{Bounds: []measure.Bound{bound}, Errors: 0.001}}
+	for _, c := range []struct {
+		failed  [4]int
+		rate    float64
+		binding string
+		stopped bool
+	}{
+		{[4]int{0, 1, 0, 1}, 8, "ttft.p99", false}, // as many as chance lets fail
+		{[4]int{0, 0, 0, 500}, 6, measure.ErrorsBound, false},
+		{[4]int{1, 0, 250, 500}, 4, measure.ErrorsBound, false},
+		{[4]int{40, 40, 40, 40}, 0, "", true},
+	} {
+		var trials []measure.Measurement
+		for i, failed := range c.failed {
+			trials = append(trials, measure.Measurement{
+				Trial: measure.Trial{Rate: float64(2 * (i + 1))}, Valid: true, Tally: measure.Tally{Requests: 1500, Failed: failed},
+				Latencies: measure.Latencies{TTFT: measure.Summary{P50: 60 * time.Millisecond, P99: time.Duration(150+i) * time.Millisecond, N: 1500}},
+			})
+		}
+		f, err := fitSet(cfg, trials)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := &f.offer
+		if c.stopped != (o.Obstacle.Text != "") || !c.stopped && (o.Rate.Value != c.rate || o.Rate.Safe > c.rate || o.Binding != c.binding ||
+			o.Unreached != (c.binding != measure.ErrorsBound)) {
+			t.Errorf("failed %v: %+v limited by %s, %q", c.failed, o.Rate, o.Binding, o.Obstacle.Text)
+		}
+	}
+}
