@@ -15,7 +15,7 @@ import (
 //go:embed kubernetes.yaml.tmpl
 var kubernetesTemplate string
 
-// images are those that the projects of engines publish; {version} is the release.
+// images are those that the projects of engines publish for GPUs of NVIDIA; {version} is the release.
 var images = map[string]string{
 	"vllm":         "vllm/vllm-openai:v{version}",
 	"sglang":       "lmsysorg/sglang:v{version}",
@@ -25,10 +25,13 @@ var images = map[string]string{
 	"lmdeploy":     "openmmlab/lmdeploy:v{version}",
 }
 
+// amdImages are those for GPUs of AMD.
+var amdImages = map[string]string{"vllm": "vllm/vllm-openai-rocm:v{version}"}
+
 // imageOf is the published image of an engine, "" where none is known: of a release that
 // is not known there is none but for projects that name their latest.
-func imageOf(kind, version string) string {
-	image := images[kind]
+func (d *deployment) imageOf(kind, version string) string {
+	image := map[string]map[string]string{nvidia: images, amd: amdImages}[d.Resource()][kind]
 	if version == "" && strings.Contains(image, "{version}") {
 		return ""
 	}
@@ -44,10 +47,10 @@ func Kubernetes(p *plan.Plan, o Options) ([]byte, error) {
 		return nil, err
 	}
 	if d.Image == "" {
-		d.Image = imageOf(d.Engine.Kind, d.Engine.Version)
+		d.Image = d.imageOf(d.Engine.Kind, d.Engine.Version)
 	}
 	if d.Image == "" {
-		return nil, fmt.Errorf("no image is known of engine.kind %q, release %q; give --image", d.Engine.Kind, d.Engine.Version)
+		return nil, fmt.Errorf("no image is known of engine.kind %q, release %q, on %s; give --image", d.Engine.Kind, d.Engine.Version, cmp.Or(d.Plan.Offer.GPU, "an unnamed GPU"))
 	}
 	if d.Local() && d.VolumeClaim == "" {
 		return nil, fmt.Errorf("the engine loads %s, a path of its machine; give --volume-claim, the PersistentVolumeClaim that holds it",
@@ -93,12 +96,17 @@ func (p pod) Probe() string {
 	return fmt.Sprintf("httpGet:\n  path: %s\n  port: http", p.Engine.HealthPath)
 }
 
+// Device plugins call the GPUs so.
+const nvidia, amd = "nvidia.com/gpu", "amd.com/gpu"
+
 // Resource is what Kubernetes calls the GPUs.
 func (d *deployment) Resource() string {
-	if strings.HasPrefix(d.Plan.Offer.GPU, "MI") {
-		return "amd.com/gpu"
+	for _, of := range [][2]string{{"MI", amd}, {"Gaudi", "habana.ai/gaudi"}, {"TPU", "google.com/tpu"}} {
+		if strings.HasPrefix(d.Plan.Offer.GPU, of[0]) {
+			return of[1]
+		}
 	}
-	return "nvidia.com/gpu"
+	return nvidia
 }
 
 // CPUs are those that an engine asks for: one a GPU, and two for its server and scheduler.

@@ -133,7 +133,12 @@ func fillIn(text string, d any) ([]byte, error) {
 		return b.String(), err
 	}
 	indent := func(n int, text string) string { return strings.ReplaceAll(text, "\n", "\n"+strings.Repeat(" ", n)) }
-	fixed := func(x float64) string { return strconv.FormatFloat(x, 'f', 1, 64) }
+	fixed := func(x float64) string {
+		if x < 1 {
+			return strconv.FormatFloat(x, 'g', 2, 64)
+		}
+		return strconv.FormatFloat(x, 'f', 1, 64)
+	}
 	t.Funcs(template.FuncMap{"json": quoted, "shell": shellWord, "refer": kubernetesWord, "include": include, "indent": indent, "fixed": fixed,
 		"exact": exact, "seconds": func(d time.Duration) int { return int(d.Seconds()) }, "title": func(s string) string { return strings.ToUpper(s[:1]) + s[1:] }})
 	if _, err := t.Parse(text); err != nil {

@@ -84,7 +84,7 @@ func anyPlan(r *rand.Rand) (*plan.Plan, Options) {
 	}
 	o := Options{Namespace: []string{"", "llm"}[r.IntN(2)], Image: []string{"", "registry.example/engine:1"}[r.IntN(2)], VolumeClaim: []string{"", "models"}[r.IntN(2)],
 		Env: map[string]string{"PLAIN": "value: {x}", "ALSO": "key={env:OTHER_KEY}"}, NodeSelector: map[string]string{"gpu": "h100"}}
-	if kind == "command" {
+	if kind == "command" || kind != "vllm" && p.Offer.GPU == "MI300X" {
 		o.Image = "registry.example/engine:1"
 	}
 	return p, o
@@ -189,7 +189,7 @@ func TestNodes(t *testing.T) {
 	p, o := anyPlan(rand.New(rand.NewPCG(2, 2)))
 	e := p.Handover.Engine
 	e.Kind, e.GPUs, e.HealthPath, e.File = "vllm", 16, "/health", nil
-	o.Image = ""
+	o.Image, p.Offer.GPU = "", "H100 SXM"
 	out := must.Get(Kubernetes(p, o))
 	objects := strictly(t, out)
 	s := objects["LeaderWorkerSet"].(*leaderWorkerSet).Spec
@@ -213,6 +213,26 @@ func TestNodes(t *testing.T) {
 	e.GPUs = 12
 	if _, err := Kubernetes(p, o); err == nil || !strings.Contains(err.Error(), "--node-gpus") {
 		t.Errorf("12 GPUs on nodes of 8: %v", err)
+	}
+}
+
+// GPUs of each maker have their own resource, and images that run on them or none.
+func TestMakers(t *testing.T) {
+	for gpu, want := range map[string][2]string{"L4": {"nvidia.com/gpu", "vllm/vllm-openai:v0.20.1"}, "MI355X": {"amd.com/gpu", "vllm/vllm-openai-rocm:v0.20.1"},
+		"Gaudi3": {"habana.ai/gaudi"}, "TPU v6e (per chip)": {"google.com/tpu"}} {
+		p, o := anyPlan(rand.New(rand.NewPCG(4, 4)))
+		p.Handover.Engine.Kind, p.Handover.Engine.GPUs, p.Handover.Engine.File, p.Offer.GPU, o.Image = "vllm", 1, nil, gpu, ""
+		out, err := Kubernetes(p, o)
+		if want[1] == "" {
+			if err == nil || !strings.Contains(err.Error(), gpu+"; give --image") {
+				t.Errorf("%s: %v", gpu, err)
+			}
+			o.Image = "registry.example/engine:1"
+			out, err = Kubernetes(p, o)
+		}
+		if text := string(out); err != nil || !strings.Contains(text, want[0]+": 1\n") || !strings.Contains(text, want[1]) {
+			t.Errorf("%s: %v\n%s", gpu, err, text)
+		}
 	}
 }
 
