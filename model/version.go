@@ -33,8 +33,21 @@ func versionOf(s string) Version {
 	return v
 }
 
-// newestMinor is the newest release 0.x that is known.
-const newestMinor = 33
+// oldestMinor and newestMinor are the oldest and the newest release 0.x that are known.
+const oldestMinor, newestMinor = 10, 33
+
+// BeyondKnown says of a release before the oldest or after the newest that is known as which it is
+// simulated; "" of every other, and of what is no release.
+func BeyondKnown(s string) string {
+	const how = "vLLM %d.%d is %s than 0.%d, the %s that is known, and simulated as that"
+	switch v := versionOf(s); {
+	case !v.AtLeast(0, oldestMinor):
+		return fmt.Sprintf(how, v.Major, v.Minor, "older", oldestMinor, "oldest")
+	case v != (Version{}) && v.AtLeast(0, newestMinor+1):
+		return fmt.Sprintf(how, v.Major, v.Minor, "newer", newestMinor, "newest")
+	}
+	return ""
+}
 
 // minor returns x of a release 0.x; of the zero Version and of later ones the newest
 // known.

@@ -71,6 +71,9 @@ func (r *reader) checkEngine(c *Config) {
 		n.value = e.Version
 		n.wrong("a release such as 0.15.1, or nothing for the newest known")
 	}
+	if other := model.BeyondKnown(e.Version); other != "" && c.Simulated() {
+		r.warn("engine: version: %s", other)
+	}
 	if e.Calibration != "" && c.draft.need.Engine != NoEngine {
 		if _, err := os.Stat(e.Calibration); err != nil {
 			r.at("engine.calibration").refuse("%s cannot be read: %s, want a file from planner calibrate",

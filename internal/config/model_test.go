@@ -126,15 +126,18 @@ func TestKernels(t *testing.T) {
 func TestUnusedWorkload(t *testing.T) {
 	trace := write(t, "arrival_s,input_tokens,output_tokens\n0,5,5\n1,5,5\n2.5,5,5\n")
 	for text, want := range map[string]string{
-		"burstiness = 0.2":                                               `burstiness is 0.2, which has no effect without arrivals = "gamma"`,
-		"arrivals = \"constant\"\nburstiness = 4":                        `burstiness is 4, which has no effect without arrivals = "gamma"`,
-		"arrivals = \"gamma\"\nburstiness = 0.2":                         "",
-		"think_time = \"10s\"":                                           "think_time is 10s, which has no effect without turns above 1",
-		"think_time = \"10s\"\nturns = 2":                                "",
-		"class = \"code\"":                                               "",
-		"class = \"chat\"\ntrace = \"" + trace + "\"":                    "",
-		"class = \"code\"\ntrace = \"" + trace + "\"":                    "prompt, output and prefix have no effect: the trace gives the lengths",
-		"prefix = { groups = 2, tokens = 9 }\ntrace = \"" + trace + "\"": "prompt, output and prefix have no effect: the trace gives the lengths",
+		"burstiness = 0.2":                        `burstiness is 0.2, which has no effect without arrivals = "gamma"`,
+		"arrivals = \"constant\"\nburstiness = 4": `burstiness is 4, which has no effect without arrivals = "gamma"`,
+		"arrivals = \"gamma\"\nburstiness = 0.2":  "",
+		"think_time = \"10s\"":                    "think_time is 10s, which has no effect without turns above 1",
+		"think_time = \"10s\"\nturns = 2":         "",
+		"class = \"code\"":                        "",
+		"mix = [{ class = \"chat\", weight = 1 }, { class = \"code\", weight = 1 }]":                                       "",
+		"prompt = { dist = \"fixed\", value = 90 }\nmix = [{ class = \"chat\", weight = 1 }]":                              "prompt, of 90 tokens, has no effect",
+		"output = { dist = \"fixed\", value = 9 }\nmix = [{ class = \"chat\", weight = 1 }, { name = \"a\", weight = 1 }]": "",
+		"class = \"chat\"\ntrace = \"" + trace + "\"":                                                                      "",
+		"class = \"code\"\ntrace = \"" + trace + "\"":                                                                      "prompt, output and prefix have no effect: the trace gives the lengths",
+		"prefix = { groups = 2, tokens = 9 }\ntrace = \"" + trace + "\"":                                                   "prompt, output and prefix have no effect: the trace gives the lengths",
 	} {
 		got := mustLoad(t, minimal+"[workload]\n"+text+"\n", For("estimate"))
 		if said := strings.Join(got.Warnings, "\n"); (said == "") != (want == "") || !strings.Contains(said, want) {
@@ -143,6 +146,21 @@ func TestUnusedWorkload(t *testing.T) {
 		again := mustLoad(t, string(got.TOML()), For("estimate"))
 		if len(again.Warnings) != len(got.Warnings) {
 			t.Errorf("%s: printed and read again, warnings %q, want %q", text, again.Warnings, got.Warnings)
+		}
+	}
+}
+
+// TestUnknownRelease: a release that is simulated as another one is named.
+func TestUnknownRelease(t *testing.T) {
+	for version, want := range map[string]string{
+		"": "", "0.10": "", "v0.10.2": "", "0.33.1": "",
+		"0.9.2": "vLLM 0.9 is older than 0.10, the oldest that is known, and simulated as that",
+		"0.34":  "vLLM 0.34 is newer than 0.33, the newest that is known, and simulated as that",
+		"1.9.0": "vLLM 1.9 is newer than 0.33, the newest that is known, and simulated as that",
+	} {
+		said := strings.Join(mustLoad(t, minimal+"[engine]\nversion = \""+version+"\"\n", For("plan")).Warnings, "\n")
+		if (said == "") != (want == "") || !strings.Contains(said, want) {
+			t.Errorf("%s: warnings %q, want %q", version, said, want)
 		}
 	}
 }

@@ -129,6 +129,17 @@ func (r *reader) warnUnused(c *Config) {
 	if w.Arrivals == workload.Trace && (own.Lengths() != usual.Lengths() || own.Prefix != usual.Prefix) {
 		r.warn("workload: class, prompt, output and prefix have no effect: the trace gives the lengths, and what prompts share")
 	}
+	r.warnUnmixed(c.draft.mix, "prompt", own, func(s *workload.Shape) string { return s.Prompt.Words() })
+	r.warnUnmixed(c.draft.mix, "output", own, func(s *workload.Shape) string { return s.Output.Words() })
+}
+
+// warnUnmixed names lengths of the workload that no class of its mix takes, as each has its own.
+func (r *reader) warnUnmixed(mix []component, name string, own *workload.Shape, words func(*workload.Shape) string) {
+	given := words(own)
+	usual := unread().draft.shape
+	if len(mix) > 0 && given != words(&usual) && !slices.ContainsFunc(mix, func(c component) bool { return words(&c.shape) == given }) {
+		r.warn("workload: %s, %s, has no effect: every class of the mix has its own", name, given)
+	}
 }
 
 // checkMix wants every class of a mix to have a name of its own: each is reported.

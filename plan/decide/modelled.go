@@ -90,7 +90,7 @@ func ofKnobs(k measure.Knobs) []plan.Feature {
 
 func ofEngine(cfg *config.Config, dep model.Deployment, args model.EngineArgs) []plan.Feature {
 	e, k, s, l := &cfg.Engine, args.Kernels, args.Speculation, args.LoRA
-	aged := model.Aged(dep, args)
+	aged := strings.TrimPrefix(strings.TrimSuffix(model.BeyondKnown(args.EngineVersion)+"; "+model.Aged(dep, args), "; "), "; ")
 	chosen := func(key string, value fmt.Stringer, slow bool) []plan.Feature {
 		text := value.String()
 		return when(text != "" && text != "auto", feature(key, text, slow, untested))
