@@ -30,7 +30,11 @@ func addPareto(d *Document, p *plan.Plan, trials []measure.Measurement) {
 			continue
 		}
 		k := m.Trial.Knobs
-		name := fmt.Sprintf("%s x %s", count(k.GPUs()), cmp.Or(k.GPU, p.Offer.GPU, "GPU"))
+		gpus := k.GPUs()
+		if o := &p.Offer; o.GPUs > 0 && o.GPUs != o.Knobs.GPUs() {
+			gpus = o.GPUs // said of all results, which do not tell it
+		}
+		name := fmt.Sprintf("%s x %s", count(gpus), cmp.Or(k.GPU, p.Offer.GPU, "GPU"))
 		i := slices.IndexFunc(c.Series, func(l Line) bool { return l.Name == name })
 		if i < 0 && len(c.Series) == mostKinds {
 			continue
@@ -38,7 +42,7 @@ func addPareto(d *Document, p *plan.Plan, trials []measure.Measurement) {
 		if i < 0 {
 			i, c.Series = len(c.Series), append(c.Series, Line{Name: name})
 		}
-		y := m.OutputTokens / float64(k.GPUs())
+		y := m.OutputTokens / float64(gpus)
 		at := ChartPoint{X: 1 / m.TPOT.P50.Seconds(), Y: y, Low: y, High: y, Trial: m.Trial.Number, Note: load(&m.Trial) + behind(", ", values([]measure.Knobs{k}, which))}
 		if v := m.Verdict; v != nil && v.State != measure.Unsure {
 			at.Note += ", " + v.State.String()
