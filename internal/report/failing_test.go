@@ -35,3 +35,31 @@ func TestFailingAlone(t *testing.T) {
 		t.Errorf("a timeout is made up:\n%s", text)
 	}
 }
+
+// What is said to be least of a limit that every rate misses is of a trial that missed it: the few requests of an open
+// question may be within it.
+func TestLeastSeen(t *testing.T) {
+	e2e := measure.Bound{Metric: measure.E2E, Quantile: 0.9, Limit: 3 * time.Second}
+	good := measure.Bound{Metric: measure.Goodput, Quantile: 0.9, Limits: measure.Limits{E2E: 3 * time.Second}}
+	trial := func(b measure.Bound, rate float64, state measure.State, p90 time.Duration, beyond int) measure.Measurement {
+		m := measure.Measurement{Trial: measure.Trial{Rate: rate, Objective: measure.SLO{Bounds: []measure.Bound{b}}}, Valid: true, Verdict: &measure.Verdict{State: state}}
+		m.E2E.P90, m.Counts = p90, []measure.Count{{Bound: b.String(), N: 1000, K: beyond}}
+		return m
+	}
+	for _, c := range []struct {
+		bound measure.Bound
+		want  string
+	}{
+		{e2e, "p90 E2E 3.41 s at 0.0250 req/s, of at most 3 s"},
+		{good, "13 % of the requests beyond the limits at 0.0250 req/s, of at most 10 %"},
+	} {
+		b := decide.Background{Search: &search.Result{Binding: c.bound.String()}, Trials: []measure.Measurement{
+			trial(c.bound, 0.02, measure.Unsure, 2680*time.Millisecond, 83),
+			trial(c.bound, 0.025, measure.Missed, 3410*time.Millisecond, 130),
+			trial(c.bound, 0.1, measure.Missed, 3450*time.Millisecond, 138),
+		}}
+		if got := leastSeen(&b); got != c.want {
+			t.Errorf("%s, want %s", got, c.want)
+		}
+	}
+}

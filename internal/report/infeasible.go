@@ -2,6 +2,7 @@ package report
 
 import (
 	"errors"
+	"math"
 	"slices"
 	"strings"
 
@@ -98,19 +99,31 @@ func whyInfeasible(e *plan.Infeasible, b *decide.Background) Facts {
 	return Facts{{"why", e.Error(), Bad}}
 }
 
-// leastSeen is the smallest figure that was seen under the limit that is missed; "" if none was.
+// leastSeen is the smallest figure, or of goodput the smallest share beyond its limits, of the trials that missed
+// the limit: what a few requests show while it is open may be within it. "" if there is none.
 func leastSeen(b *decide.Background) string {
 	var least *measure.Measurement
 	var bound measure.Bound
+	lowest := math.Inf(1)
 	for _, m := range ran(of(b.Trials, b.Knobs)) {
-		for _, o := range m.Trial.Objective.Latencies() {
-			if v := m.Bounded(o); o.String() == b.Search.Binding && v > 0 && (least == nil || v < least.Bounded(o)) {
-				least, bound = m, o
+		if m.Verdict == nil || m.Verdict.State != measure.Missed {
+			continue
+		}
+		for _, o := range slices.Concat(m.Trial.Objective.Bounds, m.Trial.Objective.Latencies()) {
+			v := float64(m.Bounded(o))
+			if c, ok := m.Count(o.String()); o.Metric == measure.Goodput && ok && c.N > 0 {
+				v = float64(c.K) / float64(c.N)
+			}
+			if o.String() == b.Search.Binding && v > 0 && v < lowest {
+				least, bound, lowest = m, o, v
 			}
 		}
 	}
-	if least == nil {
+	switch {
+	case least == nil:
 		return ""
+	case bound.Metric == measure.Goodput:
+		return percent(lowest) + " of the requests beyond the limits at " + load(&least.Trial) + ", of at most " + percent(bound.Allowed())
 	}
 	return boundName(bound.String()) + " " + latencyAbove(least.Bounded(bound)) + " at " + load(&least.Trial) + ", of at most " + limit(bound.Limit)
 }
