@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -16,6 +17,7 @@ import (
 	"planner/internal/report"
 	"planner/model/calibrate"
 	"planner/sweep"
+	"planner/sweep/measure"
 )
 
 func (p *program) calibrateCommand() *cli.Command {
@@ -64,22 +66,33 @@ func (p *program) calibrate(c *cli.Context) error {
 			return err
 		}
 	}
-	runs, release, skipped, err := calibrationRuns(cfg, folders)
+	runs, release, doubts, err := calibrationRuns(cfg, folders)
 	if err != nil {
 		return err
 	}
-	p.warn(c, list.Map(skipped, func(s string) string { return "left out: " + s }))
+	p.warn(c, doubts)
 	measured := cmp.Or(c.String("engine-version"), cfg.Engine.Version, release)
 	if measured == "" {
 		return usagef("calibrate: the runs do not say which release of the engine was measured; give --engine-version")
 	}
 	beLavish()
 	k := runs[0].Trial.Knobs
-	result, err := calibrate.Fit(runs, calibrate.Options{
-		Deployment: cfg.Deployment(k), Version: measured, Settings: cfg.Engine.Settings, Date: time.Now().UTC().Format(time.DateOnly),
-	})
-	if err != nil {
-		return err
+	var result calibrate.File
+	done := make(chan error, 1)
+	go func() {
+		var err error
+		result, err = calibrate.Fit(runs, calibrate.Options{
+			Deployment: cfg.Deployment(k), Version: measured, Settings: cfg.Engine.Settings, Date: time.Now().UTC().Format(time.DateOnly),
+		})
+		done <- err
+	}()
+	select { // a fit to many loads takes minutes
+	case <-c.Context.Done():
+		return c.Context.Err()
+	case err := <-done:
+		if err != nil {
+			return err
+		}
 	}
 	var b bytes.Buffer
 	if err := result.Write(&b); err != nil {
@@ -116,14 +129,17 @@ func modelText(cfg *config.Config) string {
 const mostRecords = 1_500_000
 
 // calibrationRuns reads the measured trials of run folders, with their records
-// where those were kept.
-func calibrationRuns(cfg *config.Config, folders []sweep.Folder) (runs []calibrate.LoadPoint, release string, skipped []string, err error) {
+// where those were kept, and says what is to be doubted of them.
+func calibrationRuns(cfg *config.Config, folders []sweep.Folder) (runs []calibrate.LoadPoint, release string, doubts []string, err error) {
 	runnable, _ := cfg.Candidates()
 	records := 0
 	for _, folder := range folders {
 		trials, err := sweep.ReadJournal(folder.File(sweep.JournalFile))
 		if err != nil {
 			return nil, "", nil, err
+		}
+		if slices.ContainsFunc(trials, func(m measure.Measurement) bool { return m.Server.Engine.Kind == "simulated" }) {
+			doubts = append(doubts, folder.Path+" was simulated, and nothing measured: its constants are those that it was simulated with, however well the calibration says they are known")
 		}
 		points, named, left := calibrate.Select(folder.Path, trials, &cfg.Workload, runnable[0])
 		for i := range points {
@@ -135,10 +151,10 @@ func calibrationRuns(cfg *config.Config, folders []sweep.Folder) (runs []calibra
 				return nil, "", nil, usagef("calibrate: the runs hold more than %d records: give fewer", mostRecords)
 			}
 		}
-		runs, release, skipped = append(runs, points...), cmp.Or(release, named), append(skipped, left...)
+		runs, release, doubts = append(runs, points...), cmp.Or(release, named), append(doubts, list.Map(left, func(s string) string { return "left out: " + s })...)
 	}
 	if len(runs) == 0 {
 		return nil, "", nil, usagef("calibrate: the runs hold no measured trial that can be trusted")
 	}
-	return runs, release, skipped, nil
+	return runs, release, doubts, nil
 }
