@@ -33,6 +33,9 @@ func searchDocument(a *decide.FoundRate, e Engines) Document {
 		seen := measure.OverviewOf(trials)
 		facts, next = facts.with("seen", seenText(seen), Plain), advice(seen, nil)
 	}
+	if r.Estimate.Value > 0 {
+		d.add(doubted(b.Judgement.Trust))
+	}
 	d.add(facts)
 	d.section("What to do", Bullets{Items: next})
 	addStart(&d, "Server flags", &e, k)
