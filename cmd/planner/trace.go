@@ -116,6 +116,7 @@ func (p *program) traceOutput(c *cli.Context, from string, t *ingest.Trace) erro
 	switch to := c.String("output"); to {
 	case "":
 	case "-":
+		p.warn(c, t.Warnings.Texts)
 		return ingest.WriteTraceCSV(p.stdout, t.Rows)
 	default:
 		a, errA := os.Stat(from)
