@@ -311,6 +311,9 @@ func jobAsked(j *plan.Job) string {
 
 // hours is a duration to the minute, as it is said of jobs: "19 h 42 min".
 func hours(d time.Duration) string {
+	if d < 10*time.Minute {
+		return latency(d)
+	}
 	d = d.Round(time.Minute)
 	switch h, m := int(d.Hours()), int(d.Minutes())%60; {
 	case h == 0:

@@ -144,6 +144,21 @@ func unlimitedWait(s *searches, k measure.Knobs, e search.Estimate, load float64
 	return nil
 }
 
+// jobTail says where the last requests of a job take longer than its deadline leaves: its duration is that of full
+// instances, which then empty. They take about what the slowest took in the trial nearest to the safe rate that the
+// server kept up with.
+func jobTail(trials []measure.Measurement, p *plan.Plan) note.Notes {
+	if p.Demand.Job == nil || p.Cost.Job == nil {
+		return nil
+	}
+	m := Nearest(trials, p.Offer.Rate.Safe, func(m *measure.Measurement) bool { return m.Trial.Knobs == p.Offer.Knobs && m.Valid && keptUp(m) })
+	spare := p.Demand.Job.Deadline - p.Cost.Job.Duration
+	if m == nil || m.E2E.P99 <= spare {
+		return nil
+	}
+	return note.Notes{note.New(note.JobTail, m.E2E.P99.Round(time.Millisecond), m.Trial.Rate, max(spare, 0))}
+}
+
 // keptHits is the share of the prompt tokens in the prefix cache at rates that hold below which it has collapsed.
 const keptHits = 0.75
 
