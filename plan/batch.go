@@ -39,7 +39,7 @@ func (o *Offer) running(f *Fleet, d *Demand) Cost {
 	c := o.price(f, capacity)
 	c.PerMonth, c.PerYear = nil, nil
 	hours := d.Job.Requests / capacity / secondsPerHour
-	c.Job = &Batch{Duration: time.Duration(hours * float64(time.Hour)).Round(time.Second), GPUHours: hours * float64(f.GPUs)}
+	c.Job = &Batch{Duration: max(time.Duration(hours*float64(time.Hour)).Round(time.Second), time.Second), GPUHours: hours * float64(f.GPUs)}
 	if c.PerHour != nil {
 		c.Job.USD = new(hours * *c.PerHour)
 	}
