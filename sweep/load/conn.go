@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -44,14 +43,17 @@ type conn struct {
 	// became of the last one.
 	writing chan struct{}
 	werr    error
+	// sent counts the bytes of the requests before the present one.
+	sent int64
 	present
 	bytes [readSize]byte
 }
 
 // present is how far the answer to the last request has been read.
 type present struct {
-	// silent: no byte of it has come.
-	silent bool
+	// silent: no byte of it has come; unread: nor did any of the request come to the server
+	// before the connection broke.
+	silent, unread bool
 	// head is how many bytes its head may still have, heading is set until it has ended.
 	head    int
 	heading bool
@@ -76,8 +78,12 @@ func (c *conn) drop() {
 	}
 }
 
-// Read reads once, for in, and looks at the clock.
+// Read reads once, for in, and looks at the clock. What it failed for first stays: a socket
+// tells of a reset once, and is at its end from then on.
 func (c *conn) Read(b []byte) (n int, err error) {
+	if c.failed != nil {
+		return 0, c.failed
+	}
 	if c.heading && c.head <= 0 {
 		err = malformed("head longer than %d bytes", maxHead)
 	} else {
@@ -96,8 +102,11 @@ func (c *conn) ask(m *message, deadline time.Time) (response, error) {
 	c.SetDeadline(deadline)
 	r, err := c.exchange(m)
 	if err != nil {
+		acked := acknowledged(c.Conn)
+		c.unread = acked >= 0 && acked <= c.sent
 		c.drop()
 	}
+	c.sent += int64(len(m.head) + len(m.body))
 	return r, err
 }
 
@@ -205,22 +214,25 @@ type connPool struct {
 	mu   sync.Mutex
 	idle []*conn
 
-	resent *atomic.Int64 // as the test counts
+	reuse *reuse
 }
 
 // send implements transport. A request that met a close of a kept connection is sent
 // again on a new one; when it was due does not change by that.
 func (p *connPool) send(m *message, deadline time.Time) (response, error) {
-	c, reused, err := p.get(deadline)
+	c, kept, err := p.get(deadline)
 	if err != nil {
 		return response{}, err
 	}
+	used := c.sent > 0
 	begin := time.Now()
 	r, err := c.ask(m, deadline)
-	if err == nil || !reused || !c.silent || !isStale(err) || time.Since(begin) > crossLimit {
+	if err == nil && used {
+		p.reuse.answered()
+	}
+	if err == nil || !kept || !c.silent || !isStale(err) || time.Since(begin) > crossLimit || !p.reuse.again(err, c.unread) {
 		return r, err
 	}
-	p.resent.Add(1)
 	if c, err = p.open(deadline); err != nil {
 		return response{}, err
 	}
@@ -229,18 +241,18 @@ func (p *connPool) send(m *message, deadline time.Time) (response, error) {
 
 // isStale reports the errors of a connection whose close by the server crossed
 // the request on its way. A request that the server read and threw away looks
-// the same, which is why resendLimit bounds the benefit of the doubt.
+// the same: see [reuse.again].
 func isStale(err error) bool {
 	return errors.Is(err, errNoAnswer) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
 		strings.Contains(err.Error(), "server closed idle connection") // net/http has no type for it
 }
 
 // get takes the connection that was used last and is still open, or opens one.
-func (p *connPool) get(deadline time.Time) (c *conn, reused bool, err error) {
+func (p *connPool) get(deadline time.Time) (c *conn, kept bool, err error) {
 	p.mu.Lock()
 	for n := len(p.idle); n > 0; n = len(p.idle) {
 		c := p.idle[n-1]
-		if time.Since(c.since) < idleLimit && p.resent.Load() < resendLimit {
+		if time.Since(c.since) < idleLimit && !p.reuse.none.Load() {
 			p.idle = p.idle[:n-1]
 			if hungUp(c.Conn) {
 				c.drop()

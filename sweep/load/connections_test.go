@@ -57,23 +57,19 @@ func TestStaleConnection(t *testing.T) {
 		dialled.Add(1)
 		return new(net.Dialer).DialContext(ctx, network, address)
 	}}
-	r := must.Get(c.Start(t.Context(), measure.Trial{Concurrency: 1, Requests: 20}, requests(20, 8, 4, 0)))
-	obs := must.Get(r.Wait())
+	obs := observe(t, c, measure.Trial{Concurrency: 1, Requests: 20}, requests(20, 8, 4, 0))
 	for _, rec := range obs.Records {
 		if rec.Outcome != measure.OK {
 			t.Errorf("request %d: %v %q", rec.ID, rec.Outcome, rec.Detail)
 		}
-	}
-	if n := r.resent.Load(); n > resendLimit {
-		t.Errorf("%d requests sent again", n)
 	}
 	if n := dialled.Load(); n < 15 {
 		t.Errorf("%d connections, though each was closed behind its answer", n)
 	}
 }
 
-// TestThrownAway: requests that a server reads and throws away are failures,
-// however alike they are to those that meet a connection which had just been closed.
+// TestThrownAway: requests that a server reads and throws away now and then are failures,
+// all of them, however alike they are to those that meet a connection which had just been closed.
 func TestThrownAway(t *testing.T) {
 	conf, roots := certificate(t)
 	for name, breaks := range map[string]handler{"reset": reset(), "closed": say()} {
@@ -91,18 +87,88 @@ func TestThrownAway(t *testing.T) {
 					})
 				})
 				obs := observe(t, c, measure.Trial{Concurrency: 1, Requests: 60}, requests(60, 8, 4, 0))
-				if failed := failures(&obs); failed != int(thrown.Load())-resendLimit {
+				if failed := failures(&obs); failed != int(thrown.Load()) || failed != 12 {
 					t.Errorf("%d thrown away: %d failed", thrown.Load(), failed)
 				}
-				checkResent(t, &obs)
 			})
 		}
 	}
 }
 
-// TestCrossingClose: requests that meet the close of a kept connection, many at once,
-// leave again on new ones.
+// TestCrossingClose: requests that leave while the server closes a connection which it has
+// kept for some answers leave again on new ones, which are kept.
 func TestCrossingClose(t *testing.T) {
+	conf, roots := certificate(t)
+	for _, secure := range []bool{false, true} {
+		for _, early := range []bool{false, true} {
+			t.Run(fmt.Sprintf("TLS %v, the close arrives first %v", secure, early), func(t *testing.T) {
+				var theirs, closing sync.Map // by the client's address
+				closes := func(c net.Conn) {
+					if s, ok := c.(*tls.Conn); ok {
+						theirs.Store(c.RemoteAddr().String(), s.NetConn())
+					} else {
+						theirs.Store(c.RemoteAddr().String(), c)
+					}
+					answers := 0
+					answerAll(c, func(c net.Conn, a asked) bool {
+						if answers++; answers == 5 {
+							closing.Store(c.RemoteAddr().String(), true)
+						}
+						say(streamHead, tokensOf(a.tokens), ending(8, a.tokens))(c, a)
+						return true
+					})
+				}
+				c := securely(t, secure, conf, roots, closes)
+				var dialled atomic.Int64
+				c.dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+					dialled.Add(1)
+					nc, err := new(net.Dialer).DialContext(ctx, network, address)
+					if err != nil {
+						return nil, err
+					}
+					return &leaving{nc, func() {
+						if _, ok := closing.LoadAndDelete(nc.LocalAddr().String()); ok {
+							there, _ := theirs.Load(nc.LocalAddr().String())
+							there.(net.Conn).Close()
+							if early {
+								time.Sleep(5 * time.Millisecond)
+							}
+						}
+					}}, nil
+				}
+				obs := observe(t, c, measure.Trial{Concurrency: 2, Requests: 100}, requests(100, 8, 4, 0))
+				if failed := failures(&obs); failed > 0 {
+					t.Errorf("%d of 100 good requests failed: %v", failed, obs.Records)
+				}
+				if n := dialled.Load(); n > 42 {
+					t.Errorf("%d connections for 100 requests, five on each", n)
+				}
+				if !secure || !early { // net/http itself takes another connection where it knows in time
+					checkResent(t, &obs)
+				}
+			})
+		}
+	}
+}
+
+// leaving is a connection that runs a function ahead of each write.
+type leaving struct {
+	net.Conn
+	ahead func()
+}
+
+func (l *leaving) SyscallConn() (syscall.RawConn, error) {
+	return l.Conn.(syscall.Conn).SyscallConn()
+}
+
+func (l *leaving) Write(b []byte) (int, error) {
+	l.ahead()
+	return l.Conn.Write(b)
+}
+
+// TestClosedBehindTheFirst: requests that meet the close of a connection behind its first
+// answer, many at once, leave again on new ones.
+func TestClosedBehindTheFirst(t *testing.T) {
 	conf, roots := certificate(t)
 	for _, secure := range []bool{false, true} {
 		c := securely(t, secure, conf, roots, func(c net.Conn) {

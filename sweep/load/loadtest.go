@@ -30,9 +30,9 @@ type Test struct {
 	conversations *conversations
 	monitor       *trialMonitor
 	flying        sync.WaitGroup
-	// rest is how long the server that answered last wants not to be asked again, resent how many
-	// requests met a connection which it closed without a word and left again on another.
-	rest, resent atomic.Int64
+	// rest is how long the server that answered last wants not to be asked again.
+	rest  atomic.Int64
+	reuse reuse
 
 	// guessed says why the lengths of prompts are a guess, which the server's own counts may confirm.
 	guessed note.Notes
@@ -119,7 +119,7 @@ func (t *Test) newTransport() transport {
 	if e.url.Port() == "" {
 		address = net.JoinHostPort(strings.Trim(e.url.Hostname(), "[]"), "80")
 	}
-	return &connPool{ctx: t.ctx, resent: &t.resent, dial: func(ctx context.Context) (net.Conn, error) { return e.dial(ctx, "tcp", address) }}
+	return &connPool{ctx: t.ctx, reuse: &t.reuse, dial: func(ctx context.Context) (net.Conn, error) { return e.dial(ctx, "tcp", address) }}
 }
 
 // warmConnections is how many connections are opened before the start: one a

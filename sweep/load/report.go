@@ -43,9 +43,8 @@ func (t *Test) sourceDoubts(uncounted int) note.Notes {
 	d := append(note.If(uncounted > 0, note.TokensEstimated, uncounted, uncounted+n.counted), t.withdraw()...)
 	share := n.together()
 	obs.Remarks = append(obs.Remarks, note.If(share > 0.1 && share <= much, note.TokensCoalesced, 100*share)...)
-	resent := int(t.resent.Load())
-	obs.Remarks = slices.Concat(obs.Remarks, note.If(resent > 0 && resent < resendLimit, note.Resent, resent),
-		note.If(resent >= resendLimit, note.ResentOften, resent), n.shorter())
+	resent, none := int(t.reuse.resent.Load()), t.reuse.none.Load()
+	obs.Remarks = slices.Concat(obs.Remarks, note.If(resent > 0 && !none, note.Resent, resent), note.If(none, note.ResentOften, resent), n.shorter())
 	if unnamed := t.conversations.unnamed; unnamed > 0 && t.encoder.tokens {
 		obs.OtherLoad = true
 		d = append(d, note.New(note.TurnsUnnamed, unnamed))

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"planner/internal/endpoint"
@@ -35,11 +36,38 @@ const crossLimit = time.Second
 // connection for the next request.
 const endLimit = time.Second
 
-// resendLimit is how many requests are sent again before connections are not kept any
-// more. A close that is known before the request leaves needs none of them, so more say
-// that the server closes behind each answer, or throws requests away: from then on each
-// request gets a connection of its own, where what breaks is a failure of the request.
-const resendLimit = 3
+// reuse is what a test has learned of connections that are kept for further requests.
+type reuse struct {
+	// resent counts the requests that met one which the server closed, and left again on another.
+	resent atomic.Int64
+	// works: one has brought a second answer; none: they are not used again.
+	works, none atomic.Bool
+}
+
+// again reports whether a request that met err at once on a kept connection leaves again.
+// Where nothing of it came to the server ahead of the close, that crossed it on its way. Of
+// others, and of all that were reset, which takes no note of what came, nobody can tell
+// whether the server read them and threw them away, which is a failure, or closes behind each
+// answer: only as long as no second answer has come on any connection they have the benefit
+// of the doubt, and then each request gets a connection of its own.
+func (r *reuse) again(err error, unread bool) bool {
+	switch {
+	case unread && !errors.Is(err, syscall.ECONNRESET):
+	case r.works.Load():
+		return false
+	default:
+		r.none.Store(true)
+	}
+	r.resent.Add(1)
+	return true
+}
+
+// answered notes an answer on a kept connection.
+func (r *reuse) answered() {
+	if !r.works.Load() {
+		r.works.Store(true)
+	}
+}
 
 // response is the answer to one request while it arrives.
 type response struct {
@@ -91,7 +119,7 @@ type httpsTransport struct {
 	header http.Header
 	// kept keeps connections for further requests, fresh opens one for each.
 	kept, fresh *http.Transport
-	resent      *atomic.Int64 // as the test counts
+	reuse       *reuse
 	// bodies lends out their buffers.
 	bodies sync.Pool
 }
@@ -114,7 +142,7 @@ func newHTTPTransport(conf *tls.Config, dial func(context.Context, string, strin
 
 func newHTTPSTransport(of *Test) *httpsTransport {
 	e, conf := of.target, of.client.tls
-	t := &httpsTransport{ctx: of.ctx, resent: &of.resent, url: e.url.String(), header: e.header, kept: newHTTPTransport(conf, e.dial), fresh: newHTTPTransport(conf, e.dial)}
+	t := &httpsTransport{ctx: of.ctx, reuse: &of.reuse, url: e.url.String(), header: e.header, kept: newHTTPTransport(conf, counting(e.dial)), fresh: newHTTPTransport(conf, e.dial)}
 	t.fresh.DisableKeepAlives = true
 	t.bodies.New = func() any { return &httpBody{} }
 	return t
@@ -123,31 +151,89 @@ func newHTTPSTransport(of *Test) *httpsTransport {
 // send implements transport. The message of what it returns is always in use: net/http
 // may read a request's body when the answer has come already.
 func (t *httpsTransport) send(m *message, deadline time.Time) (response, error) {
-	if t.resent.Load() >= resendLimit {
+	if t.reuse.none.Load() {
 		return t.try(t.fresh, m, deadline, &connUse{})
 	}
 	var a connUse
 	r, err := t.try(t.kept, m, deadline, &a)
+	at := a.kept.Load()
+	if err == nil && a.used.Load() {
+		t.reuse.answered()
+	}
 	// net/http closes a connection itself when it sees the close of the server.
 	stale := err != nil && (isStale(err) || errors.Is(err, net.ErrClosed))
-	if !stale || a.heard.Load() || !a.crossed() || t.ctx.Err() != nil {
+	soon := at > 0 && time.Now().UnixNano()-at <= int64(crossLimit)
+	if !stale || !soon || a.heard.Load() || t.ctx.Err() != nil || !t.reuse.again(err, a.unread()) {
 		return r, err
 	}
-	t.resent.Add(1)
 	return t.try(t.fresh, m, deadline, &connUse{})
 }
 
 // connUse is what is known of one way of a request: when it got a connection that had
-// been in use, in nanoseconds, and whether any byte of an answer came on it.
+// been kept, in nanoseconds, which, how much had been sent on it and whether for another
+// request, and whether any byte of an answer came on it.
 type connUse struct {
-	reused atomic.Int64
-	heard  atomic.Bool
+	kept, before atomic.Int64
+	via          atomic.Pointer[countedConn]
+	used, heard  atomic.Bool
 }
 
-// crossed reports whether a request that failed now may have crossed a close.
-func (u *connUse) crossed() bool {
-	at := u.reused.Load()
-	return at > 0 && time.Now().UnixNano()-at <= int64(crossLimit)
+// on notes the connection that the request got.
+func (u *connUse) on(i httptrace.GotConnInfo) {
+	if s, ok := i.Conn.(*tls.Conn); ok {
+		if c, ok := s.NetConn().(*countedConn); ok {
+			u.before.Store(c.sent.Load())
+			u.via.Store(c)
+			u.used.Store(c.used.Swap(true))
+		}
+	}
+	if i.Reused {
+		u.kept.Store(time.Now().UnixNano())
+	}
+}
+
+// unread reports whether nothing came to the server that was written since the request
+// got its connection, which is closed.
+func (u *connUse) unread() bool {
+	c := u.via.Load()
+	if c == nil {
+		return false
+	}
+	acked := c.acked.Load()
+	return acked >= 0 && acked <= u.before.Load()
+}
+
+// countedConn knows whether a request has got it, how many bytes were written, and when it
+// was closed how many of them the other end had received, negative before and where that is
+// not known.
+type countedConn struct {
+	net.Conn
+	used        atomic.Bool
+	sent, acked atomic.Int64
+	once        sync.Once
+}
+
+// counting makes the connections of dial count.
+func counting(dial func(context.Context, string, string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		nc, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		c := &countedConn{Conn: nc}
+		c.acked.Store(-1)
+		return c, nil
+	}
+}
+
+func (c *countedConn) Write(b []byte) (int, error) {
+	c.sent.Add(int64(len(b)))
+	return c.Conn.Write(b)
+}
+
+func (c *countedConn) Close() error {
+	c.once.Do(func() { c.acked.Store(acknowledged(c.Conn)) })
+	return c.Conn.Close()
 }
 
 func (t *httpsTransport) try(via *http.Transport, m *message, deadline time.Time, a *connUse) (response, error) {
@@ -156,11 +242,7 @@ func (t *httpsTransport) try(via *http.Transport, m *message, deadline time.Time
 		ctx, cancel = context.WithDeadline(ctx, deadline)
 	}
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GotConn: func(i httptrace.GotConnInfo) {
-			if i.Reused {
-				a.reused.Store(time.Now().UnixNano())
-			}
-		},
+		GotConn:              a.on,
 		GotFirstResponseByte: func() { a.heard.Store(true) },
 	})
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.url, bytes.NewReader(m.body))
