@@ -299,16 +299,22 @@ func TestHungUp(t *testing.T) {
 }
 
 // TestShorterAnswers: an engine that is not told to go on behind its end gives
-// less load than asked for, and the trial says so.
+// less load than asked for, and the trial says so; one that says that it gave what was asked
+// for, and did not, gives no good answers.
 func TestShorterAnswers(t *testing.T) {
 	for _, n := range []int{4, 3} {
-		url := serve(t, say(streamHead, tokensOf(n), ending(8, n)))
+		url := serve(t, say(streamHead, tokensOf(n), strings.Replace(ending(8, n), `"length"`, `"stop"  `, 1)))
 		c := &Client{URL: url, Model: "m", Stream: true}
 		trial := measure.Trial{Workload: &workload.Workload{Timeout: time.Second}, Concurrency: 1, Requests: 5}
 		obs := observe(t, c, trial, requests(5, 8, 4, 0))
 		said := slices.ContainsFunc(obs.Remarks.Texts(), func(s string) bool { return strings.HasPrefix(s, "answers: the server generated 25 % fewer tokens") })
 		if said != (n < 4) {
 			t.Errorf("%d of 4 tokens: remarks %q", n, obs.Remarks)
+		}
+		c.URL = serve(t, say(streamHead, tokensOf(n), ending(8, n)))
+		obs = observe(t, c, trial, requests(5, 8, 4, 0))
+		if m := measure.Reduce(trial, obs); (m.Failures["wrong_length"] == 5) != (n < 4) || n == 4 && m.Failed > 0 {
+			t.Errorf("%d of 4 tokens for the length: %v", n, m.Failures)
 		}
 	}
 }

@@ -29,9 +29,9 @@ type delta struct {
 	ids []*fastjson.Value
 	// choice: it belongs to a choice; a delta that only counts does not.
 	choice bool
-	// finish: the server says why it ended.
-	finish bool
-	usage  usage
+	// finish: the server says why it ended; full: for the length that was asked for.
+	finish, full bool
+	usage        usage
 }
 
 var errNoObject = failed(measure.Malformed, "not a JSON object")
@@ -116,8 +116,8 @@ func (d *delta) readChoice(v *fastjson.Value) error {
 // readFinish reads why a choice ended, which may be an error.
 func (d *delta) readFinish(v *fastjson.Value) error {
 	why := v.Get("finish_reason")
-	finish, bad := finishOf(why)
-	d.finish = finish
+	reason, bad := finishOf(why)
+	d.finish, d.full = reason != "", reason == "length"
 	if e := v.Get("error"); says(e) {
 		return failed(measure.StreamError, wordsOf(e))
 	}
@@ -250,23 +250,20 @@ func (d *decoder) wordsIn(text []byte) string {
 // and "insufficient_system_resource".
 var badEnds = [...]string{"error", "abort", "cancel", "fail", "timeout", "timed_out", "filter", "insufficient", "interrupt"}
 
-// finishOf reads the reason of an end, a text or an object with a type; bad is what it
-// says of one that is not good.
-func finishOf(v *fastjson.Value) (finish bool, bad string) {
+// finishOf reads the reason of an end, a text or an object with a type, "" for none; bad is
+// what it says of one that is not good.
+func finishOf(v *fastjson.Value) (reason, bad string) {
 	if v == nil {
-		return false, ""
+		return "", ""
 	}
-	reason := v.GetStringBytes()
 	if v.Type() == fastjson.TypeObject {
-		reason = v.GetStringBytes("type")
+		v = v.Get("type")
 	}
-	if v.Type() == fastjson.TypeNull || len(reason) == 0 {
-		return false, ""
-	}
+	reason = string(v.GetStringBytes())
 	for _, end := range badEnds {
-		if strings.Contains(strings.ToLower(string(reason)), end) {
-			return true, "finish reason " + string(reason)
+		if strings.Contains(strings.ToLower(reason), end) {
+			return reason, "finish reason " + reason
 		}
 	}
-	return true, ""
+	return reason, ""
 }

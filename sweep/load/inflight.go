@@ -63,8 +63,8 @@ type received struct {
 	text []byte
 	// ids are the generated tokens, where the server names them.
 	ids []int32
-	// finish: the server said why it ended; done: it said [DONE].
-	finish, done bool
+	// finish: the server said why it ended; full: for its length; done: it said [DONE].
+	finish, full, done bool
 	// err is why it did not end well.
 	err error
 }
@@ -113,7 +113,7 @@ func emptied[T any](b []T) []T {
 
 // outcome is the record of the request, whose answer was read. An engine that
 // generates exactly as many tokens as it is told has no excuse for fewer than
-// want, and no engine has one for more.
+// want, nor has one that says it ended for the length, and no engine has one for more.
 func (f *inFlight) outcome(want int, exact bool) measure.Record {
 	c, rec := &f.answer, f.record
 	if !c.first.IsZero() {
@@ -127,7 +127,7 @@ func (f *inFlight) outcome(want int, exact bool) measure.Record {
 	case c.err != nil:
 	case n == 0 || c.events == 0:
 		c.err = failed(measure.Empty, f.words(f.odd()))
-	case counted && (n > want || exact && n < want):
+	case counted && (n > want || (exact || c.full && c.events < want) && n < want):
 		c.err = failed(measure.WrongLength, lengths(n, want, c.events))
 	}
 	rec.Output, rec.Outcome = n, measure.OK
@@ -213,7 +213,7 @@ func (f *inFlight) readWhole(r response, stream bool) (err error) {
 	case !d.choice:
 		return failed(measure.Empty, "no choice")
 	}
-	c.usage, c.finish, c.done = d.usage, d.finish, true
+	c.usage, c.finish, c.full, c.done = d.usage, d.finish, d.full, true
 	f.keep(&d)
 	if d.content {
 		c.events = 1
@@ -294,7 +294,7 @@ func (f *inFlight) take(ev sseEvent, at time.Time) error {
 	if d.usage.known {
 		c.usage = d.usage
 	}
-	c.finish = c.finish || d.finish
+	c.finish, c.full = c.finish || d.finish, c.full || d.full
 	switch {
 	case d.content || grown:
 		if c.events == 0 {
