@@ -3,6 +3,7 @@ package sweep
 import (
 	"context"
 	"errors"
+	"net/http"
 	"slices"
 	"time"
 
@@ -77,9 +78,12 @@ func (l *Live) once(ctx context.Context, e *engine.Engine, t *measure.Trial, see
 }
 
 // refused is the failure of a server that refused connections in a trial which can be
-// repeated, as one does that starts again; nil of any other.
+// repeated, as one does that starts again, or for which a proxy did; nil of any other.
 func (l *Live) refused(e *engine.Engine, t *measure.Trial, o *measure.Observation, repeat bool) error {
 	i := slices.IndexFunc(o.Records, func(r measure.Record) bool { return r.Outcome == measure.Refused })
+	if i < 0 && e.Done() == nil {
+		i = outage(o.Records)
+	}
 	switch {
 	case i < 0:
 		return nil
@@ -88,6 +92,32 @@ func (l *Live) refused(e *engine.Engine, t *measure.Trial, o *measure.Observatio
 	}
 	l.fell = append(l.fell, t.Knobs) // nor is the next one repeated
 	return nil
+}
+
+// outage is the first of the requests to which a proxy said for a while that there was no
+// server, and none that ended well was under way; -1 for none. A server that sheds load has
+// others under way.
+func outage(records []measure.Record) int {
+	const long = 2 * time.Second
+	absent := func(r measure.Record) bool {
+		return r.Status() == http.StatusBadGateway || r.Status() == http.StatusServiceUnavailable
+	}
+	for i := 0; i < len(records); i++ {
+		end := i
+		for end < len(records) && absent(records[end]) {
+			end++
+		}
+		if end-i < enoughRefusals {
+			continue
+		}
+		from, to := records[i].Sent, records[end-1].Sent
+		served := func(r measure.Record) bool { return r.Outcome == measure.OK && r.Sent <= to && r.Last >= from }
+		if to-from >= long && !slices.ContainsFunc(records, served) {
+			return i
+		}
+		i = end
+	}
+	return -1
 }
 
 // leave gives up an engine that broke down. A server that somebody else started may be

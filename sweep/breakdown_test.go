@@ -122,6 +122,42 @@ func TestServerRestarts(t *testing.T) {
 	}
 }
 
+// TestServerRestartsBehindAProxy: a trial in which a proxy said for a while that there was no
+// server is repeated; one in which a server sheds load, while it serves the rest, is not.
+func TestServerRestartsBehindAProxy(t *testing.T) {
+	t.Parallel()
+	for name, sheds := range map[string]bool{"restarts": false, "sheds": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var begun atomic.Int64
+			url, _ := failingServer(t, func(n, flying int64) int {
+				if n == 20 {
+					begun.Store(time.Now().UnixNano())
+				}
+				since := time.Duration(time.Now().UnixNano() - begun.Load())
+				switch {
+				case sheds && flying > 1:
+					return http.StatusServiceUnavailable
+				case !sheds && n >= 20 && since < 2500*time.Millisecond:
+					return http.StatusBadGateway
+				case sheds:
+					return slow
+				}
+				return 0
+			})
+			l := &Live{Settings: engine.Settings{Kind: "attach", Model: "m", Endpoint: endpoint.Endpoint{URL: url}}, Client: load.Client{Stream: true}, Hang: 5 * time.Second}
+			defer l.Close()
+			trial := liveTrial(goodSeqs, 1)
+			trial.Rate, trial.Window = 20, 4*time.Second
+			o, err := l.Run(t.Context(), trial)
+			m := measure.Reduce(trial, o)
+			if err != nil || m.Failed > 0 != sheds || m.Requests < 50 || m.Warnings.Has(note.TrialRepeated) == sheds {
+				t.Errorf("%v: %d of %d requests failed, %v: %v", err, m.Failed, m.Requests, m.Failures, m.Warnings.Texts())
+			}
+		})
+	}
+}
+
 // TestEndlessAnswers: a server that never ends an answer is waited for as long as the trial
 // may take, and no longer.
 func TestEndlessAnswers(t *testing.T) {
