@@ -55,6 +55,13 @@ func (p *program) dryDecision(r *run) ([]report.StartCommand, error) {
 	if classes := r.cfg.Pools(); len(classes) > 0 {
 		fmt.Fprintf(p.plain, "and likewise for each of %s alone\n", strings.Join(classes, ", "))
 	}
+	if !r.cfg.Simulated() {
+		fmt.Fprintf(p.stderr, "planner: the trials take at most %v (search.budget)", r.cfg.Search.Budget)
+		if r.ground.Owned {
+			fmt.Fprintf(p.stderr, "; the starts of engines come on top, each of at most %v (engine.ready_timeout)", r.cfg.Engine.Launch.ReadyTimeout)
+		}
+		fmt.Fprintln(p.stderr)
+	}
 	return servers, nil
 }
 

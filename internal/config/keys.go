@@ -220,7 +220,7 @@ func (c *Config) searchRows() []row {
 		{"warm_up", "auto, or a duration, for every trial", orAuto(durationIn(atLeast(0))).in(&s.Warmup)},
 		{"trial", "window of a trial: auto = chosen by the search, or a duration", orAuto(durationIn(above(0))).in(&s.Trial)},
 		{"min_requests", "of a trial; 0 = what the quantiles of the SLO need", wholeIn(atLeast(0)).in(&s.MinRequests)},
-		{"budget", "engine time, all trials; bounds a simulated engine only where it is given",
+		{"budget", "engine time of all trials, the starts of engines on top; bounds a simulated engine only where it is given",
 			orNothing(durationIn(above(0))).in(&c.draft.budget)},
 		{"strategy", "race one-at-a-time grid", words("race", "one-at-a-time", "grid").in(&s.Strategy)},
 		{"certify", "test one rate below the maximum on requests of its own, without any curve", truth().in(&s.Certify)},

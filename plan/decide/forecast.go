@@ -45,7 +45,8 @@ func (d *Decision) Forecast(ctx context.Context) (string, error) {
 		held := (load - before + time.Duration(starts-begun)*startTime).Hours() * float64(i.priors[0].Knobs.GPUs())
 		hours, usd, priced = hours+held, usd+held*i.gpu.PricePerGPUHour, priced && i.gpu.Priced
 	}
-	text := fmt.Sprintf("about %d trials of %d knob sets: %.1f h of load, %d starts, %.1f GPU hours", trials, len(tried), load.Hours(), starts, hours)
+	text := fmt.Sprintf("about %d trials of %d knob sets: %v of load, %d starts of %v, %.2f GPU hours",
+		trials, len(tried), load.Round(time.Second), starts, startTime, hours)
 	if priced {
 		text += fmt.Sprintf(", $%.2f", usd)
 	}
