@@ -63,7 +63,7 @@ func (d *Decision) addEvidence(p *plan.Plan) error {
 		unlimitedWait(&d.searches, p.Offer.Knobs, p.Offer.Rate, load, "planned load"), jobTail(d.Seen, p),
 		ofConversations(&d.searches, p.Offer.Knobs, p.Offer.Rate.Value), fewSlots(d.cfg, p.Offer.Binding, inFlightAt(d.Seen, p.Offer.Knobs), p.Offer.Rate.Value))
 	if !d.ground.Virtual {
-		p.Warnings = brokeDown(append(p.Warnings, untrusted(d.Seen, p.Offer.Knobs)...), d.Seen, p.Offer.Knobs)
+		p.Warnings = brokeDown(append(p.Warnings, untrusted(d.Seen, p.Offer.Knobs)...), d.Seen, p.Offer.Knobs, p.Offer.Binding)
 	}
 	p.Assumptions = slices.Concat(p.Assumptions, routed(&d.cfg.Workload, p), clocked(d.cfg.Workload.Rates, p.Offer.Rate.Value))
 	if d.ground.Virtual {

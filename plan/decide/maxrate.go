@@ -122,7 +122,7 @@ func (s *RateSearch) Answer() (sweep.Answer, error) {
 	}
 	r.Warnings = brokeDown(slices.Concat(r.Warnings, ofOtherLoad(s.Seen), uncalibrated(s.cfg, s.ground, k), busyFrontEnd(s.cfg, s.ground, k, found.Rate.Value),
 		unlimitedWait(&s.searches, k, found.Rate, found.Rate.Safe, "safe rate"), ofConversations(&s.searches, k, r.Estimate.Value), fewSlots(s.cfg, r.Binding, inFlightAt(s.Seen, k), r.Estimate.Value),
-		note.If(!s.ground.Virtual && s.ground.Owned && r.Estimate.Value > 0, note.OneStart)), s.Seen, k)
+		note.If(!s.ground.Virtual && s.ground.Owned && r.Estimate.Value > 0, note.OneStart)), s.Seen, k, r.Binding)
 	state := s.state(&r)
 	if !s.Ended {
 		if r.Estimate.Value <= 0 {

@@ -232,7 +232,7 @@ func sharesNear(trials []measure.Measurement, o *plan.Offer) *measure.TimeShares
 
 // brokeDown adds to warnings that the engine broke down in trials of the knobs, which
 // then ran on more than one start of it, and from which load on it does so again.
-func brokeDown(warnings note.Notes, trials []measure.Measurement, k measure.Knobs) note.Notes {
+func brokeDown(warnings note.Notes, trials []measure.Measurement, k measure.Knobs, binding string) note.Notes {
 	var broke note.Notes
 	var lowest *measure.Measurement
 	all := 0
@@ -256,7 +256,25 @@ func brokeDown(warnings note.Notes, trials []measure.Measurement, k measure.Knob
 	if lowest != nil {
 		warnings = append(warnings, note.New(note.BreaksDown, lowest.Trial.Rate, lowest.Aborted.Note.Figures["why"]))
 	}
+	if f := failing(trials, k); f != nil && binding == measure.ErrorsBound {
+		warnings = append(warnings, note.New(note.LimitedByFailures, f.Trial.Rate, f.Failed, f.Requests, f.Complaint()))
+	}
 	return warnings
+}
+
+// failing is the trial at the lowest rate in which requests of a server that runs failed, too
+// many of them and most by what it did; nil for none.
+func failing(trials []measure.Measurement, k measure.Knobs) (lowest *measure.Measurement) {
+	for i := range trials {
+		m := &trials[i]
+		if m.Trial.Knobs != k || m.Trial.Rate == 0 || m.Failed == 0 || !m.Refuses() || m.Aborted.Note.Kind == note.EngineBroke {
+			continue
+		}
+		if c, ok := m.Count(measure.ErrorsBound); ok && c.Value > m.Trial.Objective.Errors && (lowest == nil || m.Trial.Rate < lowest.Trial.Rate) {
+			lowest = m
+		}
+	}
+	return lowest
 }
 
 // untrusted warns of trials of the knobs that could not be trusted, such as

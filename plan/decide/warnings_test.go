@@ -50,18 +50,35 @@ func TestBrokeDown(t *testing.T) {
 	broke.Warnings = note.Notes{note.New(note.EngineRepeated, "exit status 0")}
 	other.Warnings = broke.Warnings
 	once := note.Notes{note.New(note.OneStart)}
-	if got := brokeDown(once, []measure.Measurement{good, other}, k); !got.Has(note.OneStart) || len(got) != 1 {
+	if got := brokeDown(once, []measure.Measurement{good, other}, k, "ttft.p99"); !got.Has(note.OneStart) || len(got) != 1 {
 		t.Errorf("%v", got)
 	}
 	const want = "the engine broke down in 1 of the 2 trials of the chosen settings, which were repeated; first: exit status 0"
-	if got := brokeDown(once, []measure.Measurement{good, broke, other}, k).String(); got != want {
+	if got := brokeDown(once, []measure.Measurement{good, broke, other}, k, "ttft.p99").String(); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	fell := func(k measure.Knobs, rate float64) measure.Measurement {
 		return measure.Measurement{Trial: measure.Trial{Knobs: k, Rate: rate}, Aborted: note.Because(note.EngineBroke, "out of memory")}
 	}
 	const below = "the engine broke down under 24 requests/s, which counts as a miss: out of memory"
-	if got := brokeDown(once, []measure.Measurement{good, fell(k, 30), fell(k, 24), fell(other.Trial.Knobs, 5)}, k).String(); got != below {
+	refused := func(rate float64, outcome measure.Outcome) measure.Measurement {
+		trial := measure.Trial{Knobs: k, Rate: rate, Window: 10 * time.Second, Objective: measure.SLO{Bounds: []measure.Bound{{Metric: measure.E2E, Quantile: 0.9, Limit: time.Second}}, Errors: 0.001}}
+		o := measure.Observation{End: trial.Window}
+		for i := range 20 {
+			o.Records = append(o.Records, measure.Record{ID: i, Due: time.Duration(i) * time.Second / 2, Prompt: 8, Asked: 4, Output: 4, Outcome: measure.OK})
+		}
+		o.Records[7].Outcome, o.Records[7].Detail = outcome, "502: Bad Gateway"
+		return measure.Reduce(trial, o)
+	}
+	trials := []measure.Measurement{good, refused(8, measure.HTTPStatus), refused(2, measure.HTTPStatus), refused(1, measure.Timeout), fell(k, 0.5)}
+	const failing = "what limits the rate is requests that fail, which need be no question of speed: at 2 requests/s 1 of 20; 1 requests ended with http status: 502: Bad Gateway"
+	if got := brokeDown(nil, trials, k, measure.ErrorsBound).Of(note.LimitedByFailures).String(); got != failing {
+		t.Errorf("%q, want %q", got, failing)
+	}
+	if got := brokeDown(nil, trials, k, "ttft.p99"); got.Has(note.LimitedByFailures) {
+		t.Errorf("%v where another bound limits", got)
+	}
+	if got := brokeDown(once, []measure.Measurement{good, fell(k, 30), fell(k, 24), fell(other.Trial.Knobs, 5)}, k, "ttft.p99").String(); got != below {
 		t.Errorf("%q, want %q", got, below)
 	}
 }
