@@ -101,7 +101,11 @@ func (r *reader) resolveHardware(c *Config) {
 		if c.Simulated() {
 			r.absent("hardware.gpu", `is missing, want a catalog name such as "H100 SXM" (planner catalog gpus lists them), or a list to compare`)
 		} else if d.need.Limit && d.need.Engine != NoEngine {
-			r.warn("hardware: no gpu is given, so there is no roofline and no prior")
+			why := "there is no roofline and no prior"
+			if r.given("hardware.price") || r.given("hardware.price_per_gpu_hour") {
+				why += ", and the price that is given has no effect"
+			}
+			r.warn("hardware: no gpu is given, so %s", why)
 		}
 		return
 	}

@@ -179,3 +179,19 @@ func TestUnusedEngine(t *testing.T) {
 		}
 	}
 }
+
+// TestUnusedPrice: a price of a GPU that nobody names is said to have no effect.
+func TestUnusedPrice(t *testing.T) {
+	const attached = "demand.rate = 1\nslo.ttft = { p90 = \"1s\" }\nengine = { kind = \"attach\", url = \"http://127.0.0.1:8000\" }\n"
+	for text, want := range map[string]bool{
+		"":                                  false,
+		"hardware.price_per_gpu_hour = 1.0": true,
+		"hardware.price.on_demand = 1.0":    true,
+		"hardware.price.on_demand = 1.0\nhardware.gpu = \"L40S\"": false,
+	} {
+		said := strings.Join(mustLoad(t, attached+text+"\n", For("plan")).Warnings, "\n")
+		if got := strings.Contains(said, "the price that is given has no effect"); got != want {
+			t.Errorf("%q: warnings %q", text, said)
+		}
+	}
+}
