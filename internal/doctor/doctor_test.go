@@ -1,16 +1,21 @@
 package doctor
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"planner/internal/config"
+	"planner/internal/evidence/must"
 	"planner/sweep/engine"
 	"planner/sweep/load"
 )
@@ -133,6 +138,32 @@ func TestCheckStateZero(t *testing.T) {
 	var c Check
 	if c.State.String() != "problem" {
 		t.Errorf("the zero state is %v", c.State)
+	}
+}
+
+// A server that never answers is said to be one, and keeps nobody from looking at the rest.
+func TestSilentServer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for a server that never answers")
+	}
+	dir := t.TempDir()
+	must.OK(os.WriteFile(filepath.Join(dir, "nvidia-smi"), []byte("#!/bin/sh\necho 0, GPU-1, NVIDIA L40S, 46068, 45000\n"), 0o700))
+	t.Setenv("PATH", dir)
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			_, _ = io.Copy(io.Discard, r.Body)
+			<-r.Context().Done()
+		}
+	}))
+	defer s.Close()
+	cfg := &config.Config{}
+	cfg.Engine.Kind, cfg.Engine.Endpoint.URL = "attach", s.URL
+	m := look(t.Context(), cfg)
+	if c := server(&m, &wanted{kind: "attach", url: s.URL}); c.State != Problem || !strings.Contains(c.Found, "no answer in 15s") {
+		t.Errorf("%+v", c)
+	}
+	if m.gpuTool != "nvidia-smi" || errors.Is(m.gpuErr, context.DeadlineExceeded) {
+		t.Errorf("GPUs by %q: %v", m.gpuTool, m.gpuErr)
 	}
 }
 

@@ -70,10 +70,11 @@ type launcher struct {
 	path string
 }
 
+// patience is how long a server, and the programs of the machine together, may take to answer.
+const patience = 15 * time.Second
+
 // look looks at the machine, for a configuration if there is one.
 func look(ctx context.Context, cfg *config.Config) machine {
-	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
-	defer cancel()
 	m := machine{processors: runtime.GOMAXPROCS(0), load: -1, memory: meminfo("MemTotal"), available: meminfo("MemAvailable"), clock: watchClock()}
 	dir := "runs"
 	var command []string
@@ -81,14 +82,18 @@ func look(ctx context.Context, cfg *config.Config) machine {
 		dir, command = cfg.OutputDir, cfg.Engine.Launch.Command
 		if cfg.Engine.Kind == "attach" {
 			e := &cfg.Engine.Endpoint
+			short, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("no answer in %v", patience))
 			var server *engine.Engine
-			server, m.server = engine.Start(ctx, engine.Settings{Kind: "attach", Model: cfg.Model.Name, ServedName: e.ServedName,
+			server, m.server = engine.Start(short, engine.Settings{Kind: "attach", Model: cfg.Model.Name, ServedName: e.ServedName,
 				Endpoint: e.Endpoint, Chat: e.API == "chat"}, measure.Knobs{}, "", nil)
+			cancel()
 			if m.server == nil {
 				m.unprobed = server.Unprobed
 			}
 		}
 	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	m.programs = findPrograms(ctx, command)
 	m.gpuTool, m.gpus, m.gpuErr = engine.GPUs(ctx, nil)
 	m.runs, m.temp = tryToWrite(dir), tryToWrite(os.TempDir()).err
