@@ -254,6 +254,38 @@ func TestLimitOfTrial(t *testing.T) {
 	}
 }
 
+// TestTimeoutsAreNoSignOfLife: a server from which nothing comes but the client's own time-outs
+// hangs, and one from which first tokens still come does not.
+func TestTimeoutsAreNoSignOfLife(t *testing.T) {
+	t.Parallel()
+	for name, lives := range map[string]bool{"frozen": false, "slow": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := &watchdog{trial: &measure.Trial{}, silence: silent(30 * time.Second), stream: true}
+			var hung time.Duration
+			for now := time.Duration(0); now < 2*time.Minute && hung == 0; now += 250 * time.Millisecond {
+				records := []measure.Record{{Outcome: measure.OK, Sent: 0, First: time.Second, Last: time.Second}}
+				for sent := time.Second; sent <= now; sent += 3 * time.Second {
+					r := measure.Record{Outcome: measure.Timeout, Sent: sent, First: measure.Never, Last: measure.Never}
+					if sent+3*time.Second > now {
+						r.Outcome = measure.InFlight
+					}
+					if lives && now > sent+time.Second {
+						r.First = sent + time.Second
+					}
+					records = append(records, r)
+				}
+				if why := w.looks(now, func() []measure.Record { return records }); why.Note.Kind == note.EngineHangs {
+					hung = now
+				}
+			}
+			if hung > 40*time.Second || hung > 0 == lives {
+				t.Errorf("hangs at %v", hung)
+			}
+		})
+	}
+}
+
 // TestSilenceOf: who gives requests longer waits longer for a sign of life.
 func TestSilenceOf(t *testing.T) {
 	t.Parallel()

@@ -243,7 +243,7 @@ func (v *watchdog) looks(now time.Duration, records func() []measure.Record) (wh
 	return why
 }
 
-// arrivals counts what came: first tokens and ends, of these what is good, first tokens and
+// arrivals counts what came: first tokens and ends but the client's own, of these what is good, first tokens and
 // good ends, and the refusals. last is when the last of an answer came that is under way,
 // waiting says whether requests are in flight.
 type arrivals struct {
@@ -267,6 +267,8 @@ func tally(records []measure.Record) (seen arrivals) {
 		case measure.InFlight:
 			seen.waiting, seen.last = true, max(seen.last, r.Last)
 			continue
+		case measure.Timeout:
+			continue // of a server nothing comes when the client gives up
 		case measure.OK:
 			seen.good++
 		case measure.Refused:
