@@ -286,6 +286,43 @@ func TestTimeoutsAreNoSignOfLife(t *testing.T) {
 	}
 }
 
+// TestFrozen: a server that answers nothing any more, nor a question about itself, is broken,
+// also where the trial's limit comes before the silence that tells it.
+func TestFrozen(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("waits for a server that never answers")
+	}
+	var frozen atomic.Bool
+	well, _ := failingHandler(func(n, _ int64) int {
+		frozen.Store(n > 10)
+		if n > 10 {
+			return silence
+		}
+		return 0
+	})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if frozen.Load() {
+			_, _ = io.Copy(io.Discard, r.Body)
+			<-r.Context().Done()
+			return
+		}
+		well.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	l := &Live{Settings: engine.Settings{Kind: "attach", Model: "m", Endpoint: endpoint.Endpoint{URL: server.URL}}, Client: load.Client{Stream: true}, Hang: 2 * time.Second}
+	defer l.Close()
+	trial := liveTrial(goodSeqs, 1)
+	hasty := *trial.Workload
+	hasty.Timeout = 300 * time.Millisecond
+	trial.Workload = &hasty
+	trial.Rate, trial.Window, trial.Concurrency, trial.Requests, trial.Limit = 0, 0, 1, 40, 1500*time.Millisecond
+	_, err := l.Run(t.Context(), trial)
+	if r, ok := errors.AsType[*measure.Rejection](err); !ok || !measure.Broke(r.Reason) {
+		t.Errorf("%v", err)
+	}
+}
+
 // TestSilenceOf: who gives requests longer waits longer for a sign of life.
 func TestSilenceOf(t *testing.T) {
 	t.Parallel()

@@ -89,10 +89,10 @@ func (l *Live) standing(ctx context.Context, e *engine.Engine, w *watchdog, o *m
 	if f := w.breakdown(ctx, o, busy); f != nil {
 		return f
 	}
-	came := slices.ContainsFunc(o.Records, func(r measure.Record) bool { return max(r.First, r.Last) >= o.End/2 })
+	came := w.moved >= o.End/2 || slices.ContainsFunc(o.Records, func(r measure.Record) bool { return max(r.First, r.Last) >= o.End/2 })
 	if o.Aborted.Text != "" && !came || slices.ContainsFunc(o.Records, func(r measure.Record) bool { return r.Broken() }) {
 		_, err := l.alone(ctx, e, w.trial, w.silence, busy)
-		if late(ctx) && w.seen.good > 0 {
+		if late(ctx) && came {
 			return nil // it may be slow
 		}
 		return l.orFailure(ctx, e, err)
