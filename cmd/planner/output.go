@@ -93,8 +93,8 @@ func (p *program) display(c *cli.Context, r *run) *progress.Display {
 			o.Budget = time.Duration(s.Searches()) * r.cfg.Search.Budget
 		}
 	}
-	if s, ok := r.study.(interface{ Stage() string }); ok {
-		o.Stage = s.Stage
+	if s, ok := r.study.(interface{ Stage() (int, int, string) }); ok {
+		o.Stage, o.Virtual = s.Stage, r.ground.Virtual
 	}
 	if s, ok := r.study.(interface {
 		Planned() (int, time.Duration)

@@ -74,8 +74,8 @@ func (s *runState) effort() string {
 	if s.cost != "" {
 		text += ", " + s.cost
 	}
-	if s.stage != "" {
-		text += ", " + s.stage
+	if s.parts > 1 {
+		text += fmt.Sprintf(", %d of %d %s", s.done, s.parts, s.stage)
 	}
 	switch {
 	case s.about > 0:

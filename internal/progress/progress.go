@@ -30,11 +30,11 @@ type DisplayOptions struct {
 	// known beforehand it is the time of their load, and Trials is how many they are.
 	Budget time.Duration
 	Trials int
-	// Virtual says that engine time costs nothing: what is to go is then told by the trials that are done.
+	// Virtual says that engine time costs nothing: what is to go is then told by the trials, or the parts of a stage, that are done.
 	Virtual bool
-	// Stage, if set, says in words how far the run is. Best, if set, is the best result so far and what carries its rate, Cost what the
-	// trials on real engines cost so far, in words.
-	Stage func() string
+	// Stage, if set, says how many parts of what stage are done; of none where it has none. Best, if set, is the best result so far
+	// and what carries its rate, Cost what the trials on real engines cost so far, in words.
+	Stage func() (done, of int, what string)
 	Best  func() (search.Result, string)
 	Cost  func([]sweep.EngineTelemetry) string
 }
@@ -47,12 +47,12 @@ type Display struct {
 	begun time.Time
 
 	// What follows is guarded by mu: trials and starts of engines tell of
-	// themselves from goroutines of their own.
+	// themselves from goroutines of their own, and the time that passes from another.
 	mu    sync.Mutex
 	state runState
 	seen  []sweep.EngineTelemetry
 	// running says how far the trial is that runs; nil for none. A goroutine asks
-	// it again and again until quit is closed.
+	// it, and shows the time, again and again from the first event until quit is closed.
 	running func() string
 	quit    chan struct{}
 	asking  sync.WaitGroup
@@ -86,8 +86,12 @@ type runState struct {
 	working bool
 	// jobs are those of a cluster.
 	jobs sweep.Jobs
-	// cost says what was spent besides time, stage how far the run is, in words.
-	cost, stage string
+	// cost says what was spent besides time, in words.
+	cost string
+	// stage is the one that the run is at since a time of its own, with its parts, of which done are.
+	stage       string
+	done, parts int
+	since       time.Time
 }
 
 const (
@@ -115,6 +119,7 @@ func New(w io.Writer, o DisplayOptions) *Display {
 func (d *Display) See(event any) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.watch()
 	switch e := event.(type) {
 	case []measure.Trial:
 		next := loadText(&e[0])
@@ -123,7 +128,7 @@ func (d *Display) See(event any) {
 		}
 		d.state.next, d.state.why, d.state.now = next, e[0].Why, ""
 		if d.Stage != nil {
-			d.state.stage = d.Stage()
+			d.state.at(d.Stage())
 		}
 	case measure.Measurement:
 		d.observed(&e)
@@ -136,11 +141,10 @@ func (d *Display) See(event any) {
 		d.say(startedText(e))
 		return
 	case Work:
-		d.state.working = true
-		d.follow(e)
+		d.state.working, d.running = true, e
 		return
 	case *load.Test:
-		d.follow(func() string { return testText(e.Interim()) })
+		d.running = func() string { return testText(e.Interim()) }
 		return
 	case sweep.EngineTelemetry:
 		d.running = nil
@@ -178,10 +182,17 @@ func (d *Display) observed(m *measure.Measurement) {
 	}
 }
 
-// follow shows what running says, again and again.
-func (d *Display) follow(running func() string) {
-	d.running = running
-	if d.quit != nil {
+// at notes the stage that the run is at.
+func (s *runState) at(done, of int, what string) {
+	if what != s.stage {
+		s.since = time.Now()
+	}
+	s.done, s.parts, s.stage = done, of, what
+}
+
+// watch shows the state again and again, also where nothing happens.
+func (d *Display) watch() {
+	if d.quit != nil || d.Quiet {
 		return
 	}
 	quit := make(chan struct{})
@@ -200,14 +211,14 @@ func (d *Display) follow(running func() string) {
 	})
 }
 
-// ask shows how far the trial is that runs.
+// ask shows the time, and how far the trial is that runs.
 func (d *Display) ask() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.running != nil {
 		d.state.now = d.running()
-		d.show()
 	}
+	d.show()
 }
 
 // Close removes what is drawn.
@@ -255,14 +266,24 @@ func (d *Display) show() {
 	}
 	d.last = now
 	elapsed := now.Sub(d.begun)
-	if s := &d.state; d.Virtual && s.of > 0 && s.trials > 0 {
-		s.about = elapsed * time.Duration(s.of-s.trials) / time.Duration(s.trials)
+	if s := &d.state; d.Virtual {
+		if s.about = pace(elapsed, s.trials, s.of); s.parts > 0 {
+			s.about = pace(now.Sub(s.since), s.done, s.parts)
+		}
 	}
 	if d.Columns == 0 {
 		fmt.Fprintln(d.w, printable.Text(d.state.line(elapsed)))
 		return
 	}
 	d.draw(d.lines(elapsed))
+}
+
+// pace is how long the rest takes where so many were done in a time; 0 where that is not known.
+func pace(elapsed time.Duration, done, of int) time.Duration {
+	if done == 0 {
+		return 0
+	}
+	return elapsed * time.Duration(max(of-done, 0)) / time.Duration(done)
 }
 
 // draw replaces what is on the screen.

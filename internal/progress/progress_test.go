@@ -19,6 +19,9 @@ import (
 var first = runState{trials: 3, spent: 6 * time.Minute, left: 54 * time.Minute, best: search.Estimate{Value: 16.2, Low: 12.1, High: 21.7},
 	next: "17.3 requests/s", why: "where the answer is most likely"}
 
+// synctestEpoch is the time at which the clock of a bubble begins.
+var synctestEpoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+
 var second = runState{trials: 4, spent: 9 * time.Minute, left: 51 * time.Minute, best: search.Estimate{Value: 16.9, Low: 15.4, High: 18.6}, subject: "seqs 256",
 	next: "16 requests/s"}
 
@@ -60,7 +63,7 @@ func TestBytes(t *testing.T) {
 		{"lines", lines, 65 * time.Second, []runState{first, second},
 			"1:05 3 trials, 6.0 min of engine time, at most 54.0 min to go; maximum rate 16.2 requests/s (12.1-21.7); next: 17.3 requests/s: where the answer is most likely\n" +
 				"2:10 4 trials, 9.0 min of engine time, at most 51.0 min to go; maximum rate 16.9 requests/s (15.4-18.6), seqs 256; next: 16 requests/s\n"},
-		{"kinds of instances", lines, 65 * time.Second, []runState{{trials: 80, stage: "3 of 14 kinds of instances searched"}}, "1:05 80 trials, 3 of 14 kinds of instances searched\n"},
+		{"kinds of instances", lines, 65 * time.Second, []runState{{trials: 80, stage: "kinds of instances searched", done: 3, parts: 14}}, "1:05 80 trials, 3 of 14 kinds of instances searched\n"},
 		{"work without trials", lines, 65 * time.Second, []runState{{working: true, now: "3 h replayed"}}, "1:05 3 h replayed\n"},
 		{"lines too soon after another", lines, 2 * time.Second, []runState{first, second}, "0:02 3 trials, 6.0 min of engine time, at most 54.0 min to go; maximum rate 16.2 requests/s (12.1-21.7); next: 17.3 requests/s: where the answer is most likely\n"},
 		{"live", live(100), 2 * time.Second, []runState{first, second},
@@ -76,6 +79,8 @@ func TestBytes(t *testing.T) {
 			"planner: 16 trials, 1.0 h of load\n0:31 3 of 16 trials, 1.0 min of load to go\n"},
 		{"trials known beforehand, simulated", DisplayOptions{Trials: 16, Virtual: true}, 40 * time.Second, []runState{{trials: 4, of: 16}},
 			"0:40 4 of 16 trials, about 2.0 min to go\n"},
+		{"parts of a stage", DisplayOptions{Virtual: true}, 40 * time.Second, []runState{{trials: 80, stage: "kinds of instances searched", done: 4, parts: 16, since: synctestEpoch.Add(10 * time.Second)}},
+			"0:40 80 trials, 4 of 16 kinds of instances searched, about 1.5 min to go\n"},
 		{"nothing known", live(80), 2 * time.Second, []runState{{}}, "0:02  0 trials\n\x1b[1A\r\x1b[J"},
 	}
 	for _, tt := range tests {
@@ -108,10 +113,28 @@ func TestLogStandsAboveTheDisplay(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		d.See(measure.Measurement{})
 		d.See("a warning")
-		time.Sleep(time.Second)
+		time.Sleep(pause / 2)
 		d.See(measure.Measurement{})
+		d.Close()
 	})
-	want := "0:02  1 trial\n\x1b[1A\r\x1b[Jplanner: a warning\n0:03  2 trials\n"
+	want := "0:02  1 trial\n\x1b[1A\r\x1b[Jplanner: a warning\n0:02  2 trials\n\x1b[1A\r\x1b[J"
+	if got := b.String(); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// Where nothing happens, as in a long batch of trials, a line comes all the same.
+func TestTimePasses(t *testing.T) {
+	var b strings.Builder
+	synctest.Test(t, func(t *testing.T) {
+		stage := 0
+		d := New(&b, DisplayOptions{Virtual: true, Stage: func() (int, int, string) { stage++; return stage, 4, "kinds of instances searched" }})
+		d.See([]measure.Trial{{Rate: 2}})
+		time.Sleep(61 * time.Second)
+		d.Close()
+	})
+	want := "0:30 0 trials, 1 of 4 kinds of instances searched, about 1.5 min to go; next: 2 requests/s\n" +
+		"1:00 0 trials, 1 of 4 kinds of instances searched, about 3.0 min to go; next: 2 requests/s\n"
 	if got := b.String(); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -168,9 +191,7 @@ func TestTrialsSideBySide(t *testing.T) {
 		for i := range 8 {
 			trials.Go(func() {
 				for range 5 {
-					d.mu.Lock()
-					d.follow(func() string { return fmt.Sprintf("trial %d is at it", i) })
-					d.mu.Unlock()
+					d.See(Work(func() string { return fmt.Sprintf("trial %d is at it", i) }))
 					time.Sleep(time.Second)
 					d.See(measure.Measurement{Trial: measure.Trial{Number: i, Rate: 1}})
 				}

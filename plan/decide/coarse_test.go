@@ -2,6 +2,7 @@ package decide
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -83,24 +84,28 @@ func TestStage(t *testing.T) {
 		return &sweep.Together{Sources: []sweep.Source{&sweep.List{Trials: make([]measure.Trial, 2)}, &sweep.List{}}}
 	}
 	var d Decision
-	if got := d.Stage(); got != "" {
-		t.Errorf("%q ahead of any search", got)
+	check := func(want string) {
+		t.Helper()
+		done, of, what := d.Stage()
+		if got := fmt.Sprintf("%d of %d %s", done, of, what); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
+	check("0 of 0 ")
 	d.looks = pass()
 	d.looks.Next()
-	if got := d.Stage(); got != "1 of 2 kinds of instances looked at" {
-		t.Errorf("%q", got)
-	}
+	check("1 of 2 kinds of instances looked at")
 	d.races = pass()
 	for range 3 {
 		d.races.Next()
 	}
-	if got := d.Stage(); got != "2 of 2 kinds of instances searched" {
-		t.Errorf("%q", got)
-	}
+	check("2 of 2 kinds of instances searched")
 	d.plan = &plan.Plan{}
-	if got := d.Stage(); got != "" {
-		t.Errorf("%q behind the searches", got)
+	check("0 of 0 ")
+	d.plan = nil
+	pools := Pools{one: &d, each: []*Decision{{races: pass()}, {}}}
+	if done, of, _ := pools.Stage(); done != 2 || of != 4 {
+		t.Errorf("%d of %d for the pools of a mix", done, of)
 	}
 }
 

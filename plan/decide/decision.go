@@ -11,7 +11,6 @@ package decide
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 
@@ -177,16 +176,16 @@ func (d *Decision) Best() (best search.Result, of string) {
 	return best, of
 }
 
-// Stage says how many kinds of instances are done; "" where there is one, and before and after the searches.
-func (d *Decision) Stage() string {
-	stage, what := d.races, "searched"
+// Stage says how many kinds of instances are done, and with what; of none before and after the searches.
+func (d *Decision) Stage() (done, of int, what string) {
+	stage, what := d.races, "kinds of instances searched"
 	if stage == nil {
-		stage, what = d.looks, "looked at"
+		stage, what = d.looks, "kinds of instances looked at"
 	}
-	if stage == nil || len(stage.Sources) < 2 || d.plan != nil {
-		return ""
+	if stage == nil || d.plan != nil {
+		return 0, 0, ""
 	}
-	return fmt.Sprintf("%d of %d kinds of instances %s", stage.Finished, len(stage.Sources), what)
+	return stage.Finished, len(stage.Sources), what
 }
 
 // search runs the races of all kinds of instances side by side.

@@ -110,6 +110,16 @@ func (p *Pools) Best() (best search.Result, of string) {
 	return best, of
 }
 
+// Stage says how many kinds of instances are done for all decisions.
+func (p *Pools) Stage() (done, of int, what string) {
+	for _, d := range p.decisions() {
+		if n, all, word := d.Stage(); all > 0 {
+			done, of, what = done+n, of+all, word
+		}
+	}
+	return done, of, what
+}
+
 // Answer is the plan of one pool with those of the classes beside it, or the plans of the
 // classes where one pool has none.
 func (p *Pools) Answer() (sweep.Answer, error) {
