@@ -132,12 +132,14 @@ func TestUnusedWorkload(t *testing.T) {
 		"think_time = \"10s\"":                    "think_time is 10s, which has no effect without turns above 1",
 		"think_time = \"10s\"\nturns = 2":         "",
 		"class = \"code\"":                        "",
-		"mix = [{ class = \"chat\", weight = 1 }, { class = \"code\", weight = 1 }]":                                       "",
-		"prompt = { dist = \"fixed\", value = 90 }\nmix = [{ class = \"chat\", weight = 1 }]":                              "prompt, of 90 tokens, has no effect",
-		"output = { dist = \"fixed\", value = 9 }\nmix = [{ class = \"chat\", weight = 1 }, { name = \"a\", weight = 1 }]": "",
-		"class = \"chat\"\ntrace = \"" + trace + "\"":                                                                      "",
-		"class = \"code\"\ntrace = \"" + trace + "\"":                                                                      "prompt, output and prefix have no effect: the trace gives the lengths",
-		"prefix = { groups = 2, tokens = 9 }\ntrace = \"" + trace + "\"":                                                   "prompt, output and prefix have no effect: the trace gives the lengths",
+		"mix = [{ class = \"chat\", weight = 1 }, { class = \"code\", weight = 1 }]":                                                               "",
+		"prompt = { dist = \"fixed\", value = 90 }\nmix = [{ class = \"chat\", weight = 1 }]":                                                      "prompt, of 90 tokens, has no effect",
+		"output = { dist = \"fixed\", value = 9 }\nmix = [{ class = \"chat\", weight = 1 }, { name = \"a\", weight = 1 }]":                         "",
+		"class = \"chat\"\ntrace = \"" + trace + "\"":                                                                                              "",
+		"class = \"code\"\ntrace = \"" + trace + "\"":                                                                                              "prompt, output and prefix have no effect: the trace gives the lengths",
+		"prefix = { groups = 2, tokens = 9 }\ntrace = \"" + trace + "\"":                                                                           "prompt, output and prefix have no effect: the trace gives the lengths",
+		"mix = [{ name = \"a\", weight = 1, slo = { ttft = { p99 = \"1s\" } } }, { name = \"b\", weight = 1, slo = { ttft = {} } }]":               "slo.ttft has no effect: each class",
+		"mix = [{ name = \"a\", weight = 1, slo = { ttft = { p99 = \"1s\" } } }, { name = \"b\", weight = 1, slo = { tpot = { p99 = \"1s\" } } }]": "",
 	} {
 		got := mustLoad(t, minimal+"[workload]\n"+text+"\n", For("estimate"))
 		if said := strings.Join(got.Warnings, "\n"); (said == "") != (want == "") || !strings.Contains(said, want) {

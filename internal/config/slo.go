@@ -137,6 +137,12 @@ func (r *reader) resolveSLO(c *Config) {
 	slo.Throughput = c.draft.objective == throughput
 	slo.Bounds = c.draft.bounds()
 	slo.Sort()
+	for m, given := range c.draft.limits {
+		shared := func(of component) bool { return of.slo == nil || of.slo[m] == nil }
+		if mix := c.draft.mix; len(given) > 0 && len(mix) > 0 && !slices.ContainsFunc(mix, shared) {
+			r.warn("slo.%v has no effect: each class of workload.mix has limits on it of its own", measure.Metric(m))
+		}
+	}
 	for _, b := range slo.Bounds {
 		if c.Search.Certify && b.Quantile == 0 {
 			r.missing("search.certify", "slo", "is true, and %s bounds a mean, which counts of requests do not certify; want bounds on quantiles or goodput only", b)

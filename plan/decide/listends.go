@@ -44,6 +44,14 @@ type edge struct {
 	inner search.Contestant
 }
 
+// way is the direction in which there is room: -1 or 1.
+func (e *edge) way() int {
+	if e.lower {
+		return -1
+	}
+	return 1
+}
+
 // beyond are the sets a step further and so on, as many as there is room for, at
 // most n.
 func (e *edge) beyond(n int) []measure.Knobs {
@@ -152,13 +160,17 @@ func smallerSteps(cfg *config.Config, k measure.Knobs) []measure.Knobs {
 }
 
 // edgeWarnings tell where the best set stands at an end of the values tried and
-// its neighbour was measured to carry less: the best may lie beyond.
-func edgeWarnings(r search.RaceResult) note.Notes {
+// its neighbour was measured to carry less: the best may lie beyond. Where the engine's
+// own settings, nil if not known, were measured there, that is known.
+func edgeWarnings(r search.RaceResult, standard *search.Prior) note.Notes {
 	var out note.Notes
 	for _, e := range edgesOf(r) {
 		switch e.inner.Status {
 		case search.Beaten, search.Measured, search.Infeasibly:
 		default:
+			continue
+		}
+		if standard != nil && r.Default != nil && cmp.Compare(e.axis.Number(standard.Knobs), e.axis.Number(e.knobs)) == e.way() {
 			continue
 		}
 		a, end, further := e.axis, "largest", "larger"

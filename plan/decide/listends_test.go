@@ -46,8 +46,22 @@ func TestEdgeWarnings(t *testing.T) {
 		"room in the memory":      {best, []search.Contestant{other(2048, 128, 0.85, search.Beaten)}, "gpu_memory_utilization is 0.9, the largest value tried, and 0.85 carries less: larger values may carry more; try knobs.gpu_memory_utilization = [0.85, 0.9, 0.95]"},
 		"the engine's own choice": {best, []search.Contestant{other(0, 128, 0.9, search.Beaten)}, ""},
 	} {
-		if got := edgeWarnings(contestOf(c.best, c.others...)).String(); got != c.want {
+		if got := edgeWarnings(contestOf(c.best, c.others...), nil).String(); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", name, got, c.want)
+		}
+	}
+}
+
+// Where the engine's own settings were measured beyond the end of a list, it is known what comes there.
+func TestEndBelowTheEnginesOwn(t *testing.T) {
+	knobs := func(seqs int) measure.Knobs {
+		return measure.Knobs{MaxNumBatchedTokens: 8192, MaxNumSeqs: seqs, GPUMemoryUtilization: 0.9}
+	}
+	r := contestOf(knobs(256), search.Contestant{Knobs: knobs(128), Status: search.Beaten})
+	r.Default = &search.Result{}
+	for seqs, warned := range map[int]bool{64: true, 256: true, 1024: false} {
+		if got := edgeWarnings(r, &search.Prior{Knobs: knobs(seqs)}); (len(got) > 0) != warned {
+			t.Errorf("by itself %d: %v", seqs, got)
 		}
 	}
 }

@@ -67,7 +67,7 @@ type selection struct {
 // what their last searches, on requests that no choice was made by, found.
 func (d *Decision) choose(i *instance) (*selection, error) {
 	race := i.race.Result()
-	s := &selection{knobs: race.Knobs, found: race.Best, rejected: losers(race), warnings: slices.Concat(race.Best.Warnings, edgeWarnings(race))}
+	s := &selection{knobs: race.Knobs, found: race.Best, rejected: losers(race), warnings: slices.Concat(race.Best.Warnings, edgeWarnings(race, i.standard))}
 	var err error
 	if s.doubt, err = d.doubtOf(s.knobs, s.found.Estimate); err != nil {
 		return nil, err

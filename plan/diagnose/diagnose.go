@@ -66,7 +66,7 @@ const (
 	found         = 0.5  // of what is shared that a cache should find at least
 	noFaster      = 0.9  // warm over cold
 	farBelow      = 0.12 // of the roofline; served engines reach a quarter to a half
-	mostlyFixed   = 0.5  // share of the steps that neither bandwidth nor compute explains
+	mostlyFixed   = 0.5  // share of the time that neither bandwidth, compute nor links explain
 	linked        = 0.15 // share of the steps that is communication, where prompts take
 	beyondCompute = 4.0  // times as long as computing them would
 	fullPool      = 0.9  // of the KV cache

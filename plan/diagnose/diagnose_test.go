@@ -9,6 +9,7 @@ import (
 	"planner/internal/evidence/must"
 	"planner/model"
 	"planner/plan/diagnose"
+	"planner/sweep/measure"
 	"planner/sweep/workload"
 )
 
@@ -95,6 +96,27 @@ func TestAilments(t *testing.T) {
 				continue
 			}
 			t.Errorf("%s, seed %d, %s on %d x %s: %+v", a.name, seed, v.deployment.Arch.Name, v.deployment.TP, v.deployment.Hardware.Name, found)
+		}
+	}
+}
+
+// TestLinksAreNotTheHost: of a server that completes a tenth of what data sheets allow the time of its
+// steps, where it is known, says whether the host takes it or what the hardware has to do.
+func TestLinksAreNotTheHost(t *testing.T) {
+	bounds := model.Bounds{PromptsPerS: 44.7, OutputTokensPerS: 33256}
+	for name, c := range map[string]struct {
+		time *measure.TimeShares
+		host bool
+	}{
+		"unknown": {nil, true},
+		"links":   {&measure.TimeShares{Compute: 0.39, Communication: 0.5, Fixed: 0.04}, false},
+		"host":    {&measure.TimeShares{Compute: 0.2, Communication: 0.1, Fixed: 0.4, Idle: 0.3}, true},
+	} {
+		m := measure.Measurement{Trial: measure.Trial{Rate: 5.7}, Valid: true, Overloaded: true, Tally: measure.Tally{Requests: 256},
+			Throughput: measure.Throughput{Achieved: 3.7, Sent: 5.9, OutputTokens: 420}, Server: measure.Server{Time: c.time}}
+		found := diagnose.Of([]measure.Measurement{m}, &bounds)
+		if got := len(found) == 1 && found[0].Kind == diagnose.Host; got != c.host {
+			t.Errorf("%s: %+v", name, found)
 		}
 	}
 }

@@ -104,7 +104,8 @@ func used(m *measure.Measurement) float64 {
 	return *m.Server.PeakKV
 }
 
-// host looks whether a saturated server does far less than its hardware allows.
+// host looks whether a saturated server does far less than its hardware allows: by the time of
+// its steps where that is known, which also tells links and small batches from the host.
 func (s *server) host() *Finding {
 	if s.bounds == nil || s.bounds.PromptsPerS <= 0 || s.bounds.OutputTokensPerS <= 0 {
 		return nil
@@ -128,7 +129,7 @@ func (s *server) host() *Finding {
 	least := 1/s.bounds.PromptsPerS + output/s.bounds.OutputTokensPerS
 	reached := full.Achieved * least
 	t := full.Server.Time
-	if reached >= farBelow && !(t != nil && t.Fixed >= mostlyFixed) {
+	if t == nil && reached >= farBelow || t != nil && t.Fixed+t.Idle < mostlyFixed {
 		return nil
 	}
 	evidence := []string{fmt.Sprintf("%.3g requests/s were completed %s, where the backlog grew; the data sheets allow %.3g: %s of it",
