@@ -36,13 +36,18 @@ const confidence = 0.90
 
 // Of ranks the knobs in which settings differ by what they cost: main effects of a linear
 // model of the logarithm of the rate, a level for each value, as far as settings tell these apart. Its intervals hold
-// what the model does not explain, interactions of knobs included, and what sets are placed wrong by. It is nil where
-// there are too few settings for the values.
+// what the model does not explain, interactions of knobs included, and what sets are placed wrong by; where settings
+// differ in one knob alone the latter is all. It is nil where there are too few settings for the values.
 func Of(settings []Setting) []Effect {
-	if all := mainEffects(repeated(settings, 1)); all != nil {
-		return all
+	if len(settings) == 0 {
+		return nil
 	}
-	return mainEffects(repeated(settings, 0))
+	for _, some := range [][]Setting{repeated(settings, 1), repeated(settings, 0), beside(settings)} {
+		if all := mainEffects(some); all != nil {
+			return all
+		}
+	}
+	return nil
 }
 
 func mainEffects(settings []Setting) []Effect {
@@ -52,7 +57,7 @@ func mainEffects(settings []Setting) []Effect {
 		columns += len(f.values) - 1
 	}
 	free := len(settings) - columns
-	if len(factors) == 0 || free < 2 {
+	if len(factors) == 0 || free < 1 && len(factors) > 1 {
 		return nil
 	}
 	x, y := mat.NewDense(len(settings), columns, nil), mat.NewVecDense(len(settings), nil)
@@ -75,11 +80,13 @@ func mainEffects(settings []Setting) []Effect {
 	beta.MulVec(&inverse, &moment)
 	residual.MulVec(x, &beta)
 	residual.SubVec(y, &residual)
-	variance := mat.Dot(&residual, &residual) / float64(free)
-	t := stat.StudentT((1+confidence)/2, float64(free))
+	spread := 0.0
+	if free > 0 {
+		spread = stat.StudentT((1+confidence)/2, float64(free)) * math.Sqrt(mat.Dot(&residual, &residual)/float64(free))
+	}
 	var out []Effect
 	for _, f := range factors {
-		out = append(out, f.effect(settings, &beta, &inverse, t*math.Sqrt(variance)))
+		out = append(out, f.effect(settings, &beta, &inverse, spread))
 	}
 	slices.SortStableFunc(out, func(a, b Effect) int { return cmp.Compare(b.Cost, a.Cost) })
 	return out
@@ -99,6 +106,19 @@ func repeated(settings []Setting, alone int) []Setting {
 		}
 		settings = kept
 	}
+}
+
+// beside are the first setting and those that differ from it in one knob alone.
+func beside(settings []Setting) []Setting {
+	return slices.DeleteFunc(slices.Clone(settings), func(s Setting) bool {
+		different := 0
+		for _, n := range measure.KnobTable {
+			if n.Get(s.Knobs) != n.Get(settings[0].Knobs) {
+				different++
+			}
+		}
+		return different > 1
+	})
 }
 
 // factor is a knob in which settings differ, with its values; those behind the first have

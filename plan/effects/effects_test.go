@@ -36,8 +36,26 @@ func TestKnownEffects(t *testing.T) {
 			t.Errorf("%+v, want %+v", e, want[i])
 		}
 	}
-	if Of(crossed(rand.New(rand.NewPCG(1, 1)), 0)[:4]) != nil {
-		t.Error("four settings tell of four columns")
+	if Of(crossed(rand.New(rand.NewPCG(1, 1)), 0)[:3]) != nil {
+		t.Error("three settings tell of three columns")
+	}
+}
+
+// TestFewSettings: values of one knob, and two of two crossed, tell what they do.
+func TestFewSettings(t *testing.T) {
+	set := func(seqs, tokens int, memory, rate float64) Setting {
+		return Setting{measure.Knobs{MaxNumSeqs: seqs, MaxNumBatchedTokens: tokens, GPUMemoryUtilization: memory}, rate}
+	}
+	one := []Setting{set(256, 8192, 0.9, 10), set(1024, 8192, 0.92, 9.9), set(128, 8192, 0.9, 8)}
+	if got := Of(one); len(got) != 1 || got[0].Knob != "max_num_seqs" || got[0].Worst != "128" || math.Abs(got[0].Cost-0.2) > 1e-9 || !got[0].Shown() {
+		t.Errorf("one knob: %+v", got)
+	}
+	two := []Setting{set(256, 8192, 0.9, 10), set(128, 8192, 0.9, 8), set(256, 2048, 0.9, 9), set(128, 2048, 0.9, 7.2)}
+	if got := Of(two); len(got) != 2 || math.Abs(got[0].Cost-0.2) > 1e-9 || math.Abs(got[1].Cost-0.1) > 1e-9 {
+		t.Errorf("two knobs: %+v", got)
+	}
+	if got := Of(two[:3]); got != nil {
+		t.Errorf("without interactions: %+v", got)
 	}
 }
 
