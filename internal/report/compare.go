@@ -65,7 +65,7 @@ func compared(c *design.Compared) string {
 
 func contrastTable(c *design.Compared) Table {
 	tab := table(left("figure"), right("A", "B"), extra(right("difference")), right("relative", "interval"), extra(right("p", "pairs")), left("B is"))
-	tab.Caption = "Relative differences with their " + percent(c.Confidence) + " intervals, each by itself; p is adjusted for all figures together (Holm)."
+	tab.Caption = "Relative differences with their " + percent(c.Confidence) + " intervals, each by itself; p is adjusted for all figures together (Holm, or by the signs of the pairs)."
 	for _, x := range c.Contrasts {
 		interval := unknown
 		if finite(x.Relative.Low) && finite(x.Relative.High) {

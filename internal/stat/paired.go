@@ -24,32 +24,94 @@ func PairedT(differences []float64, confidence float64) Change {
 // PairedTBeside is the same where others, of things that do not differ, scatter alike: they
 // tell the variance too, so that one pair beside them has an interval.
 func PairedTBeside(differences, others []float64, confidence float64) Change {
+	mean, spread, free := scatter(differences, others)
+	c := Change{mean, mean, mean, pairedP(mean, spread, free)}
+	switch {
+	case !(free > 0):
+		c.Low, c.High = math.NaN(), math.NaN()
+	case c.P > 0 && spread > 0:
+		half := StudentT(0.5+confidence/2, free) * spread
+		c.Low, c.High = mean-half, mean+half
+	}
+	return c
+}
+
+// scatter is the mean of differences, not a number of none, with its standard error and the degrees of freedom
+// of that.
+func scatter(differences, others []float64) (mean, spread, free float64) {
 	n := float64(len(differences))
-	nan := math.NaN()
-	if n == 0 {
-		return Change{nan, nan, nan, nan}
-	}
-	mean, squares, free := stat.Mean(differences, nil), 0.0, n-1+float64(len(others))
-	if free == 0 {
-		return Change{mean, nan, nan, nan}
-	}
+	mean, free = stat.Mean(differences, nil), n-1+float64(len(others))
+	squares := 0.0
 	for _, d := range differences {
 		squares += (d - mean) * (d - mean)
 	}
 	for _, d := range others {
 		squares += d * d
 	}
-	spread := math.Sqrt(squares / free / n)
-	if spread <= rounding*math.Abs(mean) {
-		p := 0.0
-		if mean == 0 {
-			p = 1
-		}
-		return Change{mean, mean, mean, p}
+	return mean, math.Sqrt(squares / free / n), free
+}
+
+// pairedP is the probability of so large a mean if there is no difference (two-sided): 0 of pairs that all
+// differ by the same, not a number where nothing tells the scatter.
+func pairedP(mean, spread, free float64) float64 {
+	switch {
+	case !(free > 0):
+		return math.NaN()
+	case mean == 0 && spread == 0:
+		return 1
+	case spread <= rounding*math.Abs(mean):
+		return 0
 	}
-	half := StudentT(0.5+confidence/2, free) * spread
-	p := 2 * distuv.StudentsT{Sigma: 1, Nu: free}.Survival(math.Abs(mean)/spread)
-	return Change{mean, mean - half, mean + half, p}
+	return 2 * distuv.StudentsT{Sigma: 1, Nu: free}.Survival(math.Abs(mean)/spread)
+}
+
+// mostFlipped is how many pairs [SignFlips] goes through all signs of; more tell by their number.
+const mostFlipped = 12
+
+// SignFlips adjusts the probabilities of Student's test over several figures of the same pairs, one row a figure and
+// one column a pair, as [Holm] does, and knows that figures move together: whichever is called A in a pair is chance if
+// there is no difference, so that all signs of the pairs are as likely (step-down minP of Westfall and Young 1993). A figure
+// that a pair does not have is NaN there. With n pairs nothing is below 2^(1-n). It is nil for many pairs, or none.
+func SignFlips(rows [][]float64) []float64 {
+	if len(rows) == 0 || len(rows[0]) == 0 || len(rows[0]) > mostFlipped {
+		return nil
+	}
+	test := func(row []float64, signs int) float64 {
+		var known []float64
+		for i, d := range row {
+			if signs>>i&1 == 1 {
+				d = -d
+			}
+			if !math.IsNaN(d) {
+				known = append(known, d)
+			}
+		}
+		return pairedP(scatter(known, nil))
+	}
+	p := make([]float64, len(rows))
+	var order []int
+	for i, row := range rows {
+		if p[i] = test(row, 0); !math.IsNaN(p[i]) {
+			order = append(order, i)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(p[a], p[b]) })
+	all := 1 << (len(rows[0]) - 1) // the others are their opposites
+	reached := make([]int, len(order))
+	for signs := range all {
+		least := 1.0
+		for rank, i := range slices.Backward(order) {
+			if least = min(least, test(rows[i], signs)); least <= p[i]*(1+rounding) {
+				reached[rank]++
+			}
+		}
+	}
+	worst := 0.0
+	for rank, i := range order {
+		worst = max(worst, float64(reached[rank])/float64(all))
+		p[i] = worst
+	}
+	return p
 }
 
 // Holm adjusts the probabilities of several tests so that the chance of any

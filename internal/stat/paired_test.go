@@ -3,6 +3,7 @@ package stat
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -81,5 +82,40 @@ func TestHolm(t *testing.T) {
 			t.Errorf("%v, want %v", got, want)
 			break
 		}
+	}
+}
+
+// TestSignFlips: figures that move together count as few, none is more probable than the signs of the pairs allow,
+// and without a difference any of them is found in no more runs than the level says.
+func TestSignFlips(t *testing.T) {
+	slower := []float64{0.82, 0.76, 0.56, 0.46, 0.32, 0.01}
+	noise := []float64{0.1, -0.2, 0.15, math.NaN(), -0.1, 0.05}
+	alone := []float64{math.NaN(), math.NaN(), math.NaN(), math.NaN(), math.NaN(), 0.1}
+	if got := SignFlips([][]float64{slower, slower, slower, alone}); got[0] != 1.0/32 || got[2] != got[0] || !math.IsNaN(got[3]) {
+		t.Errorf("%v", got)
+	}
+	if got := SignFlips([][]float64{noise, slower}); got[0] < 0.5 || got[1] <= 1.0/32 || got[1] > 0.1 {
+		t.Errorf("beside noise: %v", got)
+	}
+	if SignFlips(nil) != nil || SignFlips([][]float64{make([]float64, 40)}) != nil {
+		t.Error("none, or very many pairs, are flipped")
+	}
+	rng := rand.New(rand.NewPCG(3, 3))
+	const runs = 1000
+	alarms := 0
+	for range runs {
+		rows := make([][]float64, 6)
+		for range 7 {
+			common := rng.NormFloat64()
+			for i := range rows {
+				rows[i] = append(rows[i], common+0.3*rng.NormFloat64())
+			}
+		}
+		if slices.Min(SignFlips(rows)) <= 0.05 {
+			alarms++
+		}
+	}
+	if share := float64(alarms) / runs; share < 0.02 || share > 0.065 {
+		t.Errorf("false alarms in %.3f of the runs", share)
 	}
 }

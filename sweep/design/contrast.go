@@ -9,6 +9,7 @@ import (
 
 	gonum "gonum.org/v1/gonum/stat"
 
+	"planner/internal/list"
 	"planner/internal/note"
 	"planner/internal/stat"
 	"planner/sweep/measure"
@@ -48,6 +49,9 @@ func aspects(pairs []pairing) []aspect {
 		aspect{"output_tokens_per_s", "output tokens/s", func(m *measure.Measurement) float64 { return above0(m.OutputTokens) }})
 }
 
+// ratio is the logarithm of that of a pair, not a number where one side does not have it.
+func (f aspect) ratio(p pairing) float64 { return math.Log(f.of(p.b) / f.of(p.a)) }
+
 // inMilliseconds ends the names of latencies.
 const inMilliseconds = "_ms"
 
@@ -78,9 +82,10 @@ func contrast(pairs []pairing, t Terms) []Contrast {
 		valid = pairs
 	}
 	var all []Contrast
+	var ratios [][]float64
 	for _, f := range aspects(valid) {
 		if c, ok := contrastIn(f, valid, nil, t); ok {
-			all = append(all, c)
+			all, ratios = append(all, c), append(ratios, list.Map(valid, f.ratio))
 		}
 	}
 	shown := len(all)
@@ -92,7 +97,7 @@ func contrast(pairs []pairing, t Terms) []Contrast {
 			all = append(all, c)
 		}
 	}
-	judge(all, t)
+	judge(all, stat.SignFlips(ratios), t)
 	for i := range all[:shown] {
 		if few {
 			all[i].Judgement = Undecided
@@ -125,8 +130,8 @@ func cacheHits(pairs []pairing) []Contrast {
 func contrastIn(f aspect, pairs, others []pairing, t Terms) (Contrast, bool) {
 	ratios := func(pairs []pairing) (a, ratios []float64) {
 		for _, p := range pairs {
-			if x, y := f.of(p.a), f.of(p.b); !math.IsNaN(x) && !math.IsNaN(y) {
-				a, ratios = append(a, x), append(ratios, math.Log(y/x))
+			if r := f.ratio(p); !math.IsNaN(r) {
+				a, ratios = append(a, f.of(p.a)), append(ratios, r)
 			}
 		}
 		return a, ratios
@@ -174,14 +179,19 @@ func unresolvedIn(pairs []pairing) note.Notes {
 
 // judge adjusts the probabilities for the number of figures and decides each:
 // the same if the whole interval lies within the indifference, better or worse
-// if the difference is significant, otherwise undecided.
-func judge(all []Contrast, t Terms) {
+// if the difference is significant, otherwise undecided. Of both adjustments, flipped the one by
+// the signs of the pairs, the sharper holds: that by the number takes figures that move together
+// for as many chances of a false alarm, that by signs has few values where pairs are few.
+func judge(all []Contrast, flipped []float64, t Terms) {
 	p := make([]float64, len(all))
 	for i := range all {
 		p[i] = all[i].P
 	}
 	for i, adjusted := range stat.Holm(p) {
 		c := &all[i]
+		if i < len(flipped) && flipped[i] < adjusted {
+			adjusted = flipped[i]
+		}
 		c.Adjusted = adjusted
 		switch {
 		case c.Relative.Low >= -t.Indifference && c.Relative.High <= t.Indifference:

@@ -46,6 +46,21 @@ func TestContrastPairs(t *testing.T) {
 	}
 }
 
+// A server that is slower by much at little load and not at all where it is full is worse, in every
+// figure alike: its ratios scatter, and none of them is on the other side.
+func TestContrastOfFixedCosts(t *testing.T) {
+	var pairs []pairing
+	for i, by := range []float64{2.27, 2.14, 1.76, 1.59, 1.37, 1.01} {
+		ms := 8e6 * float64(i+1)
+		pairs = append(pairs, pairing{measured(time.Duration(ms), 10), measured(time.Duration(by*ms), 10)})
+	}
+	for _, c := range contrast(pairs, Terms{Confidence: 0.95, Indifference: 0.02})[:9] {
+		if c.Judgement != Worse {
+			t.Errorf("%s: %v, p %.3g", c.Figure, c.Judgement, c.Adjusted)
+		}
+	}
+}
+
 // What has a limit is compared, of a class and of tokens too.
 func TestContrastOfLimits(t *testing.T) {
 	var pairs []pairing
@@ -173,7 +188,7 @@ func TestJudgements(t *testing.T) {
 		{"ttft.p99_ms", 0.05, math.NaN(), math.NaN(), math.NaN(), Undecided},
 	} {
 		all := []Contrast{{Figure: c.name, Relative: Difference{c.value, c.low, c.high}, P: c.p}}
-		judge(all, Terms{Confidence: 0.95, Indifference: 0.02})
+		judge(all, nil, Terms{Confidence: 0.95, Indifference: 0.02})
 		if all[0].Judgement != c.want {
 			t.Errorf("%s by %g (%g to %g): %v, want %v", c.name, c.value, c.low, c.high, all[0].Judgement, c.want)
 		}
@@ -184,7 +199,7 @@ func TestJudgements(t *testing.T) {
 		many[i] = Contrast{Figure: "ttft.p99_ms", Relative: Difference{0.1, -0.1, 0.3}, P: 0.5}
 	}
 	many[3].Relative.Low, many[3].P = 0.01, 0.03
-	judge(many, Terms{Confidence: 0.95, Indifference: 0.02})
+	judge(many, nil, Terms{Confidence: 0.95, Indifference: 0.02})
 	if many[3].Judgement != Undecided || math.Abs(many[3].Adjusted-0.3) > 1e-12 {
 		t.Errorf("%+v, want undecided at p = 0.3", many[3])
 	}
