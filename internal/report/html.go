@@ -77,8 +77,13 @@ func (tab Table) trial(row int) template.HTMLAttr {
 	return template.HTMLAttr(fmt.Sprintf(` data-trial="%d"`, tab.Trials[row]))
 }
 
-// cell are the attributes of a cell: its class, and how dark it is in a heat map.
+// cell are the attributes of a cell: its class, and how dark it is in a heat map, or from where to where
+// the bar goes that is drawn in place of the text's.
 func (tab Table) cell(row, column int) template.HTMLAttr {
+	if tab.Bars != nil && tab.Columns[column].Name == "" {
+		from, to, way := tab.Bars.span(row)
+		return template.HTMLAttr(fmt.Sprintf(` class="bar %s" style="--from:%.1f%%;--to:%.1f%%"`, way, from, to))
+	}
 	attributes := class(tab.Rows[row][column].Tone, tab.Columns[column])
 	if row < len(tab.Shades) && column < len(tab.Shades[row]) && tab.Shades[row][column] > 0 {
 		attributes += template.HTMLAttr(fmt.Sprintf(` style="--heat:%.0f%%"`, 45*tab.Shades[row][column]))

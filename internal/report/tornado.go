@@ -16,6 +16,18 @@ type Bars struct {
 	Changes     []float64
 }
 
+// span is from where to where the bar of a row goes, in per cent of the width of the widest on either side,
+// and which way.
+func (b *Bars) span(row int) (from, to float64, way string) {
+	low := min(slices.Min(b.Changes), 0)
+	unit := 100 / max(slices.Max(b.Changes)-low, -low, 1e-9)
+	zero, end := (0-low)*unit, (b.Changes[row]-low)*unit
+	if end < zero {
+		return end, zero, "less"
+	}
+	return zero, end, "more"
+}
+
 // plot draws the bars with the first cells of their rows.
 func (tab Table) plot(canvas draw.Canvas) {
 	canvas = titled(canvas, tab.Bars.Title)

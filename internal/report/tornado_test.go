@@ -40,6 +40,27 @@ func TestTornado(t *testing.T) {
 	}
 }
 
+// TestBarsOnPages: bars of a page go from one line to either side, all on one scale.
+func TestBarsOnPages(t *testing.T) {
+	for _, c := range []struct {
+		changes []float64
+		want    string
+	}{
+		{[]float64{0.5, -0.25}, "33 100 more, 0 33 less"},
+		{[]float64{1, 0.5}, "0 100 more, 0 50 more"},
+		{[]float64{-0.4, -0.1}, "0 100 less, 75 100 less"},
+	} {
+		var got []string
+		for row := range c.changes {
+			from, to, way := (&Bars{Changes: c.changes}).span(row)
+			got = append(got, fmt.Sprintf("%.0f %.0f %s", from, to, way))
+		}
+		if text := strings.Join(got, ", "); text != c.want {
+			t.Errorf("%v: %s, want %s", c.changes, text, c.want)
+		}
+	}
+}
+
 // TestHeatMapOfNothing maps knobs of which no set has a rate.
 func TestHeatMapOfNothing(t *testing.T) {
 	for _, settings := range [][]effects.Setting{nil, {{}}} {
