@@ -41,8 +41,20 @@ func TestJobByHand(t *testing.T) {
 	near("cost", *p.Cost.Job.USD, 785.714)
 	near("cost of a thousand requests", *p.Cost.PerThousandRequests, 785.714/900)
 	near("cost of a million tokens", *p.Cost.PerMillionTokens, 785.714/360)
-	if p.Cost.PerMonth != nil || p.Sensitivity != nil || p.Cost.Job.Duration > 24*time.Hour {
-		t.Errorf("a month costs %v, sensitivity %v, done after %v", p.Cost.PerMonth, p.Sensitivity, p.Cost.Job.Duration)
+	if p.Cost.PerMonth != nil || p.Cost.Job.Duration > 24*time.Hour {
+		t.Errorf("a month costs %v, done after %v", p.Cost.PerMonth, p.Cost.Job.Duration)
+	}
+	// A job costs as its requests and the price do: 22 instances carry the 15 a second of a fifth more.
+	changed := map[string]float64{"traffic +20 %": 942.857, "traffic -20 %": 628.571, "price +15 %": 903.571, "price -15 %": 667.857,
+		"sized by the median rate, not by the safe one": 785.714}
+	for _, c := range p.Sensitivity {
+		near("cost with "+c.What, *c.ForJob, changed[c.What])
+		if c.What == "traffic +20 %" && (c.GPUs != 22 || math.Abs(c.Share(p.Fleet.GPUs, p.Cost.Money())-0.2) > 1e-9) {
+			t.Errorf("%+v", c)
+		}
+	}
+	if len(p.Sensitivity) != len(changed) {
+		t.Errorf("%d changes, want %d", len(p.Sensitivity), len(changed))
 	}
 	if want := "costs 52.7 % more for the job"; other.Reason.Text != want {
 		t.Errorf("reason %q, want %q", other.Reason.Text, want)

@@ -17,10 +17,12 @@ type Change struct {
 	SafeRate float64 `json:"safe_rate_per_s"`
 	// Instances, GPUs and PerHour are those of the fleet; zero and nil where there is none,
 	// for the Reason.
-	Instances int         `json:"instances"`
-	GPUs      int         `json:"gpus"`
-	PerHour   *float64    `json:"usd_per_hour"`
-	Reason    note.Reason `json:",embed"`
+	Instances int      `json:"instances"`
+	GPUs      int      `json:"gpus"`
+	PerHour   *float64 `json:"usd_per_hour"`
+	// ForJob is what a job then costs; nil where the demand is none, or no price is known.
+	ForJob *float64    `json:"usd_for_job,omitempty"`
+	Reason note.Reason `json:",embed"`
 	// Approximate changes move the rate by what short simulated runs, or the fitted curve,
 	// say, and not by a search of their own.
 	Approximate bool `json:"approximate"`
@@ -39,9 +41,18 @@ func (p *Plan) changes() []Change {
 		vary(&other)
 		return other.change(what, other.Offer.Rate.Safe)
 	}
+	more := func(by float64) func(*Plan) {
+		return func(p *Plan) {
+			if p.Demand.Rate *= by; p.Demand.Job != nil {
+				j := *p.Demand.Job
+				j.Requests *= by
+				p.Demand.Job = &j
+			}
+		}
+	}
 	all := []Change{
-		of("traffic +20 %", func(p *Plan) { p.Demand.Rate *= 1 + trafficStep }),
-		of("traffic -20 %", func(p *Plan) { p.Demand.Rate *= 1 - trafficStep }),
+		of("traffic +20 %", more(1+trafficStep)),
+		of("traffic -20 %", more(1-trafficStep)),
 		of("sized by the median rate, not by the safe one", func(p *Plan) { p.Offer.Rate.Safe = p.Offer.Rate.Value }),
 	}
 	if p.Demand.Zones > 1 {
@@ -70,30 +81,38 @@ func (p *Plan) change(what string, safe float64) Change {
 		return c
 	}
 	c.Instances, c.GPUs, c.PerHour = f.Instances, f.GPUs, p.Offer.price(&f, 0).PerHour
+	if p.Demand.Job != nil {
+		o := p.Offer
+		o.Rate.Safe = safe
+		c.ForJob = o.running(&f, &p.Demand).Job.USD
+	}
 	return c
 }
 
 // AddChanges adds changes to those of the plan, the largest first.
 func (p *Plan) AddChanges(changes ...Change) {
-	p.Sensitivity = byMoved(append(p.Sensitivity, changes...), p.Fleet.GPUs, p.Cost.PerHour)
+	p.Sensitivity = byMoved(append(p.Sensitivity, changes...), p.Fleet.GPUs, p.Cost.Money())
 }
+
+// Money is what changes are ranked by, as [Cost.Money] is of fleets.
+func (c *Change) Money() *float64 { return cmp.Or(c.ForJob, c.PerHour) }
 
 // Share is by which share a change moves the cost of a fleet, or its GPUs where a price is
 // not known.
-func (c *Change) Share(gpus int, perHour *float64) float64 {
-	if c.PerHour != nil && perHour != nil {
-		return *c.PerHour / *perHour - 1
+func (c *Change) Share(gpus int, money *float64) float64 {
+	if now := c.Money(); now != nil && money != nil {
+		return *now / *money - 1
 	}
 	return float64(c.GPUs)/float64(gpus) - 1
 }
 
 // byMoved orders changes by how far they move a fleet, those without a fleet before all.
-func byMoved(all []Change, gpus int, perHour *float64) []Change {
+func byMoved(all []Change, gpus int, money *float64) []Change {
 	size := func(c *Change) float64 {
 		if c.GPUs == 0 {
 			return math.Inf(1)
 		}
-		return math.Abs(c.Share(gpus, perHour))
+		return math.Abs(c.Share(gpus, money))
 	}
 	slices.SortStableFunc(all, func(a, b Change) int { return cmp.Compare(size(&b), size(&a)) })
 	return all

@@ -38,8 +38,8 @@ func Solve(d Demand, objective measure.SLO, offers []Offer, rejected []measure.R
 	for i := range p.Alternatives {
 		p.Alternatives[i].explain(&best)
 	}
+	p.AddChanges(p.changes()...)
 	if d.Job == nil {
-		p.AddChanges(p.changes()...)
 		p.Drivers = p.drivers()
 	}
 	p.assume()

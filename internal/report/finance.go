@@ -283,10 +283,14 @@ func availability(p float64) string {
 
 // addSensitivity tabulates what a fleet would cost if things turn out other than planned, as a
 // tornado: the largest change first, with a bar.
-func addSensitivity(d *Document, changes []plan.Change, gpus int, perHour *float64) {
-	tab := table(wrapped("if"), right("GPUs", "per hour", "change"), left(""))
+func addSensitivity(d *Document, changes []plan.Change, gpus int, cost *plan.Cost) {
+	paid := "per hour"
+	if cost.Job != nil {
+		paid = "the job"
+	}
+	tab := table(wrapped("if"), right("GPUs", paid, "change"), left(""))
 	bars := &Bars{Name: "sensitivity", Title: "If it turns out otherwise: change of the cost"}
-	if perHour == nil {
+	if cost.Money() == nil {
 		bars.Title = "If it turns out otherwise: change of the number of GPUs"
 	}
 	var cannot, same []string
@@ -296,7 +300,7 @@ func addSensitivity(d *Document, changes []plan.Change, gpus int, perHour *float
 			cannot = append(cannot, c.What+": "+c.Reason.Text)
 			continue
 		}
-		moved := c.Share(gpus, perHour)
+		moved := c.Share(gpus, cost.Money())
 		what := c.What
 		if c.Approximate {
 			what, approximate = what+" *", true
@@ -305,7 +309,7 @@ func addSensitivity(d *Document, changes []plan.Change, gpus int, perHour *float
 			same = append(same, what)
 			continue
 		}
-		tab.row(what, c.GPUs, dollars(c.PerHour), signedShare(moved), Cell{bar(moved), Quiet})
+		tab.row(what, c.GPUs, dollars(c.Money()), signedShare(moved), Cell{bar(moved), Quiet})
 		bars.Changes, tab.Bars = append(bars.Changes, moved), bars
 	}
 	if len(same) > 0 {

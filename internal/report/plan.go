@@ -28,7 +28,7 @@ func planDocument(p *plan.Plan, b decide.Background, e Engines) Document {
 	addWays(&d, p)
 	addInTime(&d, p)
 	if !pooled(p) {
-		addSensitivity(&d, p.Sensitivity, p.Fleet.GPUs, p.Cost.PerHour)
+		addSensitivity(&d, p.Sensitivity, p.Fleet.GPUs, &p.Cost.Cost)
 	}
 	addDrivers(&d, p)
 	addServer(&d, p, &e)

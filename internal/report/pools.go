@@ -22,7 +22,7 @@ func addPools(d *Document, p *plan.Plan, b *decide.Background) {
 	if pooled(p) {
 		d.Title = poolsTitle(pools, p.Demand) + "; one pool for all: " + poolOf(p)
 		poolSections(d, pools, p)
-		addSensitivity(d, pools.Sensitivity, pools.GPUs, pools.PerHour)
+		addSensitivity(d, pools.Sensitivity, pools.GPUs, &plan.Cost{PerHour: pools.PerHour})
 		addTrust(d, b.Judgement.Trust)
 		d.detailed = true
 		d.section("One pool for all classes", Paragraph{Text: "What follows is of it. Each class has in plan.json, under pools, a plan of its own.", Tone: Quiet}, facts)
@@ -91,7 +91,7 @@ func poolsDocument(p *decide.PoolsPlanned, e Engines) Document {
 	one := noPlanDocument(p.OnePool, e)
 	d := Document{Title: poolsTitle(p.Pools, p.OnePool.Demand) + "; there is no plan for one pool", Data: one.Data}
 	poolSections(&d, p.Pools, nil)
-	addSensitivity(&d, p.Pools.Sensitivity, p.Pools.GPUs, p.Pools.PerHour)
+	addSensitivity(&d, p.Pools.Sensitivity, p.Pools.GPUs, &plan.Cost{PerHour: p.Pools.PerHour})
 	d.section("One pool for all classes", Paragraph{Text: one.Title})
 	d.Blocks = append(d.Blocks, one.Blocks...)
 	return d

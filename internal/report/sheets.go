@@ -133,7 +133,7 @@ func alternativesData(all []plan.Alternative) Data {
 }
 
 func sensitivityData(all []plan.Change) Data {
-	return sheet(pointers(all), "if=what safe_rate_per_s instances gpus usd_per_hour approximate reason", dropZeros)
+	return sheet(pointers(all), "if=what safe_rate_per_s instances gpus usd_per_hour usd_for_job approximate reason", dropZeros)
 }
 
 // dropZeros drops the figures of a fleet that there is not.

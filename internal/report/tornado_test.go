@@ -16,7 +16,7 @@ import (
 func TestTornado(t *testing.T) {
 	d := Document{}
 	p := solved()
-	addSensitivity(&d, p.Sensitivity, p.Fleet.GPUs, p.Cost.PerHour)
+	addSensitivity(&d, p.Sensitivity, p.Fleet.GPUs, &p.Cost.Cost)
 	files := must(Files(d))
 	if _, err := png.Decode(bytes.NewReader(files["plots/sensitivity.png"])); err != nil || len(files["plots/sensitivity.pdf"]) == 0 {
 		t.Fatal(err)

@@ -60,13 +60,16 @@ func loosened(o measure.SLO, by float64) measure.SLO {
 // other limits: how far they move the maximum rate of the chosen instance. On a real
 // engine that ratio is applied to what was measured.
 func (d *Decision) addSensitivity(p *plan.Plan) {
-	if d.ground.Predict == nil || p.Offer.Rate.Value <= 0 || p.Demand.Job != nil {
+	if d.ground.Predict == nil || p.Offer.Rate.Value <= 0 {
 		return
 	}
 	var asked []string
 	var situations []calibrate.Situation
 	known := d.situation(p.Offer.Knobs)
 	for _, s := range scenarios() {
+		if s.limits != 1 && len(d.cfg.Objective.Bounds) == 0 {
+			continue // there is none
+		}
 		in, err := d.inScenario(&s, known, p.Offer.Knobs)
 		if r, rejected := errors.AsType[*measure.Rejection](err); rejected {
 			p.AddChanges(plan.Change{What: s.what, Reason: r.Reason})
