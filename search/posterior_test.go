@@ -31,7 +31,7 @@ func TestLikelihoodIsADistribution(t *testing.T) {
 		for k := range n * 20 {
 			// Below and above the band around the limit counts speak as tails.
 			e := likelihood{n: n, k: float64(k)}
-			if share := e.k / n; share > unlink(a.offset+far) || share < unlink(a.offset-far) {
+			if share := e.k / n; share > unlink(a.offset+a.above) || share < unlink(a.offset-far) {
 				continue
 			}
 			if k <= n {
