@@ -160,10 +160,11 @@ func (r *Race) contenders() []*candidate {
 	return open[:min(field, len(open))]
 }
 
-// chance is the probability that a set carries more than the incumbent by delta; without one, it orders by prediction.
+// chance is the probability that a set carries more than the incumbent by delta; without one, it orders by prediction,
+// and of sets that are predicted to meet nothing by their steps: the idle engine is the faster, the longer they are.
 func (r *Race) chance(c *candidate) float64 {
 	if r.incumbent == nil {
-		return 1 + c.prior.Rate
+		return 1 + cmp.Or(c.prior.Rate, -1/float64(2+c.prior.Knobs.MaxNumBatchedTokens))
 	}
 	p := r.predicted(c)
 	return math.Erfc(math.Log((1+delta)*r.incumbent.carries.Value/p.Rate)/p.Spread/math.Sqrt2) / 2
@@ -183,9 +184,6 @@ func (r *Race) predicted(c *candidate) Prior {
 
 // further lets in the sets that [RaceConfig.Further] names, and reports whether any of them is yet to be tried.
 func (r *Race) further() bool {
-	if r.cfg.Further == nil {
-		return false
-	}
 	found := false
 	for _, p := range r.cfg.Further(r.Result()) {
 		c := r.candidate(p)

@@ -206,16 +206,18 @@ func (r *Race) list() {
 }
 
 // choose is the next step where no search is under way. By prediction sets are searched in its order until one has a
-// rate, each within a part of what is left of the budget: the rest is for the others. Where several told nothing the
-// race gives up: it is hardly a matter of the knobs then. Once there is a rate the sets that are most likely to be
-// better are tried beside the incumbent, and those that seem better are searched.
+// rate, each within a part of what is left of the budget: the rest is for the others. Where several told nothing, or
+// miss the objective while idle, the race gives up: it is hardly a matter of the knobs then. Once there is a rate the
+// sets that are most likely to be better are tried beside the incumbent, and those that seem better are searched.
 func (r *Race) choose() []measure.Trial {
 	if r.cfg.Strategy != ByPrediction {
 		r.list()
 		return nil
 	}
 	contenders, part := r.contenders(), min(max(len(r.all), finalShare), partShare)
-	told := slices.DeleteFunc(slices.Clone(r.all), func(c *candidate) bool { return c.status != Skipped })
+	told := slices.DeleteFunc(slices.Clone(r.all), func(c *candidate) bool {
+		return c.status != Skipped && (c.status != Infeasibly || c.search.idle.broken < 0)
+	})
 	limit := r.cfg.Search.Budget
 	if r.incumbent != nil {
 		limit -= limit / finalShare
@@ -232,7 +234,7 @@ func (r *Race) choose() []measure.Trial {
 		}
 		r.begin(1, part)
 	case len(contenders) == 0:
-		if r.incumbent == nil || !r.further() {
+		if r.incumbent == nil || r.cfg.Further == nil || !r.further() {
 			r.conclude(note.Reason{})
 		}
 	case !r.reference.settled:

@@ -347,3 +347,30 @@ func TestRaceWithoutABudgetEnds(t *testing.T) {
 		t.Errorf("%v, %s; want no rate", best.Outcome, best.Reason.Text)
 	}
 }
+
+// Where an idle engine misses the objective with some sets, of which the first has the longest
+// steps, the others are not searched: no knob of the scheduler makes it faster.
+func TestRaceEndsWhereIdleEnginesMiss(t *testing.T) {
+	server := &raceServer{mu: map[measure.Knobs]float64{}}
+	var priors []Prior
+	for i := range 12 {
+		k := measure.Knobs{MaxNumSeqs: 8, MaxNumBatchedTokens: 512 * (i + 1)}
+		server.mu[k] = 5 // alone in it, one request in a hundred takes .92 s
+		priors = append(priors, Prior{Knobs: k})
+	}
+	r := drive(NewRace(raceConfig(priors, 1)), server)
+	if r.Best.Outcome != Infeasible || r.Best.Floor == nil || r.Knobs.MaxNumBatchedTokens < 512*10 {
+		t.Errorf("%v with %d tokens (floor %v), want infeasible with the longest steps", r.Best.Outcome, r.Knobs.MaxNumBatchedTokens, r.Best.Floor)
+	}
+	searched := 0
+	for _, c := range r.Contestants {
+		if c.Status == Infeasibly {
+			searched++
+		} else if !strings.HasPrefix(c.Reason.Text, "not tried: 3 sets") {
+			t.Errorf("%+v: %v (%s)", c.Knobs, c.Status, c.Reason.Text)
+		}
+	}
+	if searched > 2 {
+		t.Errorf("%d sets beside the best were searched, want 2", searched)
+	}
+}

@@ -236,7 +236,7 @@ const (
 	SeenAsGood     Kind = "seen_as_good: as good as the best set: at {rate_per_s%.4g} requests/s, on the same requests: {seen%s}, the best set {best%s}"
 	SeenWorse      Kind = "seen_worse: at {rate_per_s%.4g} requests/s, on the same requests: {seen%s}, the best set {best%s}"
 	DearerKind     Kind = "dearer_kind: not searched in full: by a short search an instance carries about {rate_per_s%.3g} requests/s, for the same load it costs {more_percent%more}, beside {best%s}"
-	KindIdle       Kind = "kind_carries_nothing: not searched in full: a short search found no rate that it carries; of this GPU {best%s} is searched"
+	KindIdle       Kind = "kind_carries_nothing: not searched in full: a short search found no rate that it carries; the best of this GPU is {best%s}"
 	CompletesLess  Kind = "completes_less: overloaded, it completes {completes_per_s%.3g} requests/s, and the best set {best_per_s%.3g}"
 	NotBetter      Kind = "not_better: carries {carries%s}, and the engine's own settings {standard%s}: not shown to be better"
 	LessSafe       Kind = "less_safe: likely {carries_per_s%.3g} requests/s, but safe only {safe_per_s%.3g}, as what is not known of the engine's constants moves its rate far; the chosen set's safe rate is {chosen_per_s%.3g}"
