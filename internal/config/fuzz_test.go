@@ -14,48 +14,51 @@ import (
 )
 
 // FuzzLoad gives a configuration or problems, each on one line with a place, and
-// what loads can be printed and loaded again.
+// what loads can be printed and loaded again. bench asks for the configuration of that
+// command, and not for a plan's.
 func FuzzLoad(f *testing.F) {
 	archive, err := txtar.ParseFile("testdata/wrong.txtar")
 	if err != nil {
 		f.Fatal(err)
 	}
-	for _, file := range archive.Files {
-		if !strings.HasSuffix(file.Name, ".want") {
-			f.Add(string(file.Data), "demand.rate", "7")
+	for _, bench := range []bool{false, true} {
+		for _, file := range archive.Files {
+			if !strings.HasSuffix(file.Name, ".want") {
+				f.Add(string(file.Data), "demand.rate", "7", bench)
+			}
 		}
-	}
-	for _, text := range variants {
-		f.Add(text, "slo.ttft.p99.9", "1s")
+		for _, text := range variants {
+			f.Add(text, "slo.ttft.p99.9", "1s", bench)
+		}
 	}
 	catalog, err := model.NewCatalog()
 	if err != nil {
 		f.Fatal(err)
 	}
 	folder := f.TempDir()
-	f.Fuzz(func(t *testing.T, text, key, value string) {
-		name := filepath.Join(folder, "p.toml")
+	f.Fuzz(func(t *testing.T, text, key, value string, bench bool) {
+		name, need := filepath.Join(folder, "p.toml"), For("plan")
+		if bench {
+			need = For("bench")
+		}
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		for _, command := range []string{"plan", "bench"} {
-			overrides := []Override{{Key: key, Value: value}}
-			first, err := LoadWith(catalog, name, overrides, For(command))
-			if err != nil {
-				wellFormed(t, err)
-				continue
-			}
-			if err := os.WriteFile(name, first.TOML(), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			second, err := LoadWith(catalog, name, nil, For(command))
-			if err != nil {
-				t.Fatalf("printed\n%sdoes not load: %v", first.TOML(), err)
-			}
-			first.Warnings, second.Warnings = nil, nil // which also say what was mended
-			if !reflect.DeepEqual(first, second) {
-				t.Fatalf("printed\n%sloads as\n%+v, want\n%+v", first.TOML(), second, first)
-			}
+		first, err := LoadWith(catalog, name, []Override{{Key: key, Value: value}}, need)
+		if err != nil {
+			wellFormed(t, err)
+			return
+		}
+		if err := os.WriteFile(name, first.TOML(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		second, err := LoadWith(catalog, name, nil, need)
+		if err != nil {
+			t.Fatalf("printed\n%sdoes not load: %v", first.TOML(), err)
+		}
+		first.Warnings, second.Warnings = nil, nil // which also say what was mended
+		if !reflect.DeepEqual(first, second) {
+			t.Fatalf("printed\n%sloads as\n%+v, want\n%+v", first.TOML(), second, first)
 		}
 	})
 }

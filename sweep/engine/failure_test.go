@@ -18,6 +18,10 @@ import (
 // classify reads a whole log at once.
 func classify(log string, exit *syscall.WaitStatus, a *adapter) *Failure {
 	s := newLogState(a)
+	return s.classify(log, exit)
+}
+
+func (s *logState) classify(log string, exit *syscall.WaitStatus) *Failure {
 	for line := range strings.Lines(log) {
 		s.add([]byte(line))
 	}
@@ -194,8 +198,11 @@ func TestCondemns(t *testing.T) {
 func FuzzLog(f *testing.F) {
 	f.Add("GPU KV cache size: 1,000 tokens\r\nerror: x\n", 0)
 	f.Add("the estimated maximum model length is 9,,,9", 2)
+	begin := newLogState(&vllm)
 	f.Fuzz(func(t *testing.T, log string, code int) {
-		if got := classify(log, exited(code), &vllm); got == nil || got.Class == "" {
+		s := begin
+		s.facts = map[string]string{}
+		if got := s.classify(log, exited(code)); got == nil || got.Class == "" {
 			t.Errorf("%q: %v", log, got)
 		}
 	})
