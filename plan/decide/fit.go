@@ -228,11 +228,11 @@ func fitSet(cfg *config.Config, trials []measure.Measurement) (fitted, error) {
 // doubt: latencies are those of the others. The rate is then the highest below it at which no more failed.
 func limitByErrors(o *plan.Offer, allowed float64, trials []measure.Measurement) {
 	share := func(m *measure.Measurement) float64 { return float64(m.Failed) / float64(max(m.Requests, 1)) }
-	kept, lost, failed := 0.0, math.Inf(1), 0.0
+	kept, lost, failing := 0.0, math.Inf(1), (*measure.Measurement)(nil)
 	for i := range trials {
 		m := &trials[i]
 		if m.Trial.Rate > 0 && m.Trial.Rate < lost && stat.ShareLower(float64(m.Failed), float64(m.Requests), 0.05) > allowed {
-			lost, failed = m.Trial.Rate, share(m)
+			lost, failing = m.Trial.Rate, m
 		}
 	}
 	if allowed < 0 || lost > max(o.Rate.Value, o.Rate.High) || o.Obstacle.Text != "" {
@@ -253,7 +253,7 @@ func limitByErrors(o *plan.Offer, allowed float64, trials []measure.Measurement)
 	}
 	o.Rate.Low, o.Rate.High = min(o.Rate.Low, kept), min(o.Rate.High, lost)
 	o.Rate.Safe = min(o.Rate.Safe, o.Rate.Low)
-	o.Warnings = append(o.Warnings, note.New(note.FailuresLimit, 100*failed, lost))
+	o.Warnings = append(o.Warnings, note.New(note.LimitedByFailures, lost, failing.Failed, failing.Requests, "the rate is at most the highest below that at which slo.errors allows what failed"))
 }
 
 // meanTokens are the tokens of a request in the mean of the trials that tell them and kept up; 0 where none does.
