@@ -56,6 +56,17 @@ func (e *Engines) Spent() string {
 	return text + costing(usd, "")
 }
 
+// started says how many engines were started and serve, and for how long; "" of none.
+func (e *Engines) started() string {
+	n, took := 0, time.Duration(0)
+	for i := range e.Seen {
+		if s := &e.Seen[i].Engine; s.Fresh && s.Command != "" {
+			n, took = n+1, took+s.Cold
+		}
+	}
+	return where(n > 0, fmt.Sprintf("%d, %s in all, on top of what a budget counts, the trials", n, latency(took)))
+}
+
 // addEngines tells of the engines of a live run, with the trials of the chosen settings, nil for all.
 func addEngines(d *Document, e *Engines, trials []measure.Measurement, chosen *measure.Knobs) {
 	if len(e.Seen) == 0 {
@@ -69,7 +80,7 @@ func addEngines(d *Document, e *Engines, trials []measure.Measurement, chosen *m
 	if chosen != nil {
 		mine = slices.DeleteFunc(slices.Clone(e.Seen), func(s sweep.EngineTelemetry) bool { return s.Knobs != *chosen })
 	}
-	d.section("Engines", append(Facts{cost}, startFacts(mine)...))
+	d.section("Engines", slices.Concat(Facts{cost}.with("starts", e.started(), Plain), startFacts(mine)))
 	d.add(startTable(e.Seen))
 	d.section("Client and server", sidesTable(mine, trials))
 }

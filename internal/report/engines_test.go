@@ -48,7 +48,7 @@ func TestEnginesInReport(t *testing.T) {
 	e, trials := liveRun()
 	text := string(Text(foundDocument(trials[0].Trial.Knobs, search.Result{Estimate: search.Estimate{Value: 3, Low: 2, High: 4, Confidence: 0.9, Safe: 2.1}}, decide.Background{Trials: trials}, e), 160, false))
 	for _, want := range []string{
-		"0.70 GPU hours, $2.10 (21.0 min with starts)", "vllm serve m --max-num-seqs 64 --port 8000", "max_num_seqs = 64", "kv_blocks: the engine has no option for it",
+		"0.70 GPU hours, $2.10 (21.0 min with starts)", "2, 82.0 s in all, on top of what a budget counts, the trials", "vllm serve m --max-num-seqs 64 --port 8000", "max_num_seqs = 64", "kv_blocks: the engine has no option for it",
 		"weights", "41.0 s", "454,208", "prefix_caching is false, asked for true", "network", "none", "87 % busy", "so far: the search has not ended",
 	} {
 		if !strings.Contains(text, want) {
