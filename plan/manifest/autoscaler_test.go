@@ -103,7 +103,7 @@ func TestAutoscalers(t *testing.T) {
 			}
 		}
 		for _, q := range queries {
-			if _, err := parser.ParseExpr(q); err != nil {
+			if _, err := parser.NewParser(parser.Options{}).ParseExpr(q); err != nil {
 				t.Errorf("%s: %v", q, err)
 			}
 		}

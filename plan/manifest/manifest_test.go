@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -327,7 +328,7 @@ func TestRules(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		groups, errs := rulefmt.Parse(out, false, model.UTF8Validation)
+		groups, errs := rulefmt.Parse(out, false, model.UTF8Validation, parser.NewParser(parser.Options{}), slog.New(slog.DiscardHandler))
 		if len(errs) > 0 {
 			t.Fatalf("%v\n%s", errs, out)
 		}
@@ -359,7 +360,7 @@ func TestRules(t *testing.T) {
 // seriesIn are the names of the series that an expression reads.
 func seriesIn(t *testing.T, expr string) (names []string) {
 	t.Helper()
-	parsed := must.Get(parser.ParseExpr(expr))
+	parsed := must.Get(parser.NewParser(parser.Options{}).ParseExpr(expr))
 	parser.Inspect(parsed, func(node parser.Node, _ []parser.Node) error {
 		if v, ok := node.(*parser.VectorSelector); ok {
 			names = append(names, v.Name)
