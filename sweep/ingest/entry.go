@@ -108,11 +108,12 @@ func find(v *fastjson.Value, path string) *fastjson.Value {
 }
 
 // at is the value of a name and what it has of text. False if there is none, or it is
-// empty or null.
+// empty or null. A column without a name, as tables with numbered rows have, has none either:
+// what a mapping leaves out is "".
 func (e *entry) at(name string) (text string, v *fastjson.Value, ok bool) {
 	v = find(e.object, name)
 	switch {
-	case v == nil || v.Type() == fastjson.TypeNull:
+	case name == "" || v == nil || v.Type() == fastjson.TypeNull:
 		return "", nil, false
 	case v.Type() == fastjson.TypeString:
 		text = strings.TrimSpace(string(v.GetStringBytes()))
@@ -259,7 +260,7 @@ func (e *entry) failed(m mapping) bool {
 	if status, err := strconv.ParseFloat(text, 64); err == nil {
 		return status >= 400 || status < 0
 	}
-	return ok && text != "false" && (text != "" || v.GetObject().Len() > 0 || len(v.GetArray()) > 0)
+	return ok && text != "false" && !slices.Contains([]string{"{}", "[]"}, v.String())
 }
 
 // row is the request, which arrived, if need be, by its duration before its end.

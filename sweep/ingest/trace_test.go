@@ -271,6 +271,21 @@ func TestTraceWarnings(t *testing.T) {
 	}
 }
 
+// A column of row numbers, which has no name, and errors that say nothing are no failures.
+func TestNamelessColumn(t *testing.T) {
+	tr := readTrace(t, ",arrival_s,input_tokens,output_tokens\n399,0,20,10\n400,1,20,10\n503,2,20,10\n", TraceOptions{})
+	if len(tr.Rows) != 3 || tr.Skipped != 0 {
+		t.Errorf("%d rows, %d failed", len(tr.Rows), tr.Skipped)
+	}
+	logged := readTrace(t, `{"at":1,"in":2,"out":3,"error":[]}
+{"at":2,"in":2,"out":3,"error":{}}
+{"at":3,"in":2,"out":3,"error":["no"]}
+`, TraceOptions{Map: "arrival=at:s,prompt=in,output=out,error=error"})
+	if len(logged.Rows) != 2 || logged.Skipped != 1 {
+		t.Errorf("%d rows, %d failed", len(logged.Rows), logged.Skipped)
+	}
+}
+
 func TestShareGPT(t *testing.T) {
 	const text = `[{"id":"a","conversations":[{"from":"human","value":"12345678"},{"from":"gpt","value":"1234"}]},
 		{"id":"b","conversations":[{"from":"human","value":"only"}]},
