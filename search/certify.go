@@ -34,10 +34,8 @@ type tested struct {
 
 // Certified is what a certificate says. That a rate is not certified does not show that the objective is missed there.
 type Certified struct {
-	// Rate is the one that was tested, in requests per second.
-	Rate float64 `json:"rate_per_s"`
-	// State is Met where the rate is certified, and Unsure else.
-	State      measure.State `json:"state"`
+	Rate       float64       `json:"rate_per_s"`    // the one that was tested
+	State      measure.State `json:"state"`         // Met where the rate is certified, and Unsure else
 	Looks      int           `json:"looks"`         // how many trials were run
 	EngineTime time.Duration `json:"engine_time_s"` // what they took
 	// Binding names the bound that is hardest to certify, Requests and Beyond are its counts over all looks, and

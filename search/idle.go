@@ -26,10 +26,10 @@ type idle struct {
 
 // Floor is the latency of an idle engine against a limit that it cannot meet: no smaller limit is feasible at any rate.
 type Floor struct {
-	// Bound names the bound, of goodput the limit that is broken, Stat the statistic that Value is: the bound's own, or a
-	// lower quantile where the probe was too short for it. Value is 0 where none was seen above the limit.
-	Bound, Stat  string
-	Value, Limit time.Duration
+	Bound string        `json:"bound"`      // of goodput the limit that is broken
+	Stat  string        `json:"statistic"`  // the bound's own, or a lower quantile where the probe was too short for it
+	Value time.Duration `json:"latency_ms"` // 0 where none was seen above the limit
+	Limit time.Duration `json:"limit_ms"`   // what was asked
 }
 
 // probe is a trial of an idle engine, where that is the next thing to find out: of a few requests where nothing is

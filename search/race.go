@@ -62,7 +62,6 @@ type Race struct {
 	// stage counts the knobs that were varied one after another, and turn the trials of a turn on the only engine.
 	stage, turn int
 	spent       time.Duration
-	trials      int
 }
 
 // candidate is one knob set in the race.
@@ -121,7 +120,6 @@ func (r *Race) Next() []measure.Trial {
 // Observe takes the measurement of a proposed trial.
 func (r *Race) Observe(m measure.Measurement) {
 	c := r.candidate(Prior{Knobs: m.Trial.Knobs})
-	r.trials++
 	before := c.search.spent
 	c.search.Observe(m)
 	r.spent += c.search.spent - before

@@ -31,27 +31,26 @@ func (s Status) String() string { return statusNames[s] }
 
 // Contestant is one knob set and what became of it.
 type Contestant struct {
-	Knobs  measure.Knobs
-	Status Status
-	Reason note.Reason // why it is not the best one
-	Found  *Result     // what its own search found, where that has ended; else nil
+	Knobs  measure.Knobs `json:"knobs"`
+	Status Status        `json:"status"`
+	Reason note.Reason   `json:",embed"` // why it is not the best one
+	Found  *Result       `json:"found"`  // what its own search found, where that has ended; else nil
 }
 
 // RaceResult is what a race knows, at any time.
 type RaceResult struct {
 	// Knobs are the best set so far, Best what is known of its maximum rate, at last by the final search.
-	Knobs       measure.Knobs
-	Best        Result
-	Default     *Result      // what the engine's own settings carry; nil if unknown
-	Contestants []Contestant // all other sets in the order given
-	Trials      int
-	EngineTime  time.Duration
+	Knobs       measure.Knobs `json:"knobs"`
+	Best        Result        `json:"best"`
+	Default     *Result       `json:"default"`       // what the engine's own settings carry; nil if unknown
+	Contestants []Contestant  `json:"others"`        // all other sets in the order given
+	EngineTime  time.Duration `json:"engine_time_s"` // what all trials took
 }
 
 // Result tells what is known so far.
 func (r *Race) Result() RaceResult {
 	lead := r.lead()
-	out := RaceResult{Knobs: lead.prior.Knobs, Trials: r.trials, EngineTime: r.spent}
+	out := RaceResult{Knobs: lead.prior.Knobs, EngineTime: r.spent}
 	if lead.search != nil {
 		out.Best = lead.search.Result()
 	}

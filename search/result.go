@@ -9,6 +9,7 @@ import (
 
 	"planner/internal/note"
 	"planner/internal/stat"
+	"planner/internal/wire"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
 )
@@ -66,6 +67,9 @@ func (o Outcome) String() string { return outcomeNames[o] }
 // MarshalText writes the outcome's name.
 func (o Outcome) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
 
+// UnmarshalText reads an outcome's name.
+func (o *Outcome) UnmarshalText(b []byte) error { return wire.ReadName(o, outcomeNames, b) }
+
 // Result is what a search knows, at any time.
 type Result struct {
 	// Estimate is the maximum rate; zero when the outcome is Infeasible. Its value is the
@@ -83,23 +87,23 @@ type Result struct {
 	Warnings note.Notes  `json:"notes"`
 	// Certificate is that of a rate which the result suggested; nil if none was sought.
 	Certificate *Certified    `json:"certificate,omitempty"`
-	Bounds      []BoundResult `json:"-"` // what is known of each bound
-	Floor       *Floor        `json:"-"` // set when an idle engine misses a bound
+	Bounds      []BoundResult `json:"bounds"`         // what is known of each bound
+	Floor       *Floor        `json:"idle,omitempty"` // set when an idle engine misses a bound
 }
 
 // BoundResult is what a search knows of one bound. The share of requests beyond the limit at a rate is fitted by
 // ln(-ln(1-p)) = ln(-ln(1-Share)) + Kappa (rate/Rate - 1), flat curves less steeply; with Share 0 it is the ratio of a
 // mean to its limit, exp(Kappa (rate/Rate - 1)).
 type BoundResult struct {
-	Bound string
-	// Probability is that of this bound being the one that limits the rate.
-	Probability float64
-	// Rate is the median of the largest rate that meets the bound, in requests per second, between Low and High.
-	Rate, Low, High float64
-	// Share is what is allowed beyond the limit, Kappa the steepness.
-	Share, Kappa float64
-	// Phi is the dispersion of counts at the allowed share, Gamma how it grows with the share, as in stat.Dispersion.
-	Phi, Gamma float64
+	Bound       string  `json:"bound"`       // its name
+	Probability float64 `json:"probability"` // that of this bound being the one that limits the rate
+	Rate        float64 `json:"rate_per_s"`  // the median of the largest rate that meets the bound
+	Low         float64 `json:"low_per_s"`   // the lower end of its interval
+	High        float64 `json:"high_per_s"`  // the upper end
+	Share       float64 `json:"share"`       // what is allowed beyond the limit
+	Kappa       float64 `json:"steepness"`   // at Rate
+	Phi         float64 `json:"dispersion"`  // of counts at the allowed share
+	Gamma       float64 `json:"growth"`      // of the dispersion with the share, as in stat.Dispersion
 }
 
 // At is the fitted share of requests beyond the limit, or the mean over its limit, at a rate in requests per second.

@@ -23,6 +23,9 @@ import (
 // storedFile holds the answer of a run that has ended.
 const storedFile = "report.json"
 
+// searchedFile holds what the searches of a plan found, for [program.planAgain].
+const searchedFile = "searches.json"
+
 // stored is the answer of a run that has ended, as --json prints it, as a document for
 // all printers, and with its exit code.
 type stored struct {
@@ -86,13 +89,17 @@ func (r *run) keep(answer sweep.Answer, doc report.Document, interrupted bool) e
 			return err
 		}
 	}
+	own := map[string]any{}
 	if v, ok := answer.Value.(interface{ Files() map[string]any }); ok {
-		own := v.Files()
-		if err := writeAll(r.folder, own); err != nil {
-			return err
-		}
-		names = slices.AppendSeq(names, maps.Keys(own))
+		own = v.Files()
 	}
+	if s, ok := r.study.(decide.PlanStudy); ok {
+		own[searchedFile] = s.Searched()
+	}
+	if err := writeAll(r.folder, own); err != nil {
+		return err
+	}
+	names = slices.AppendSeq(names, maps.Keys(own))
 	data, err := wire.Print(answer.Value)
 	if err != nil {
 		return err

@@ -156,9 +156,15 @@ func (p *program) planAgain(c *cli.Context, trials []measure.Measurement) (*repl
 		return nil, err
 	}
 	again.cfg.Run = config.Invocation{Command: about.Command}
-	if err = p.prepare(again.run); err == nil {
-		again.answer, err = sweep.Replay(trials, again.study)
+	if err = p.prepare(again.run); err != nil {
+		return nil, err
 	}
+	var found []decide.Searched // none in the folder of an earlier version, or of a run that was interrupted
+	if study := again.study.(decide.PlanStudy); folder.ReadJSON(searchedFile, &found) == nil && study.Recall(found, trials) {
+		again.answer, err = study.Answer()
+		return again, err
+	}
+	again.answer, err = sweep.Replay(trials, again.study)
 	if errors.Is(err, sweep.ErrOtherTrials) {
 		again.answer, err = sweep.Answer{}, nil
 	}

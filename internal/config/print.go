@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"planner/model"
+	"planner/plan"
 )
 
 // TOML prints the configuration as it holds: complete, with every default, each
@@ -31,6 +32,15 @@ func (c *Config) TOML() []byte {
 	})
 	c.printRun(&b)
 	return b.Bytes()
+}
+
+// Sought is the text of all that decides what searches find: of everything but the demand, what a GPU costs, traffic in
+// time, the folder of runs and how a run was called.
+func (c *Config) Sought() string {
+	cut := *c
+	cut.Demand, cut.draft.job, cut.draft.writtenPrices, cut.PowerPrice, cut.GPUs = plan.Demand{}, batchJob{}, writtenPrices{}, 0, nil
+	cut.Fleet, cut.OutputDir, cut.Run = unreadFleet(), "", Invocation{}
+	return string(cut.TOML())
 }
 
 // printKeys prints keys, section by section, each with the mark before it, the value

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -133,4 +134,15 @@ func Milliseconds(seconds float64) float64 {
 		return 1e3 * seconds
 	}
 	return ms
+}
+
+// ReadName sets a value to that whose name a text is, among all names in the order of the values; a text that is none
+// of them is an error.
+func ReadName[T ~int](to *T, names []string, text []byte) error {
+	i := slices.Index(names, string(text))
+	if i < 0 {
+		return fmt.Errorf("unknown name %q; allowed: %s", text, strings.Join(names, ", "))
+	}
+	*to = T(i)
+	return nil
 }

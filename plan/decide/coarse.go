@@ -22,6 +22,9 @@ const (
 	streamCoarse    = 0x636f61727365
 )
 
+// coarsely reports whether there are too many kinds of instances to search all in full.
+func (d *Decision) coarsely() bool { return d.ground.Virtual && len(d.instances) > mostKinds }
+
 // coarse runs the short searches of all kinds of instances side by side.
 func (d *Decision) coarse() sweep.Source {
 	together := &sweep.Together{}

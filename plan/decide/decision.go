@@ -38,6 +38,8 @@ type Decision struct {
 	// searches have ended.
 	plan   *plan.Plan
 	solved error
+	// placed is what short runs said of the chosen knobs; nil before they are chosen.
+	placed *placed
 }
 
 // searches are what the studies of this package share: the kinds of instances with
@@ -51,7 +53,9 @@ type searches struct {
 	instances []*instance
 	rejected  []measure.Rejection
 	// certificate is nil where none is sought, or not yet.
-	certificate *search.Certificate
+	certificate result[search.Certified]
+	// doubts are those that were looked for.
+	doubts []doubted
 	// failed is an error of the study itself.
 	failed error
 }
@@ -92,8 +96,9 @@ func (s *searches) certifying(prior search.Prior, found search.Result) sweep.Sou
 	if !s.cfg.Search.Certify {
 		return nil
 	}
-	s.certificate = search.Certify(maxRateConfig(s.cfg, prior), found)
-	return s.certificate
+	certificate := search.Certify(maxRateConfig(s.cfg, prior), found)
+	s.certificate = certificate
+	return certificate
 }
 
 // instance is one kind of instance, with the knob sets to choose from.
@@ -102,7 +107,7 @@ type instance struct {
 	priors []search.Prior
 	// standard is what the engine would do by itself; nil if it does not run.
 	standard *search.Prior
-	race     *search.Race
+	race     result[search.RaceResult]
 	// sight is the short search of a coarse pass; nil without one.
 	sight *search.MaxRate
 	// selected is what is taken of the race, nil until that has ended.
@@ -115,7 +120,7 @@ func New(cfg *config.Config, g sweep.Ground) (*Decision, error) {
 	all, err := searchesOf(cfg, g)
 	d := &Decision{searches: all}
 	d.Stages = []func() sweep.Source{d.search, d.measureCurve, d.certify}
-	if g.Virtual && len(d.instances) > mostKinds {
+	if d.coarsely() {
 		d.Stages = append([]func() sweep.Source{d.coarse}, d.Stages...)
 	}
 	return d, err
@@ -200,8 +205,8 @@ func (d *Decision) search() sweep.Source {
 		return together
 	}
 	for _, i := range d.instances {
-		i.race = newRace(d.cfg, d.ground, i)
-		together.Sources = append(together.Sources, i.race)
+		race := newRace(d.cfg, d.ground, i)
+		i.race, together.Sources = race, append(together.Sources, race)
 	}
 	return together
 }

@@ -78,8 +78,13 @@ func (d *Decision) addEvidence(p *plan.Plan) error {
 	}
 	p.Handover.Autoscaling, p.Handover.Modelled = autoscaling(p, d.Seen), modelled(d.cfg, d.ground, p.Offer.Knobs)
 	p.Warnings = append(p.Warnings, unmodelled(p.Handover.Modelled)...)
-	d.addSensitivity(p)
-	p.Evidence.Crossed = d.crossed(p)
+	if d.placed == nil || d.placed.Knobs != p.Offer.Knobs {
+		d.placed = &placed{p.Offer.Knobs, d.moves(p.Offer), d.crossed(p)}
+	}
+	p.Evidence.Crossed = d.placed.Crossed
+	for _, m := range d.placed.Moves {
+		p.AddChanges(m.of(p))
+	}
 	return d.addRoofline(p)
 }
 

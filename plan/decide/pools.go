@@ -44,7 +44,7 @@ func (p *PoolsPlanned) SetRun(facts map[string]any) { p.Run = facts }
 func (p *PoolsPlanned) Files() map[string]any { return map[string]any{"plan.json": p} }
 
 // NewPlan prepares the study of a plan: a decision, or those on pools of classes.
-func NewPlan(cfg *config.Config, g sweep.Ground) (sweep.Study, error) {
+func NewPlan(cfg *config.Config, g sweep.Ground) (PlanStudy, error) {
 	one, err := New(cfg, g)
 	p := &Pools{cfg: cfg, one: one, classes: cfg.Pools()}
 	if err != nil || len(p.classes) == 0 {

@@ -56,40 +56,55 @@ func loosened(o measure.SLO, by float64) measure.SLO {
 	return o
 }
 
-// addSensitivity adds to a plan what the simulated engine says of other requests and
-// other limits: how far they move the maximum rate of the chosen instance. On a real
-// engine that ratio is applied to what was measured.
-func (d *Decision) addSensitivity(p *plan.Plan) {
-	if d.ground.Predict == nil || p.Offer.Rate.Value <= 0 {
-		return
+// moved is by which factor a scenario moves the maximum rate, or why it does not run.
+type moved struct {
+	What   string      `json:"what"`
+	By     float64     `json:"by"`
+	Reason note.Reason `json:",embed"`
+}
+
+// of is what the scenario does to a plan.
+func (m moved) of(p *plan.Plan) plan.Change {
+	if m.Reason.Text != "" {
+		return plan.Change{What: m.What, Reason: m.Reason}
+	}
+	return p.Moved(m.What, m.By)
+}
+
+// moves are what the simulated engine says of other requests and other limits: how far they move
+// the maximum rate of the chosen instance. On a real engine that ratio is applied to what was measured.
+func (d *Decision) moves(o plan.Offer) (all []moved) {
+	if d.ground.Predict == nil || o.Rate.Value <= 0 {
+		return nil
 	}
 	var asked []string
 	var situations []calibrate.Situation
-	known := d.situation(p.Offer.Knobs)
+	known := d.situation(o.Knobs)
 	for _, s := range scenarios() {
 		if s.limits != 1 && len(d.cfg.Objective.Bounds) == 0 {
 			continue // there is none
 		}
-		in, err := d.inScenario(&s, known, p.Offer.Knobs)
+		in, err := d.inScenario(&s, known, o.Knobs)
 		if r, rejected := errors.AsType[*measure.Rejection](err); rejected {
-			p.AddChanges(plan.Change{What: s.what, Reason: r.Reason})
+			all = append(all, moved{What: s.what, Reason: r.Reason})
 		} else if err == nil {
 			asked, situations = append(asked, s.what), append(situations, in)
 		}
 	}
-	moves, err := calibrate.Moves(p.Offer.Rate.Value, known, situations)
+	moves, err := calibrate.Moves(o.Rate.Value, known, situations)
 	if err != nil {
-		return // the simulated engine does not carry what was measured, and says nothing here
+		return all // the simulated engine does not carry what was measured, and says nothing here
 	}
 	for i, m := range moves {
-		switch {
-		case m.Err != nil:
-		case m.By <= -calibrate.WidestMove:
-			p.AddChanges(plan.Change{What: asked[i], Reason: note.Because(note.MovedFar, 100*math.Exp(m.By))})
-		default:
-			p.AddChanges(p.Moved(asked[i], math.Exp(m.By)))
+		one := moved{What: asked[i], By: math.Exp(m.By)}
+		if m.By <= -calibrate.WidestMove {
+			one.Reason = note.Because(note.MovedFar, 100*one.By)
+		}
+		if m.Err == nil {
+			all = append(all, one)
 		}
 	}
+	return all
 }
 
 // inScenario is the situation of the chosen knobs in a scenario, looked for first where

@@ -3,6 +3,7 @@ package decide
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"planner/internal/note"
@@ -28,6 +29,9 @@ func (s *searches) doubtOf(k measure.Knobs, e search.Estimate) (uncertainty, err
 	if !s.ground.Virtual || e.Value <= 0 {
 		return uncertainty{}, nil
 	}
+	if i := slices.IndexFunc(s.doubts, func(d doubted) bool { return d.Knobs == k && d.Rate == e.Value }); i >= 0 {
+		return uncertainty{s.doubts[i].Shifts}, nil
+	}
 	roofline, err := s.ground.Predict.Roofline(k)
 	if err != nil {
 		return uncertainty{}, err
@@ -45,6 +49,7 @@ func (s *searches) doubtOf(k measure.Knobs, e search.Estimate) (uncertainty, err
 	if err != nil {
 		return uncertainty{}, err
 	}
+	s.doubts = append(s.doubts, doubted{k, e.Value, shifts})
 	return uncertainty{shifts}, nil
 }
 

@@ -1,7 +1,6 @@
 package measure
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -10,6 +9,7 @@ import (
 
 	"planner/internal/note"
 	"planner/internal/stat"
+	"planner/internal/wire"
 )
 
 // ErrorsBound names the bound on failed requests among counts and verdicts, as
@@ -335,14 +335,7 @@ func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // UnmarshalText reads a state's name; one that is unknown is an error, never a
 // state.
-func (s *State) UnmarshalText(b []byte) error {
-	i := slices.Index(stateNames, string(b))
-	if i < 0 {
-		return fmt.Errorf("unknown verdict %q", b)
-	}
-	*s = State(i)
-	return nil
-}
+func (s *State) UnmarshalText(b []byte) error { return wire.ReadName(s, stateNames, b) }
 
 // Verdict says whether a measurement meets its objective, and which bound
 // decides.

@@ -4,13 +4,13 @@ package measure
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"planner/internal/note"
+	"planner/internal/wire"
 	"planner/sweep/workload"
 )
 
@@ -129,14 +129,7 @@ func (o Outcome) String() string { return outcomeNames[o] }
 func (o Outcome) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
 
 // UnmarshalText reads an outcome's name.
-func (o *Outcome) UnmarshalText(b []byte) error {
-	i := slices.Index(outcomeNames, string(b))
-	if i < 0 {
-		return fmt.Errorf("unknown outcome %q", b)
-	}
-	*o = Outcome(i)
-	return nil
-}
+func (o *Outcome) UnmarshalText(b []byte) error { return wire.ReadName(o, outcomeNames, b) }
 
 // Record is what was seen of one request. Times count from the start of the
 // trial; a time that never came is negative.

@@ -1,0 +1,130 @@
+package decide
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"slices"
+
+	"planner/internal/config"
+	"planner/internal/list"
+	"planner/model/calibrate"
+	"planner/plan/effects"
+	"planner/search"
+	"planner/sweep"
+	"planner/sweep/measure"
+)
+
+// Searched is what the searches of a decision found, as a run folder keeps it: for another demand, or at other prices, a
+// plan is made of it without a search.
+type Searched struct {
+	// Of is a digest of all in the configuration that decides what is found.
+	Of          string              `json:"of"`
+	Kinds       []search.RaceResult `json:"kinds"`    // of the kinds of instances that were searched in full
+	Rejected    []measure.Rejection `json:"rejected"` // the knob sets that cannot run, or were left out
+	Certificate *search.Certified   `json:"certificate,omitempty"`
+	Trials      []int               `json:"trials"` // the numbers of its trials
+	Doubts      []doubted           `json:"doubts"` // what is not known of the engine's constants
+	Placed      *placed             `json:"placed"` // nil where there is no plan
+}
+
+// doubted is how far plausible constants move the rate of a knob set.
+type doubted struct {
+	Knobs  measure.Knobs    `json:"knobs"`
+	Rate   float64          `json:"rate_per_s"`
+	Shifts calibrate.Shifts `json:"shifts"` // logarithms of the factors
+}
+
+// placed is what short runs say of the knobs that were chosen: what scenarios do to their rate, and the rates
+// of other sets beside it.
+type placed struct {
+	Knobs   measure.Knobs     `json:"knobs"`
+	Moves   []moved           `json:"moves"`
+	Crossed []effects.Setting `json:"crossed"`
+}
+
+// A result is what a search found, of one that was run or of one that is told of again.
+type result[T any] interface{ Result() T }
+
+// told is what an earlier search found.
+type told[T any] struct{ found T }
+
+// Result is what it found.
+func (t told[T]) Result() T { return t.found }
+
+// A PlanStudy is the study of a plan, whose searches can be kept and told of again.
+type PlanStudy interface {
+	sweep.Study
+	// Searched is what the searches found, once they have ended.
+	Searched() []Searched
+	// Recall answers by what the searches of an earlier study found, and its trials; false where that asked for something
+	// else, or some of it is not there.
+	Recall(found []Searched, trials []measure.Measurement) bool
+}
+
+// digest tells searches of other configurations apart. By prices a coarse pass leaves kinds of instances out.
+func (d *Decision) digest() string {
+	text := d.cfg.Sought()
+	if d.looks != nil || d.coarsely() {
+		text += fmt.Sprint(list.Map(d.cfg.GPUs, func(g config.GPU) float64 { return g.PricePerGPUHour }))
+	}
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(text)))
+}
+
+// Searched is what the searches found.
+func (d *Decision) Searched() []Searched {
+	s := Searched{Of: d.digest(), Rejected: d.rejected, Doubts: d.doubts, Placed: d.placed,
+		Trials: list.Map(d.Seen, func(m measure.Measurement) int { return m.Trial.Number })}
+	for _, i := range d.instances {
+		s.Kinds = append(s.Kinds, i.race.Result())
+	}
+	if d.certificate != nil {
+		s.Certificate = new(d.certificate.Result())
+	}
+	return []Searched{s}
+}
+
+// Recall takes the place of the searches, and of the curve of what was chosen then.
+func (d *Decision) Recall(found []Searched, trials []measure.Measurement) bool {
+	if len(found) != 1 || found[0].Of != d.digest() {
+		return false
+	}
+	var kept []*instance
+	s := found[0]
+	for _, r := range s.Kinds {
+		i := slices.IndexFunc(d.instances, func(i *instance) bool { return i.priors[0].Knobs.Kind() == r.Knobs.Kind() })
+		if i < 0 {
+			return false
+		}
+		d.instances[i].race = told[search.RaceResult]{r}
+		kept = append(kept, d.instances[i])
+	}
+	trials = slices.DeleteFunc(slices.Clone(trials), func(m measure.Measurement) bool { return !slices.Contains(s.Trials, m.Trial.Number) })
+	if len(trials) != len(s.Trials) {
+		return false
+	}
+	if s.Certificate != nil {
+		d.certificate = told[search.Certified]{*s.Certificate}
+	}
+	d.instances, d.rejected, d.Seen, d.doubts, d.placed = kept, s.Rejected, trials, s.Doubts, s.Placed
+	d.plan, d.solved = d.solve()
+	d.Stages, d.Ended = nil, true
+	return true
+}
+
+// Searched is what the searches of one pool and of each class found.
+func (p *Pools) Searched() (all []Searched) {
+	for _, d := range p.decisions() {
+		all = append(all, d.Searched()...)
+	}
+	return all
+}
+
+// Recall takes the place of the searches of one pool and of each class.
+func (p *Pools) Recall(found []Searched, trials []measure.Measurement) bool {
+	all := p.decisions()
+	p.Ended = len(found) == len(all)
+	for i, d := range all {
+		p.Ended = p.Ended && d.Recall(found[i:i+1], trials)
+	}
+	return p.Ended
+}
