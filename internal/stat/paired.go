@@ -7,6 +7,8 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
+
+	"planner/internal/list"
 )
 
 // Change is how much larger one figure is than another: the value, an interval
@@ -71,8 +73,9 @@ const mostFlipped = 12
 // SignFlips adjusts the probabilities of Student's test over several figures of the same pairs, one row a figure and
 // one column a pair, as [Holm] does, and knows that figures move together: whichever is called A in a pair is chance if
 // there is no difference, so that all signs of the pairs are as likely (step-down minP of Westfall and Young 1993). A figure
-// that a pair does not have is NaN there. With n pairs nothing is below 2^(1-n). It is nil for many pairs, or none.
-func SignFlips(rows [][]float64) []float64 {
+// that a pair does not have is NaN there. With n pairs nothing is below 2^(1-n): figures of so few that none of their
+// signs are as rare as the level are left to another test, NaN. It is nil for many pairs, or none.
+func SignFlips(rows [][]float64, level float64) []float64 {
 	if len(rows) == 0 || len(rows[0]) == 0 || len(rows[0]) > mostFlipped {
 		return nil
 	}
@@ -91,7 +94,9 @@ func SignFlips(rows [][]float64) []float64 {
 	p := make([]float64, len(rows))
 	var order []int
 	for i, row := range rows {
-		if p[i] = test(row, 0); !math.IsNaN(p[i]) {
+		p[i] = math.NaN()
+		if math.Ldexp(2, -list.Count(row, func(d float64) bool { return !math.IsNaN(d) })) <= level {
+			p[i] = test(row, 0)
 			order = append(order, i)
 		}
 	}

@@ -91,13 +91,16 @@ func TestSignFlips(t *testing.T) {
 	slower := []float64{0.82, 0.76, 0.56, 0.46, 0.32, 0.01}
 	noise := []float64{0.1, -0.2, 0.15, math.NaN(), -0.1, 0.05}
 	alone := []float64{math.NaN(), math.NaN(), math.NaN(), math.NaN(), math.NaN(), 0.1}
-	if got := SignFlips([][]float64{slower, slower, slower, alone}); got[0] != 1.0/32 || got[2] != got[0] || !math.IsNaN(got[3]) {
+	if got := SignFlips([][]float64{slower, slower, slower, alone}, 0.1); got[0] != 1.0/32 || got[2] != got[0] || !math.IsNaN(got[3]) {
 		t.Errorf("%v", got)
 	}
-	if got := SignFlips([][]float64{noise, slower}); got[0] < 0.5 || got[1] <= 1.0/32 || got[1] > 0.1 {
+	if got := SignFlips([][]float64{noise, slower}, 0.1); got[0] < 0.5 || got[1] <= 1.0/32 || got[1] > 0.1 {
 		t.Errorf("beside noise: %v", got)
 	}
-	if SignFlips(nil) != nil || SignFlips([][]float64{make([]float64, 40)}) != nil {
+	if got := SignFlips([][]float64{noise, slower}, 0.05); !math.IsNaN(got[0]) || got[1] != 1.0/32 {
+		t.Errorf("five pairs that no signs make as rare as 5 %%, beside six: %v", got)
+	}
+	if SignFlips(nil, 0.1) != nil || SignFlips([][]float64{make([]float64, 40)}, 0.1) != nil {
 		t.Error("none, or very many pairs, are flipped")
 	}
 	rng := rand.New(rand.NewPCG(3, 3))
@@ -111,7 +114,7 @@ func TestSignFlips(t *testing.T) {
 				rows[i] = append(rows[i], common+0.3*rng.NormFloat64())
 			}
 		}
-		if slices.Min(SignFlips(rows)) <= 0.05 {
+		if slices.Min(SignFlips(rows, 0.05)) <= 0.05 {
 			alarms++
 		}
 	}

@@ -97,7 +97,7 @@ func contrast(pairs []pairing, t Terms) []Contrast {
 			all = append(all, c)
 		}
 	}
-	judge(all, stat.SignFlips(ratios), t)
+	judge(all, stat.SignFlips(ratios, 1-t.Confidence), t)
 	for i := range all[:shown] {
 		if few {
 			all[i].Judgement = Undecided
@@ -179,20 +179,26 @@ func unresolvedIn(pairs []pairing) note.Notes {
 
 // judge adjusts the probabilities for the number of figures and decides each:
 // the same if the whole interval lies within the indifference, better or worse
-// if the difference is significant, otherwise undecided. Of both adjustments, flipped the one by
-// the signs of the pairs, the sharper holds: that by the number takes figures that move together
-// for as many chances of a false alarm, that by signs has few values where pairs are few.
+// if the difference is significant, otherwise undecided. Flipped are those adjusted by the signs of the pairs,
+// which know that figures move together; those that are not, NaN, are adjusted by their number. How many pairs there are says
+// which holds, and not which of the two is sharper: of two chances of a false alarm the better would be taken. Each of both
+// kinds has its share of the chance, by the number of its figures.
 func judge(all []Contrast, flipped []float64, t Terms) {
-	p := make([]float64, len(all))
-	for i := range all {
-		p[i] = all[i].P
-	}
-	for i, adjusted := range stat.Holm(p) {
-		c := &all[i]
-		if i < len(flipped) && flipped[i] < adjusted {
-			adjusted = flipped[i]
+	p := list.Map(all, func(c Contrast) float64 { return c.P })
+	numbered, signed := make([]float64, len(all)), 0.0
+	copy(numbered, p)
+	for i, f := range flipped {
+		if !math.IsNaN(f) {
+			numbered[i], signed = math.NaN(), signed+1
 		}
-		c.Adjusted = adjusted
+	}
+	figures := float64(list.Count(p, func(p float64) bool { return !math.IsNaN(p) }))
+	for i, adjusted := range stat.Holm(numbered) {
+		c := &all[i]
+		if adjusted *= figures / (figures - signed); i < len(flipped) && !math.IsNaN(flipped[i]) {
+			adjusted = flipped[i] * figures / signed
+		}
+		c.Adjusted = min(adjusted, 1)
 		switch {
 		case c.Relative.Low >= -t.Indifference && c.Relative.High <= t.Indifference:
 			c.Judgement = Same

@@ -203,6 +203,18 @@ func TestJudgements(t *testing.T) {
 	if many[3].Judgement != Undecided || math.Abs(many[3].Adjusted-0.3) > 1e-12 {
 		t.Errorf("%+v, want undecided at p = 0.3", many[3])
 	}
+	// The signs of the pairs decide where they can, though the number of figures would find a difference; where they cannot
+	// the number does, and each kind has its share of the chance.
+	for i := range many {
+		many[i].P = 0.001
+	}
+	flipped := []float64{0.04, 0.2, 0.01, 0.01, 0.01, 0.01, 0.01, 0.01, math.NaN(), math.NaN()}
+	judge(many, flipped, Terms{Confidence: 0.95, Indifference: 0.02})
+	for i, want := range []float64{0.05, 0.25, 0.0125, 0.0125, 0.0125, 0.0125, 0.0125, 0.0125, 0.01, 0.01} {
+		if math.Abs(many[i].Adjusted-want) > 1e-12 {
+			t.Errorf("figure %d: p = %.4g, want %.4g", i, many[i].Adjusted, want)
+		}
+	}
 }
 
 func TestMatched(t *testing.T) {
