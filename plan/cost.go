@@ -27,7 +27,7 @@ func (o *Offer) price(f *Fleet, rate float64) Cost {
 	if kw := o.KW(); kw > 0 && o.PowerPrice > 0 {
 		c.EnergyPerHour = new(gpus * kw * o.PowerPrice)
 	}
-	if o.PricePerGPUHour <= 0 {
+	if !o.Priced() {
 		return c
 	}
 	hourly := gpus * o.PricePerGPUHour

@@ -34,7 +34,7 @@ func (p *Plan) drivers() []Driver {
 			return
 		}
 		driver := Driver{What: what, GPUs: p.Fleet.GPUs - f.GPUs, Share: 1 - float64(f.GPUs)/float64(p.Fleet.GPUs)}
-		if c := other.Offer.price(&f, 0).PerHour; c != nil && p.Cost.PerHour != nil {
+		if c := other.Offer.price(&f, 0).PerHour; c != nil && p.Cost.PerHour != nil && *p.Cost.PerHour > 0 {
 			driver.Share, driver.PerHour = 1 - *c / *p.Cost.PerHour, new(*p.Cost.PerHour-*c)
 		}
 		if driver.Share > 0 {

@@ -97,10 +97,10 @@ func (p *Plan) AddChanges(changes ...Change) {
 // Money is what changes are ranked by, as [Cost.Money] is of fleets.
 func (c *Change) Money() *float64 { return cmp.Or(c.ForJob, c.PerHour) }
 
-// Share is by which share a change moves the cost of a fleet, or its GPUs where a price is
-// not known.
+// Share is by which share a change moves the cost of a fleet, or its GPUs where no price is
+// known, or it is 0.
 func (c *Change) Share(gpus int, money *float64) float64 {
-	if now := c.Money(); now != nil && money != nil {
+	if now := c.Money(); now != nil && money != nil && *money > 0 {
 		return *now / *money - 1
 	}
 	return float64(c.GPUs)/float64(gpus) - 1

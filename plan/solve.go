@@ -172,6 +172,8 @@ func (a *Alternative) explain(best *Alternative) {
 	case !a.Feasible:
 	case a.Cost.Money() == nil && best.Cost.Money() != nil:
 		a.Reason = note.Because(note.Unpriced, *best.Cost.Money()/a.gpuHours())
+	case orZero(a.Cost.Money()) > 0 && *best.Cost.Money() == 0:
+		a.Reason = note.Because(note.BesideFree, *a.Cost.Money())
 	case a.Cost.Job != nil && a.Cost.Job.USD != nil && *a.Cost.Job.USD > *best.Cost.Job.USD:
 		a.Reason = note.Because(note.DearerJob, 100*(*a.Cost.Job.USD / *best.Cost.Job.USD - 1))
 	case a.Cost.Money() != nil && *a.Cost.Money() > *best.Cost.Money():
@@ -207,7 +209,7 @@ func (p *Plan) assume() {
 	case "zones":
 		say("instances are spread evenly over %d zones, and the others carry the load when one is lost", d.Zones)
 	}
-	if o.PricePerGPUHour > 0 && o.PricedBy != "" {
+	if o.PricedBy != "" {
 		say("%.4g USD per hour of %s: %s", o.PricePerGPUHour, cmp.Or(o.GPU, "one GPU"), o.PricedBy)
 	}
 	if p.Cost.EnergyPerHour != nil {
@@ -238,7 +240,7 @@ func (p *Plan) assumeTraffic() {
 func (p *Plan) warn() {
 	o, f := &p.Offer, &p.Fleet
 	p.Warnings = slices.Concat(p.Warnings, o.Warnings, note.If(o.Rate.Confidence == 0, note.NoSamplingError),
-		note.If(o.PricePerGPUHour <= 0, note.NoPrice, cmp.Or(o.GPU, "the GPU")))
+		note.If(!o.Priced(), note.NoPrice, cmp.Or(o.GPU, "the GPU")))
 	switch {
 	case p.Demand.Job != nil:
 	case f.AfterLoss == nil:

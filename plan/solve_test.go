@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"planner/internal/evidence/must"
 	"planner/internal/note"
@@ -24,6 +25,37 @@ func solve(t *testing.T, d Demand, offers ...Offer) *Plan {
 	t.Helper()
 	p := must.Get(Solve(d, measure.SLO{}, offers, nil))
 	return p
+}
+
+// A price of 0 that somebody gave is a price: what is paid for already is the cheapest, costs nothing, and what is to be
+// looked at is told by GPUs.
+func TestFree(t *testing.T) {
+	owned, rented := offer(10, 2, 0), offer(30, 1, 2)
+	owned.PricedBy = "the configuration"
+	for _, job := range []*Job{nil, {Requests: 3600 * 60, Deadline: time.Hour}} {
+		d := Demand{Rate: 60, Headroom: 0.2, MaxUSDPerHour: 3}
+		if job != nil {
+			d = d.JobDemand(*job)
+			d.MaxUSDPerHour = 0
+		}
+		p := solve(t, d, rented, owned)
+		if m := p.Cost.Money(); p.Offer.GPUs != 2 || m == nil || *m != 0 || p.Warnings.Has(note.NoPrice) {
+			t.Errorf("%d GPUs an instance for %v USD, warnings %v", p.Offer.GPUs, m, p.Warnings)
+		}
+		if why := p.Alternatives[0].Reason; job != nil && why.Note.Kind != note.BesideFree {
+			t.Errorf("the other one: %s", why.Text)
+		}
+		for i := range p.Sensitivity {
+			if share := p.Sensitivity[i].Share(p.Fleet.GPUs, p.Cost.Money()); math.IsNaN(share) || math.IsInf(share, 0) {
+				t.Errorf("%s: %g", p.Sensitivity[i].What, share)
+			}
+		}
+		for _, x := range p.Drivers {
+			if !(x.Share > 0 && x.Share < 1) {
+				t.Errorf("%s carries %g", x.What, x.Share)
+			}
+		}
+	}
 }
 
 // Fleets worked out by hand.

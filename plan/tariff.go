@@ -82,7 +82,8 @@ type ListPrices struct {
 
 // Pricing is what one GPU costs and draws.
 type Pricing struct {
-	// PricePerGPUHour is the price that a plan counts with, in US dollars; 0 means unknown.
+	// PricePerGPUHour is the price that a plan counts with, in US dollars; 0 is unknown where
+	// nobody is named that it is of.
 	PricePerGPUHour float64 `json:"usd_per_gpu_hour,omitempty"`
 	// PricedBy says where it comes from, with its date; PricedOn is that date alone,
 	// 2026-03-31, where the catalog has one.
@@ -137,6 +138,9 @@ func (t *Tariff) term(name string, p *Pricing) Term {
 		t.Purchase, years, (p.Watts+p.ServerWatts)/1000, p.PUE, t.PowerPrice, t.Hosting, t.Source)
 	return term
 }
+
+// Priced reports whether a price is known: one of 0 is where somebody gave it, as of hardware that is paid for.
+func (p *Pricing) Priced() bool { return p.PricePerGPUHour > 0 || p.PricedBy != "" }
 
 // KW is what the facility draws for one GPU; 0 if unknown.
 func (p *Pricing) KW() float64 { return (p.Watts + p.ServerWatts) / 1000 * p.PUE }

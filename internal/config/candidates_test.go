@@ -214,8 +214,8 @@ func TestPrices(t *testing.T) {
 	} {
 		got := mustLoad(t, both+c.price, For("sweep"))
 		for i, g := range got.GPUs {
-			if g.PricePerGPUHour != c.want[i] || g.Priced != c.known[i] || g.Priced != (g.PricedBy != "") {
-				t.Errorf("%q: %s costs %v (%v, %q), want %v (%v)", c.price, g.Hardware.Name, g.PricePerGPUHour, g.Priced, g.PricedBy, c.want[i], c.known[i])
+			if g.PricePerGPUHour != c.want[i] || g.Priced() != c.known[i] {
+				t.Errorf("%q: %s costs %v (%v, %q), want %v (%v)", c.price, g.Hardware.Name, g.PricePerGPUHour, g.Priced(), g.PricedBy, c.want[i], c.known[i])
 			}
 		}
 		if warned := slices.ContainsFunc(got.Warnings, func(w string) bool { return strings.Contains(w, "Gaudi3") }); warned == c.known[1] {

@@ -13,8 +13,6 @@ import (
 type GPU struct {
 	Hardware model.Hardware
 	plan.Pricing
-	// Priced tells a price of 0 from nobody's price.
-	Priced bool
 }
 
 // byConfiguration is where a price comes from that the user gave.
@@ -119,7 +117,7 @@ func (r *reader) resolveHardware(c *Config) {
 		if !slices.Contains(written, hw.Name) {
 			written = append(written, hw.Name)
 			g := GPU{Hardware: hw}
-			if g.Pricing, g.Priced = c.PricingOf(hw); !g.Priced {
+			if g.Pricing = c.PricingOf(hw); !g.Priced() {
 				r.warn("no price is known for %s: costs are null; give hardware.price or hardware.price_per_gpu_hour", hw.Name)
 			}
 			c.GPUs = append(c.GPUs, g)
@@ -178,7 +176,7 @@ func nameGPUs[T any](r *reader, key string, each map[string]T, twice string) {
 
 // PricingOf is what a GPU costs and draws: by the configuration, or by the catalog's list
 // price where that gives none.
-func (c *Config) PricingOf(hw model.Hardware) (p plan.Pricing, priced bool) {
+func (c *Config) PricingOf(hw model.Hardware) plan.Pricing {
 	t, _ := c.draft.tariff.of(hw.Name)
 	t.Source = cmp.Or(t.Source, byConfiguration)
 	t.PowerPrice = cmp.Or(t.PowerPrice, c.PowerPrice)
@@ -189,7 +187,7 @@ func (c *Config) PricingOf(hw model.Hardware) (p plan.Pricing, priced bool) {
 	case none:
 		t.OnDemand, t.Source = hw.Price.USDPerHour, hw.Price.String()
 	}
-	p = t.Pricing(hw.TDP)
+	p := t.Pricing(hw.TDP)
 	switch {
 	case given:
 		p.PricedBy = byConfiguration // of a price of 0 as well
@@ -197,7 +195,7 @@ func (c *Config) PricingOf(hw model.Hardware) (p plan.Pricing, priced bool) {
 		p.PricedOn = hw.Price.Date
 	}
 	p.Listed = listPrices(hw.Price)
-	return p, given || p.PricePerGPUHour > 0
+	return p
 }
 
 // listPrices are the prices of a catalog; nil where it has none. The range of lists is left out

@@ -70,7 +70,7 @@ func (c *Config) implied(key string) string {
 	case key == "hardware.price_per_gpu_hour":
 		each := map[string]float64{}
 		for _, g := range c.GPUs {
-			if g.Priced {
+			if g.Priced() {
 				each[g.Hardware.Name] = g.PricePerGPUHour
 			}
 		}
@@ -88,7 +88,7 @@ func (c *Config) note(key string) string {
 	case name == "price_per_gpu_hour":
 		var listed []string
 		for _, g := range c.GPUs {
-			if g.Priced && g.PricedBy != byConfiguration {
+			if g.Priced() && g.PricedBy != byConfiguration {
 				listed = append(listed, fmt.Sprintf("%s %s by %s", g.Hardware.Name, number(g.PricePerGPUHour), oneLine(g.PricedBy)))
 			}
 		}

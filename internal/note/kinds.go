@@ -282,6 +282,7 @@ const (
 	PriceUnheld   Kind = "price_unheld: no price is known for {gpu}, so max_usd_per_hour = {most_usd%.6g} cannot be held"
 	TooDear       Kind = "too_dear: {usd_per_hour%.2f} USD per hour are more than max_usd_per_hour = {most_usd%.6g}"
 	Unpriced      Kind = "unpriced: no price is known; at {break_even_usd_per_gpu_hour%.4g} USD per GPU and hour it costs what the chosen one does"
+	BesideFree    Kind = "beside_free: costs {usd%.4g} USD, and the chosen one nothing"
 	Dearer        Kind = "dearer: costs {more_percent%more} per hour"
 	PoolMissing   Kind = "pool_missing: a class has no plan of its own: {why%s}"
 	PoolsNeither  Kind = "pools_neither: nor do pools for each class: {why%s}"
@@ -311,5 +312,5 @@ var kinds = []Kind{
 	EmptyPool, BudgetSpent, BudgetCut, BudgetLeft, NotTried, NotTriedBehind, PredictedWorse, OffTheWay, CarriesLess, CarriesLessBy,
 	AsGood, SeenAsGood, SeenWorse, DearerKind, KindIdle, CompletesLess, NotBetter, LessSafe, FailsIdle, IdleMisses, IdleFloor, MissedAtAll, AllMissed, NoneMet, NoneMeasured, NoneMissed, MetAtLargest, NarrowEnough,
 	InvalidInRow, InvalidTime, TrialsSpent, BudgetNoRoom, StillWide, NoRateToTest, MeanUncounted, BeyondTooMany, BudgetTooShort, LooksUndecided,
-	Chosen, EmptyInstance, NoRateKnown, RateLoose, RateDoubted, TooManyGPUs, PriceUnheld, TooDear, Unpriced, Dearer, DearerJob, PoolMissing, PoolsNeither, MoreGPUs, MoreInstances, ListedLater,
+	Chosen, EmptyInstance, NoRateKnown, RateLoose, RateDoubted, TooManyGPUs, PriceUnheld, TooDear, Unpriced, BesideFree, Dearer, DearerJob, PoolMissing, PoolsNeither, MoreGPUs, MoreInstances, ListedLater,
 }

@@ -275,7 +275,7 @@ func exactFigures(t *testing.T, p *plan.Plan, d Document) []map[string]float64 {
 // chosen one does: both take 36 GPUs here.
 func TestBreakEvenPrice(t *testing.T) {
 	unpriced := offer("MI355X", 0)
-	unpriced.Knobs.GPU = "MI355X"
+	unpriced.Knobs.GPU, unpriced.PricedBy = "MI355X", ""
 	p := must(plan.Solve(demand(), slo(), []plan.Offer{offer("H100 SXM", 2.99), unpriced}, nil))
 	d := planDocument(p, decide.Background{}, Engines{})
 	page, _ := readHTML(HTML(d))

@@ -33,7 +33,7 @@ func (e *Engines) spent() (held time.Duration, gpuHours float64, usd *float64) {
 	for _, s := range e.Seen {
 		held += s.EngineTime
 		g, known := e.GPU(s.Knobs.GPU)
-		priced = priced && known && g.Priced
+		priced = priced && known && g.Priced()
 		if known {
 			hours := s.EngineTime.Hours() * float64(s.Knobs.GPUs())
 			gpuHours += hours

@@ -34,7 +34,7 @@ func liveRun() (Engines, []measure.Measurement) {
 	}
 	seen[2].ClientTTFT, seen[2].Gap = 31*time.Millisecond, ""
 	priced := func(name string) (config.GPU, bool) {
-		return config.GPU{Pricing: plan.Pricing{PricePerGPUHour: 3}, Priced: true}, name == k.GPU
+		return config.GPU{Pricing: plan.Pricing{PricePerGPUHour: 3}}, name == k.GPU
 	}
 	start := func(measure.Knobs) StartCommand {
 		return StartCommand{Line: "vllm serve m --max-num-seqs 64 --port 8000"}

@@ -96,9 +96,9 @@ func placed(o *plan.Offer) string {
 	return name
 }
 
-// timesOf is an offer's cost over the cheapest one's, NaN where one is not known.
+// timesOf is an offer's cost over the cheapest one's, NaN where one is not known, or the cheapest is free.
 func timesOf(a, cheapest *plan.Alternative) float64 {
-	if a.Cost.Money() == nil || cheapest.Cost.Money() == nil {
+	if a.Cost.Money() == nil || costless(&cheapest.Cost) {
 		return math.NaN()
 	}
 	return *a.Cost.Money() / *cheapest.Cost.Money()
@@ -166,7 +166,7 @@ func addWays(d *Document, p *plan.Plan) {
 			dollars(w.PerYear), job, dollars(w.PerMillionOutputTokens), change)
 	}
 	d.section("Ways to pay for the same instances", tab.known())
-	if o := &p.Offer; o.PricedBy != "" && o.PricePerGPUHour > 0 {
+	if o := &p.Offer; o.PricedBy != "" {
 		d.add(Paragraph{Text: fmt.Sprintf("%s per %s and hour: %s", money(o.PricePerGPUHour), gpuName(o), o.PricedBy), Tone: Quiet})
 	}
 }
@@ -225,6 +225,9 @@ func boughtFact(t *plan.Term) string {
 	return "bought, a GPU-hour is " + strings.Join(parts, " and ") + behind(", without ", strings.Join(missing, " and ")) + ": " + t.By
 }
 
+// costless reports whether there is no cost to take shares of.
+func costless(c *plan.Cost) bool { return c.Money() == nil || *c.Money() == 0 }
+
 // addDrivers says which assumptions carry the cost.
 func addDrivers(d *Document, p *plan.Plan) {
 	var items []string
@@ -242,7 +245,7 @@ func addDrivers(d *Document, p *plan.Plan) {
 		items = append(items, fmt.Sprintf("%s (%s): %s", percent(x.Share), strings.Join(adds, ", "), x.What))
 	}
 	of := "cost"
-	if p.Cost.PerHour == nil {
+	if costless(&p.Cost.Cost) {
 		of = "GPUs"
 	}
 	d.section(fmt.Sprintf("Assumptions that carry more than %s of the %s", percent(plan.LargeShare), of), Bullets{Items: items})
@@ -290,7 +293,7 @@ func addSensitivity(d *Document, changes []plan.Change, gpus int, cost *plan.Cos
 	}
 	tab := table(wrapped("if"), right("GPUs", paid, "change"), left(""))
 	bars := &Bars{Name: "sensitivity", Title: "If it turns out otherwise: change of the cost"}
-	if cost.Money() == nil {
+	if costless(cost) {
 		bars.Title = "If it turns out otherwise: change of the number of GPUs"
 	}
 	var cannot, same []string

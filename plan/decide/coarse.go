@@ -50,14 +50,14 @@ func (i *instance) typical() search.Prior {
 func (i *instance) carries() float64 { return i.sight.Result().Estimate.Value }
 
 // cost is what a request per second costs on the kind of instance by the coarse pass: in
-// money, or in GPUs without a price.
+// money, or in GPUs where that is none.
 func (i *instance) cost() float64 {
 	rate := i.carries()
 	if !(rate > 0) {
 		return math.Inf(1)
 	}
 	cost := float64(i.priors[0].Knobs.GPUs()) / rate
-	if i.gpu.Priced {
+	if i.gpu.PricePerGPUHour > 0 {
 		cost *= i.gpu.PricePerGPUHour
 	}
 	return cost

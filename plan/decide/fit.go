@@ -58,7 +58,7 @@ func Fit(cfg *config.Config, trials []measure.Measurement, m Measured) (sweep.An
 		o := &fits[i].offer
 		o.GPU, o.GPUs = cmp.Or(m.GPU, o.Knobs.GPU), cmp.Or(m.GPUs, o.Knobs.GPUs())
 		hw, _ := catalog.GPU(o.GPU) // without a name or a row there is only the configuration's price
-		o.Pricing, _ = cfg.PricingOf(hw)
+		o.Pricing = cfg.PricingOf(hw)
 		if m.Ground.Predict != nil { // a run folder, whose configuration has the requests
 			o.PromptTokens, o.OutputTokens = cfg.Workload.MeanTokens()
 		}

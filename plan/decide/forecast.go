@@ -43,7 +43,7 @@ func (d *Decision) Forecast(ctx context.Context) (string, error) {
 			return "", err
 		}
 		held := (load - before + time.Duration(starts-begun)*startTime).Hours() * float64(i.priors[0].Knobs.GPUs())
-		hours, usd, priced = hours+held, usd+held*i.gpu.PricePerGPUHour, priced && i.gpu.Priced
+		hours, usd, priced = hours+held, usd+held*i.gpu.PricePerGPUHour, priced && i.gpu.Priced()
 	}
 	text := fmt.Sprintf("about %d trials of %d knob sets: %v of load, %d starts of %v, %.2f GPU hours",
 		trials, len(tried), load.Round(time.Second), starts, startTime, hours)
