@@ -82,21 +82,23 @@ func ours(c *testCase, k knowledge, seed uint64, budget time.Duration, precision
 	return answer{s.Result(), c.truth}
 }
 
-// drive runs a search to its end.
-func drive(s sweep.Source, run func(measure.Trial) measure.Measurement) {
+// drive runs a search to its end, and counts its trials.
+func drive(s sweep.Source, run func(measure.Trial) measure.Measurement) (trials int) {
 	for batch := s.Next(); len(batch) > 0; batch = s.Next() {
 		for _, t := range batch {
 			s.Observe(run(t))
+			trials++
 		}
 	}
+	return trials
 }
 
 // runRace is what a race reports of the server that it chose, of which truth knows the rate.
 func runRace(cfg search.RaceConfig, run func(measure.Trial) measure.Measurement, truth func(measure.Knobs) float64) answer {
 	r := search.NewRace(cfg)
-	drive(r, run)
+	trials := drive(r, run)
 	end := r.Result()
 	a := answer{end.Best, truth(end.Knobs)}
-	a.EngineTime, a.Trials = end.EngineTime, end.Trials
+	a.EngineTime, a.Trials = end.EngineTime, trials
 	return a
 }
