@@ -40,6 +40,20 @@ func NewCensored[T cmp.Ordered](known, longer []T) *Censored[T] {
 // Known returns the known values in ascending order.
 func (c *Censored[T]) Known() []T { return c.values }
 
+// Above is the share of the distribution above a value.
+func (c *Censored[T]) Above(v T) float64 {
+	i, _ := slices.BinarySearchFunc(c.values, v, func(known, v T) int {
+		if known <= v {
+			return -1
+		}
+		return 1
+	})
+	if c.below == nil || i == 0 {
+		return 1 - float64(i)/float64(len(c.values))
+	}
+	return 1 - c.below[i-1]
+}
+
 // Quantile is the q-quantile; false when it lies beyond what was seen.
 func (c *Censored[T]) Quantile(q float64) (T, bool) {
 	var none T

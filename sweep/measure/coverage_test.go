@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -169,4 +170,49 @@ func seen(records []Record, now time.Duration) []Record {
 		out = append(out, r)
 	}
 	return out
+}
+
+// Some of the requests have not ended when the trial does: those that are younger than the limit say nothing against it.
+// At the boundary a verdict of met still comes in no more than 5 % of the trials, of requests that do not wait for each
+// other and of a slow queue; far from it the tail of those that ended, and the age of the others, decide.
+func TestOpenAtTheEnd(t *testing.T) {
+	const p99 = 12800 * time.Millisecond // of lognormal times of 4 s in the median, sigma 0.5
+	met := func(limit time.Duration, runs int) (share float64, open int) {
+		for seed := range uint64(runs) {
+			trial := Trial{Rate: 15, Window: 60 * time.Second, Seed: seed, Objective: SLO{Bounds: []Bound{{Metric: E2E, Quantile: 0.99, Limit: limit}}, Errors: -1}}
+			rng := rand.New(rand.NewPCG(seed, 9))
+			o := Observation{End: trial.Window}
+			for at := rng.ExpFloat64() / trial.Rate; at < trial.Window.Seconds(); at += rng.ExpFloat64() / trial.Rate {
+				due := wire.Duration(at, time.Second)
+				r := Record{ID: len(o.Records), Due: due, Sent: due, First: due, Last: due + wire.Duration(4*math.Exp(0.5*rng.NormFloat64()), time.Second), Prompt: 10, Output: 1, Asked: 1, Outcome: OK}
+				if r.Last > o.End {
+					r.Last, r.Outcome = Never, InFlight
+					open++
+				}
+				o.Records = append(o.Records, r)
+			}
+			if Reduce(trial, o).Counts[0].High <= 0.01 {
+				share += 1 / float64(runs)
+			}
+		}
+		return share, open / runs
+	}
+	if share, open := met(p99, 300); share > 0.075 || open < 50 {
+		t.Errorf("at the boundary %.3f are met, with %d requests open", share, open)
+	}
+	if share, _ := met(3*p99, 100); share < 0.9 {
+		t.Errorf("at three times the boundary %.3f are met", share)
+	}
+	early := 0
+	const runs = 300
+	for seed := range uint64(runs) {
+		trial := boundaryTrial(1, 30*time.Minute, seed)
+		trial.Rate, trial.Cooldown, trial.Objective.Bounds[0].Limit = trial.Rate/100, 0, 50*time.Second
+		if Reduce(trial, queue(&trial, 1, 0.35, trial.Warmup+trial.Window)).Counts[0].High <= 0.01 {
+			early++
+		}
+	}
+	if share := float64(early) / runs; share > 0.075 {
+		t.Errorf("of a slow queue %.3f are met at the boundary", share)
+	}
 }

@@ -79,7 +79,7 @@ func (c *cohort) judgeShare(b Bound) judged {
 		phi = stat.Generic
 	default:
 		phi = s.dispersion(b.Quantile, stat.BatchDispersion(at, flags))
-		if j.failed == 0 && float64(len(s.longer)) <= censoredShare*float64(j.N) {
+		if j.failed == 0 {
 			most = s.tail(b.Quantile).beyond(b.limit())
 		}
 	}

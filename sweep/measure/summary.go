@@ -294,22 +294,36 @@ func gaps(h *hdrhistogram.Histogram, whole bool) Summary {
 // tail is what a trial shows of a latency above a level of its own, which plenty of its
 // requests exceed, whether or not any exceeds the limit.
 type tail struct {
-	level   time.Duration
-	n, k    float64
-	sumLogs float64 // of the exceedances over the level
-	phi     float64
+	level time.Duration
+	// k of n are above the level; ended are those of them of which more is known.
+	n, k, ended float64
+	sumLogs     float64 // of the exceedances over the level, as far as they were seen
+	phi         float64
 }
 
-// tail looks above the series' own p90, or the quantile where that is lower.
+// tail looks above the series' own p90, or the quantile where that is lower. Requests that were open at the end count by
+// their age: one that is older than the level is above it, and one that is younger says nothing. The share above the level
+// is that of the product limit, as if of so many requests as have its variance (Peto's); the power is that of the
+// exceedances that ended over all (Beirlant and others, Extremes 10, 2007). Where nothing was seen at the level there is no tail.
 func (s *series) tail(quantile float64) tail {
-	t := tail{level: stat.Quantile(s.sorted.Known(), min(quantile, ownLevel)), n: float64(len(s.values))}
+	level, _ := s.sorted.Quantile(min(quantile, ownLevel))
+	t := tail{level: level}
 	beyond := make([]bool, len(s.values))
-	for i, v := range s.values {
-		if beyond[i] = v > t.level; beyond[i] {
-			t.k++
-			t.sumLogs += math.Log(float64(v) / float64(t.level))
+	exceeds := func(v time.Duration) bool {
+		if v <= level {
+			return false
 		}
+		t.k, t.sumLogs = t.k+1, t.sumLogs+math.Log(float64(v)/float64(level))
+		return true
 	}
+	for i, v := range s.values {
+		beyond[i] = exceeds(v)
+	}
+	t.ended = t.k
+	for _, v := range s.longer {
+		exceeds(v)
+	}
+	t.n = t.k / s.sorted.Above(level)
 	t.phi = stat.Blend(stat.Generic, stat.BatchDispersion(s.at, beyond))
 	return t
 }
@@ -321,6 +335,7 @@ func gapTail(h *hdrhistogram.Histogram, quantile, phi, cluster float64) tail {
 	for _, bar := range h.Distribution() {
 		if bar.From > at {
 			t.k += float64(bar.Count) / cluster
+			t.ended = t.k
 			t.sumLogs += float64(bar.Count) / cluster * math.Log(float64(bar.From)/float64(at))
 		}
 	}
@@ -337,11 +352,11 @@ func gapTail(h *hdrhistogram.Histogram, quantile, phi, cluster float64) tail {
 // Pareto (2.2) services in 0 to 8 %. It says nothing of what has causes of its own and did
 // not come while the trial ran. 1 where the tail is not known.
 func (t tail) beyond(limit time.Duration) float64 {
-	clumps := t.k / t.phi
-	if t.level <= 0 || limit <= t.level || t.sumLogs <= 0 {
+	clumps := t.ended / t.phi
+	if t.level <= 0 || limit <= t.level || t.ended == 0 {
 		return 1
 	}
 	above := stat.Dispersion{At: t.phi, Level: t.k / t.n, Gamma: stat.Growth}.Upper(t.k, t.n, alpha)
-	power := t.k / t.sumLogs * distuv.ChiSquared{K: 2 * clumps}.Quantile(alpha) / (2 * clumps)
+	power := t.ended / t.sumLogs * distuv.ChiSquared{K: 2 * clumps}.Quantile(alpha) / (2 * clumps)
 	return above * math.Pow(float64(t.level)/float64(limit), power)
 }
