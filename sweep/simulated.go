@@ -78,15 +78,15 @@ func (s *Simulated) Spread(k measure.Knobs) model.Spread {
 	return spread
 }
 
-// Capacity is about the load that knobs carry within the latency limits of an
+// Capacity is about the load of requests like a mean one that knobs carry within the latency limits of an
 // objective, by arithmetic that knows no queueing. It is an error of type
 // *[measure.Rejection] if the knobs do not run.
-func (s *Simulated) Capacity(k measure.Knobs, w *workload.Workload, objective measure.SLO) (model.Capacity, error) {
+func (s *Simulated) Capacity(k measure.Knobs, q model.MeanRequest, objective measure.SLO) (model.Capacity, error) {
 	roofline, memory, err := s.fitted(k)
 	if err != nil {
 		return model.Capacity{}, err
 	}
-	return roofline.Capacity(MeanRequest(w), memory, targets(objective)), nil
+	return roofline.Capacity(q, memory, targets(objective)), nil
 }
 
 // MeanRequest is the mean request of a workload.

@@ -139,8 +139,9 @@ func searchesOf(cfg *config.Config, g sweep.Ground) (s searches, err error) {
 			}
 		}
 	}
+	mean := sweep.MeanRequest(&cfg.Workload)
 	for _, k := range runnable {
-		prior, err := priorFor(cfg, g.Predict, k)
+		prior, err := priorFor(cfg, g.Predict, k, mean)
 		if r, ok := errors.AsType[*measure.Rejection](err); ok {
 			rejected = append(rejected, *r)
 			continue
@@ -161,7 +162,7 @@ func searchesOf(cfg *config.Config, g sweep.Ground) (s searches, err error) {
 		if g.Predict == nil {
 			break
 		}
-		if prior, err := priorFor(cfg, g.Predict, cfg.EngineDefaults(i.priors[0].Knobs)); err == nil {
+		if prior, err := priorFor(cfg, g.Predict, cfg.EngineDefaults(i.priors[0].Knobs), mean); err == nil {
 			i.standard = &prior
 		}
 	}

@@ -131,7 +131,7 @@ func pastEnds(cfg *config.Config, sim *sweep.Simulated, r search.RaceResult) []s
 	}
 	var further []search.Prior
 	for _, k := range sets {
-		if prior, err := priorFor(cfg, sim, k); err == nil {
+		if prior, err := priorFor(cfg, sim, k, sweep.MeanRequest(&cfg.Workload)); err == nil {
 			further = append(further, prior)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"planner/internal/config"
 	"planner/internal/parallel"
+	"planner/model"
 	"planner/search"
 	"planner/sweep"
 	"planner/sweep/measure"
@@ -14,12 +15,12 @@ import (
 )
 
 // priorFor says what arithmetic knows of a configuration: whether it fits, and
-// about which rate it carries. Without an engine to compute with, nothing is known.
-func priorFor(cfg *config.Config, engine *sweep.Simulated, k measure.Knobs) (search.Prior, error) {
+// about which rate of requests as are the mean it carries. Without an engine to compute with, nothing is known.
+func priorFor(cfg *config.Config, engine *sweep.Simulated, k measure.Knobs, mean model.MeanRequest) (search.Prior, error) {
 	if engine == nil {
 		return search.Prior{Knobs: k}, nil
 	}
-	capacity, err := engine.Capacity(k, &cfg.Workload, cfg.Objective)
+	capacity, err := engine.Capacity(k, mean, cfg.Objective)
 	if err != nil {
 		return search.Prior{}, err
 	}

@@ -13,6 +13,7 @@ import (
 	"planner/plan"
 	"planner/plan/effects"
 	"planner/search"
+	"planner/sweep"
 	"planner/sweep/measure"
 )
 
@@ -116,7 +117,7 @@ func (d *Decision) inScenario(s *scenario, known calibrate.Situation, k measure.
 	other, cfg := *d, *d.cfg
 	cfg.Workload = *cfg.Workload.Longer(s.prompts, s.answers)
 	other.cfg = &cfg
-	before, err := d.ground.Predict.Capacity(k, &d.cfg.Workload, cfg.Objective)
+	before, err := d.ground.Predict.Capacity(k, sweep.MeanRequest(&d.cfg.Workload), cfg.Objective)
 	if err != nil {
 		return calibrate.Situation{}, err
 	}
@@ -129,7 +130,7 @@ func (d *Decision) inScenario(s *scenario, known calibrate.Situation, k measure.
 		return calibrate.Situation{}, &measure.Rejection{Knobs: k, Reason: note.Because(note.BeyondModel, k.MaxModelLen, own)}
 	}
 	in := other.situation(k)
-	after, err := d.ground.Predict.Capacity(k, &cfg.Workload, cfg.Objective)
+	after, err := d.ground.Predict.Capacity(k, sweep.MeanRequest(&cfg.Workload), cfg.Objective)
 	if before.Rate > 0 && after.Rate > 0 {
 		in.Guess = min(max(math.Log(after.Rate/before.Rate), -calibrate.WidestMove), calibrate.WidestMove)
 	}

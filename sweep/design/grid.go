@@ -161,7 +161,7 @@ func predictedRate(g sweep.Ground, w *workload.Workload, objective measure.SLO, 
 	if g.Predict == nil {
 		return 0, nil
 	}
-	capacity, err := g.Predict.Capacity(k, w, objective)
+	capacity, err := g.Predict.Capacity(k, sweep.MeanRequest(w), objective)
 	if err != nil && !g.Virtual {
 		return 0, nil
 	}

@@ -121,7 +121,7 @@ func (d draft) instance(dir string) (*instance, error) {
 	}
 	in.sim = &sweep.Simulated{Deployment: in.cfg.Deployment, Version: in.cfg.Engine.Version, Settings: in.cfg.Engine.Settings}
 	knobs, _ := in.cfg.Candidates()
-	capacity, err := in.sim.Capacity(knobs[0], &in.cfg.Workload, measure.SLO{})
+	capacity, err := in.sim.Capacity(knobs[0], sweep.MeanRequest(&in.cfg.Workload), measure.SLO{})
 	if err != nil {
 		return nil, err
 	}
