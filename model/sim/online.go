@@ -17,10 +17,6 @@ type Online struct {
 	run     *run
 	now     time.Duration // the caller's time
 	pending []Token       // beyond the caller's time
-	// retired are the numbers of requests that are over, in the order of their
-	// end: each is given again once nothing refers to it any more, so that an
-	// engine that is driven for days holds no more than what is under way.
-	retired []futureEvent
 }
 
 // Token is one output token of a request.
@@ -58,7 +54,7 @@ func (e *Engine) Online() *Online {
 func (l *Online) add(id int, at float64, first, last bool) {
 	k := Token{Request: id, At: duration(at), First: first, Last: last}
 	if first {
-		k.Wait = duration(max(0, l.run.begun[id]-l.arrival(id)))
+		k.Wait = duration(max(0, l.run.calls[id].begun-l.arrival(id)))
 		k.Cached = l.run.records[id].Cached
 	}
 	p := append(l.pending, k)
@@ -80,49 +76,18 @@ func (l *Online) arrival(request int) float64 {
 // defined.
 func (l *Online) Submit(at time.Duration, q workload.Request) (request int, ok bool) {
 	at = max(at, l.now)
-	r := l.run
-	if !r.engine.cores[0].replicas[0].fits(q.Prompt, q.Output) {
+	if !l.run.engine.cores[0].replicas[0].fits(q.Prompt, q.Output) {
 		return 0, false
 	}
-	id := l.number()
-	q.ID, q.Due, q.Parent = id, at, 0
-	r.load.Requests[id] = q
-	r.records[id] = measure.Record{ID: id, Due: at, Sent: at, First: measure.Never, Last: measure.Never, Prompt: q.Prompt}
-	r.calls[id] = call{}
-	r.send(id, at.Seconds())
-	return id, true
-}
-
-// number is a number that no request has, with room for what is known of one.
-func (l *Online) number() int {
-	r := l.run
-	if len(l.retired) > 0 {
-		free := l.retired[0]
-		// A request that left before it arrived is still expected.
-		if a, ok := r.arrivals.next(); !ok || free.before(a) {
-			l.retired = l.retired[1:]
-			return free.id
-		}
-	}
-	r.load.Requests = append(r.load.Requests, workload.Request{})
-	r.records = append(r.records, measure.Record{})
-	r.calls = append(r.calls, call{})
-	r.begun = append(r.begun, 0)
-	return len(r.calls) - 1
-}
-
-// retire gives back the number of a request of which nothing more is told. The
-// scheduler keeps none of it: what it still computes for a request that was
-// aborted is not reported.
-func (l *Online) retire(request int) {
-	l.retired = append(l.retired, futureEvent{l.arrival(request), request})
+	q.Due = at
+	return l.run.submit(q, at.Seconds(), at.Seconds()), true
 }
 
 // Cancel ends a request whose client has left; what it held is free for the next
 // step. It must not be called behind the last token of a request.
 func (l *Online) Cancel(at time.Duration, request int) {
 	l.run.giveUp(request, at.Seconds())
-	l.retire(request)
+	l.run.retire(request)
 	l.pending = slices.DeleteFunc(l.pending, func(t Token) bool { return t.Request == request })
 }
 
@@ -131,14 +96,7 @@ func (l *Online) Cancel(at time.Duration, request int) {
 // next if nothing new comes in: [measure.Never] if nothing is.
 func (l *Online) Advance(to time.Duration, tokens []Token) (left []Token, next time.Duration) {
 	l.now = max(l.now, to)
-	limit := l.now.Seconds()
-	for {
-		c, now := l.run.next()
-		if now > limit {
-			break
-		}
-		l.run.happen(c, now)
-	}
+	l.run.advance(l.now.Seconds())
 	due := 0
 	for due < len(l.pending) && l.pending[due].At <= l.now {
 		due++
@@ -146,7 +104,7 @@ func (l *Online) Advance(to time.Duration, tokens []Token) (left []Token, next t
 	for _, t := range l.pending[:due] {
 		tokens = append(tokens, t)
 		if t.Last {
-			l.retire(t.Request)
+			l.run.retire(t.Request)
 		}
 	}
 	l.pending = l.pending[:copy(l.pending, l.pending[due:])]

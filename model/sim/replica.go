@@ -16,9 +16,6 @@ import (
 // used otherwise.
 type Replica struct {
 	run *run
-	ids []int // of the requests, by number
-	// spare are the numbers of requests that are over, to be given again.
-	spare []int
 	// told is what happened, in order of time, of which heard have been handed out.
 	told  []Told
 	heard int
@@ -42,7 +39,7 @@ func (e *Engine) Replica(at float64, timeout time.Duration) *Replica {
 		c.now = at
 	}
 	r := &Replica{run: newRun(e, Load{Timeout: timeout})}
-	r.run.onFirst = func(id int, at float64) { r.tell(Told{At: at, Request: r.ids[id]}) }
+	r.run.onFirst = func(id int, at float64) { r.tell(Told{At: at, Request: r.run.records[id].ID}) }
 	r.run.onEnd = r.end
 	return r
 }
@@ -50,11 +47,8 @@ func (e *Engine) Replica(at float64, timeout time.Duration) *Replica {
 // end keeps the record of a request that is over.
 func (r *Replica) end(id int, at float64) {
 	record := r.run.records[id]
-	record.ID = r.ids[id]
 	r.tell(Told{At: at, Request: record.ID, End: &record})
-	if r.run.calls[id].replica != nil { // it had arrived, so that nothing refers to its number any more
-		r.spare = append(r.spare, id)
-	}
+	r.run.retire(id)
 }
 
 // tell puts what happened into its place: loops that do not step together, and clients
@@ -69,36 +63,13 @@ func (r *Replica) tell(t Told) {
 // Submit sends at a time in seconds a request that its client made at the time due, under
 // a number of the caller's. What is told of it comes under that number.
 func (r *Replica) Submit(at, due float64, id int, q *workload.Request) {
-	x := r.run
-	var i int
-	if n := len(r.spare); n > 0 {
-		i, r.spare = r.spare[n-1], r.spare[:n-1]
-		x.calls[i], x.load.Requests[i], r.ids[i] = call{}, *q, id
-	} else {
-		i = len(r.ids)
-		r.ids = append(r.ids, id)
-		x.load.Requests = append(x.load.Requests, *q)
-		x.records = append(x.records, measure.Record{})
-		x.calls = append(x.calls, call{})
-	}
-	x.records[i] = measure.Record{ID: id, Class: q.Class, First: measure.Never, Last: measure.Never, Prompt: q.Prompt}
-	x.sent(i, due)
-	x.expect(i, at, due)
+	own := *q
+	own.ID = id
+	r.run.submit(own, at, due)
 }
 
 // Advance lets everything happen up to a time in seconds.
-func (r *Replica) Advance(to float64) {
-	x := r.run
-	x.until = to
-	for {
-		c, now := x.next()
-		if now > to {
-			break
-		}
-		x.happen(c, now)
-	}
-	x.hear(to)
-}
+func (r *Replica) Advance(to float64) { r.run.advance(to) }
 
 // Step lets the next thing happen, and what follows of it by a time without anything
 // ending in between.

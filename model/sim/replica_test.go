@@ -67,8 +67,8 @@ func TestReplicaIsTheEngine(t *testing.T) {
 			if o := r.Occupancy(); o.Running+o.Waiting != 0 || !math.IsInf(r.Next(), 1) {
 				t.Errorf("something is left: %+v, next at %v", o, r.Next())
 			}
-			if len(r.ids) >= len(requests) {
-				t.Errorf("%d numbers for %d requests, want fewer", len(r.ids), len(requests))
+			if len(r.run.calls) >= len(requests) {
+				t.Errorf("%d numbers for %d requests, want fewer", len(r.run.calls), len(requests))
 			}
 		})
 	}

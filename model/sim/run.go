@@ -6,6 +6,7 @@ import (
 
 	"planner/internal/note"
 	"planner/sweep/measure"
+	"planner/sweep/workload"
 )
 
 // run is one load on its way through an engine: the clients' side of it. Times are in
@@ -32,12 +33,13 @@ type run struct {
 	// gaps holds the inter-token times that are asked for.
 	gaps  *measure.Gaps
 	stats stats
-	// onToken, if set, is told of every token, and begun is when each request was first
-	// given blocks; nothing may become steady then.
+	// onToken, if set, is told of every token; nothing may become steady then.
 	onToken func(id int, at float64, first, last bool)
-	begun   []float64
 	// onFirst and onEnd, if set, are told of first tokens and of ends.
 	onFirst, onEnd func(id int, at float64)
+	// spare are the numbers of requests that are over, to be given again, so that an engine
+	// that is driven for days holds no more than what is under way.
+	spare []int
 }
 
 // call is what the clients' side knows of a request beside its record.
@@ -45,6 +47,7 @@ type call struct {
 	seq     *sequence // while it is in the engine
 	replica *scheduler
 	due     float64
+	begun   float64 // when it was first given blocks
 	// lastToken is when its newest token came, as long as they are looked at one by one.
 	lastToken float64
 	ended     bool
@@ -136,6 +139,46 @@ func (r *run) expect(id int, at, due float64) {
 	}
 }
 
+// submit sends at a time in seconds a request of which nothing was known, and that its client
+// made at the time due, under a number that no other has.
+func (r *run) submit(q workload.Request, at, due float64) (id int) {
+	if n := len(r.spare); n > 0 {
+		id, r.spare = r.spare[n-1], r.spare[:n-1]
+	} else {
+		id = len(r.calls)
+		r.load.Requests = append(r.load.Requests, q)
+		r.records = append(r.records, measure.Record{})
+		r.calls = append(r.calls, call{})
+	}
+	r.load.Requests[id], r.calls[id] = q, call{}
+	r.records[id] = measure.Record{ID: q.ID, Class: q.Class, First: measure.Never, Last: measure.Never, Prompt: q.Prompt}
+	r.sent(id, due)
+	r.expect(id, at, due)
+	return id
+}
+
+// retire gives back the number of a request of which nothing more is told. One that has not
+// arrived is still expected. The scheduler keeps none of it: what it still computes for a
+// request that was aborted is not reported.
+func (r *run) retire(id int) {
+	if r.calls[id].replica != nil {
+		r.spare = append(r.spare, id)
+	}
+}
+
+// advance lets everything happen up to a time.
+func (r *run) advance(to float64) {
+	r.until = to
+	for {
+		c, now := r.next()
+		if now > to {
+			break
+		}
+		r.happen(c, now)
+	}
+	r.hear(to)
+}
+
 // upcoming is when the next request arrives or gives up; infinite if none will.
 func (r *run) upcoming() float64 {
 	at := math.Inf(1)
@@ -194,10 +237,6 @@ func (r *run) hear(now float64) {
 // balancer counts it, four for a waiting request and one for a running one.
 func (r *run) arrive(id int, at float64) {
 	k := &r.calls[id]
-	if k.ended { // gave up on the way
-		return
-	}
-	r.stats.arrived++
 	q := &r.load.Requests[id]
 	core, replica, least := r.engine.cores[0], r.engine.cores[0].replicas[0], math.MaxInt
 	for _, c := range r.engine.cores {
@@ -207,6 +246,12 @@ func (r *run) arrive(id int, at float64) {
 			}
 		}
 	}
+	k.replica = replica
+	if k.ended { // gave up on the way
+		r.retire(id)
+		return
+	}
+	r.stats.arrived++
 	if !replica.fits(q.Prompt, q.Output) {
 		r.close(id, at, measure.Rejected)
 		return
@@ -215,7 +260,6 @@ func (r *run) arrive(id int, at float64) {
 	if core.idle() {
 		core.now = max(core.now, at)
 	}
-	k.replica = replica
 	due := r.records[id].Due
 	counted := r.load.Gaps && due >= r.load.GapsFrom && due < r.load.GapsTo
 	k.seq = replica.add(id, q, counted || r.onToken != nil)
@@ -268,9 +312,7 @@ func (r *run) scheduled(c *core, b *stepBatch) {
 		r.stats.counts.Queries += a.total()
 		r.stats.counts.Hits += a.cached
 		r.records[a.id].Cached = a.cached
-		if r.onToken != nil {
-			r.begun[a.id] = c.now
-		}
+		r.calls[a.id].begun = c.now
 	}
 	r.stats.counts.Preemptions += len(b.preempted)
 	for _, id := range b.unsteady {
