@@ -8,29 +8,15 @@ import (
 	"planner/internal/config"
 )
 
-// CheckState says how a check came out. The zero value is Problem: what was not
-// looked at is not in order.
-type CheckState int
+// CheckState says how a check came out.
+type CheckState string
 
 // The states of a check.
 const (
-	Problem CheckState = iota
-	Warning
-	Passed
+	Problem CheckState = "problem"
+	Warning CheckState = "warning"
+	Passed  CheckState = "ok"
 )
-
-var checkNames = []string{"problem", "warning", "ok"}
-
-// String is the state's name in files.
-func (s CheckState) String() string {
-	if s < Problem || s > Passed {
-		return "problem"
-	}
-	return checkNames[s]
-}
-
-// MarshalText writes the state's name.
-func (s CheckState) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // Check is one thing that was looked at.
 type Check struct {

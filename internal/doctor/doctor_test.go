@@ -133,14 +133,6 @@ func TestSameGPU(t *testing.T) {
 	}
 }
 
-// A state that nobody set is a problem.
-func TestCheckStateZero(t *testing.T) {
-	var c Check
-	if c.State.String() != "problem" {
-		t.Errorf("the zero state is %v", c.State)
-	}
-}
-
 // A server that never answers is said to be one, and keeps nobody from looking at the rest.
 func TestSilentServer(t *testing.T) {
 	if testing.Short() {

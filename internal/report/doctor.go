@@ -12,7 +12,7 @@ func Doctor(checks []doctor.Check) Document {
 	d := Document{Title: diagnosis(checks), Data: asTheyAre(checks, "check=name state found remedy")}
 	var lines Facts
 	for _, c := range checks {
-		lines = append(lines, Fact{c.Name, c.State.String() + ": " + c.Found + behind(" -> ", c.Remedy), tones[c.State]})
+		lines = append(lines, Fact{c.Name, string(c.State) + ": " + c.Found + behind(" -> ", c.Remedy), tones[c.State]})
 	}
 	d.add(lines)
 	return d
