@@ -86,7 +86,7 @@ type Spent struct {
 	Counts   Counts   `json:"counts"`
 }
 
-// Course is how the first seed went.
+// Course is how a seed went, minute by minute the first one alone.
 type Course struct {
 	Misses    []Miss      `json:"episodes"`
 	Timeline  []MinuteRow `json:"timeline"`
@@ -155,23 +155,16 @@ type SeedRow struct {
 	GPUHours   float64 `json:"gpu_hours"`
 }
 
-// outcome is what a seed comes to, and the first one's course.
-type outcome struct {
-	seed    uint64
-	summary Summary
-	course  Course
-}
-
-// replay replays a policy on seeds, side by side. The requests of a seed live as long as
-// its replay.
-func (p *Plant) replay(policy Policy, seeds []uint64) []outcome {
-	out := make([]outcome, len(seeds))
+// replay replays a policy on seeds, side by side, and tells of the first minute by minute. The
+// requests of a seed live as long as its replay.
+func (p *Plant) replay(policy Policy, seeds []uint64) []Summary {
+	out := make([]Summary, len(seeds))
 	p.sideBySide(len(seeds), func(i int) {
 		s := p.scenario(policy, p.Traffic(seeds[i]), seeds[i])
 		e := Run(s)
-		out[i] = outcome{seed: seeds[i], summary: Summarize(s, e)}
+		out[i] = Summarize(s, e)
 		if i == 0 {
-			out[i].course = Course{out[i].summary.Misses, e.Timeline(p.Limits), e.Decisions}
+			out[i].Timeline = e.Timeline(p.Limits)
 		}
 	})
 	return out
@@ -202,20 +195,20 @@ func Seeds(first uint64, n int) []uint64 {
 func (p *Plant) Answer(policy Policy, seeds []uint64) *Answer {
 	all := p.replay(policy, seeds)
 	a := p.sum(all)
-	a.Policy, a.Course = policy, all[0].course
+	a.Policy, a.Course = policy, all[0].Course
 	return a
 }
 
-func over(all []outcome, of func(*Summary) float64) []float64 {
+func over(all []Summary, of func(*Summary) float64) []float64 {
 	out := make([]float64, len(all))
 	for i := range all {
-		out[i] = of(&all[i].summary)
+		out[i] = of(&all[i])
 	}
 	return out
 }
 
-func (p *Plant) sum(all []outcome) *Answer {
-	first := &all[0].summary
+func (p *Plant) sum(all []Summary) *Answer {
+	first := &all[0]
 	a := &Answer{Requests: first.Requests, Duration: first.Duration, Limits: p.Limits, Spent: Spent{GPUs: p.GPUs}, Verdict: measure.Met}
 	inf := math.Inf(1)
 	a.Attainment = estimate(over(all, func(s *Summary) float64 { return s.Within }), 1)
@@ -239,11 +232,11 @@ func (p *Plant) sum(all []outcome) *Answer {
 	mean := func(of func(*Summary) int) float64 {
 		return stat.Mean(over(all, func(s *Summary) float64 { return float64(of(s)) }), nil)
 	}
-	a.Counts = Counts{mean(func(s *Summary) int { return s.Starts }), mean(func(s *Summary) int { return s.Decisions }),
+	a.Counts = Counts{mean(func(s *Summary) int { return s.Starts }), mean(func(s *Summary) int { return len(s.Decisions) }),
 		mean(func(s *Summary) int { return s.Failures }), mean(func(s *Summary) int { return s.Retries }), mean(func(s *Summary) int { return s.Failed })}
 	a.Cost = p.cost(all)
-	for _, o := range all {
-		a.Seeds = append(a.Seeds, SeedRow{o.seed, o.summary.Within, o.summary.Replicas, o.summary.ReplicaHours * float64(p.GPUs)})
+	for _, s := range all {
+		a.Seeds = append(a.Seeds, SeedRow{s.Seed, s.Within, s.Replicas, s.ReplicaHours * float64(p.GPUs)})
 	}
 	return a
 }
@@ -261,7 +254,7 @@ func verdict(share Estimate, asked float64) measure.State {
 // hoursPerMonth is that of a mean month.
 const hoursPerMonth = 730
 
-func (p *Plant) cost(all []outcome) Cost {
+func (p *Plant) cost(all []Summary) Cost {
 	price := p.USDPerGPUHour
 	if price <= 0 {
 		price = math.NaN()
@@ -284,7 +277,7 @@ func (p *Plant) Static(policy Policy, most int, seeds []uint64) *StaticAnswer {
 	enough := func(n int) *Answer {
 		policy.Replicas = n
 		all := first.replay(policy, seeds[:1])
-		if all[0].summary.Dropped {
+		if all[0].Dropped {
 			return nil
 		}
 		if a := p.sum(append(all, p.replay(policy, seeds[1:])...)); a.Verdict == measure.Met {

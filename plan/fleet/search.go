@@ -43,7 +43,7 @@ type Tried struct {
 	USDPerHour float64 `json:"usd_per_hour"`
 
 	policy  Policy
-	outcome outcome
+	summary Summary
 }
 
 // Faster is the cheapest policy at another start-up.
@@ -70,7 +70,7 @@ func (p *Plant) Find(base Policy, s Search) (*Answer, *Searched) {
 	known := map[string]bool{}
 	tried := p.try(fresh(variants(base), known), math.Inf(1), stages, s.Seeds[0], out)
 	if kept := keep(tried); len(kept) > 0 && kept[0].policy.Replicas == 0 {
-		tried = append(tried, p.try(fresh(around(&kept[0]), known), kept[0].outcome.summary.ReplicaHours, stages, s.Seeds[0], out)...)
+		tried = append(tried, p.try(fresh(around(&kept[0]), known), kept[0].summary.ReplicaHours, stages, s.Seeds[0], out)...)
 	}
 	out.Frontier = frontier(tried)
 	kept := keep(tried)
@@ -132,12 +132,12 @@ func (p *Plant) try(all []Tried, ceiling float64, stages []Stage, seed uint64, o
 		p.sideBySide(len(part), func(i int) {
 			s := p.scenario(part[i].policy, stages, seed)
 			s.MostMissed, s.MostHours = most, 1.25*ceiling
-			part[i].outcome = outcome{seed: seed, summary: Summarize(s, Run(s))}
+			part[i].summary = Summarize(s, Run(s))
 		})
 		for i := range part {
 			t := &part[i]
-			sum := &t.outcome.summary
-			one := p.sum([]outcome{t.outcome})
+			sum := &t.summary
+			one := p.sum([]Summary{t.summary})
 			out.Policies++
 			out.Days += min(sum.Duration.Hours()/24, days(stages))
 			if sum.Dropped {
@@ -149,7 +149,7 @@ func (p *Plant) try(all []Tried, ceiling float64, stages []Stage, seed uint64, o
 			}
 		}
 	}
-	return slices.DeleteFunc(all, func(t Tried) bool { return t.outcome.summary.Dropped })
+	return slices.DeleteFunc(all, func(t Tried) bool { return t.summary.Dropped })
 }
 
 // mayMiss is how many requests may miss a limit before a policy need not be looked at any

@@ -60,7 +60,7 @@ func TestMayMiss(t *testing.T) {
 // replicas there were with those that drained.
 func TestAroundKeepsTheCeiling(t *testing.T) {
 	best := Tried{policy: Policy{Min: 1, Max: 4, Autoscaler: Autoscaler{Kind: ByHPA, Metrics: []Metric{{Name: "in_flight", Target: 16}}, HPA: UsualHPA()}}}
-	best.outcome.summary.Peak = 7
+	best.summary.Peak = 7
 	lower := 0
 	for _, tried := range around(&best) {
 		if tried.policy.Max > 4 {

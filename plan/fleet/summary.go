@@ -10,13 +10,12 @@ import (
 
 // Summary is what an episode comes to.
 type Summary struct {
+	Seed             uint64
 	Requests, Failed int
 	// Within is the share of the requests that ended well within all limits of their
 	// class, and Classes tell of each.
 	Within  float64
 	Classes []ClassAnswer
-	// Misses are the times in which limits were broken.
-	Misses []Miss
 	// Replicas is how many there were in the mean, starting or serving, from the
 	// beginning to the end of the last request; Peak is the most.
 	Replicas float64
@@ -24,7 +23,7 @@ type Summary struct {
 	// ReplicaHours count what held GPUs, whether it served or not.
 	ReplicaHours float64
 	Duration     time.Duration
-	Decisions    int
+	Course
 	Tallies
 }
 
@@ -56,7 +55,7 @@ const breakOff = 60.0
 
 // Summarize says what came of a scenario.
 func Summarize(s *Scenario, e *Episode) Summary {
-	out := Summary{Requests: len(e.Records), Duration: seconds(e.End), Decisions: len(e.Decisions), Tallies: e.Tallies}
+	out := Summary{Seed: s.Seed, Requests: len(e.Records), Duration: seconds(e.End), Course: Course{Decisions: e.Decisions}, Tallies: e.Tallies}
 	classes := tallies(s.Limits)
 	var missed []*measure.Record
 	within := 0

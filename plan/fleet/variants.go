@@ -60,7 +60,7 @@ func around(best *Tried) []Tried {
 	for _, factor := range []float64{1.2, 1.4, 2, 0.85} {
 		add(func(p *Policy) { p.Autoscaler = scaled(&best.policy.Autoscaler, factor) })
 	}
-	peak := min(best.outcome.summary.Peak, best.policy.Max) // with those that drain there may be more
+	peak := min(best.summary.Peak, best.policy.Max) // with those that drain there may be more
 	for ceiling := peak - 1; ceiling >= max(best.policy.Min, peak-2, 1); ceiling-- {
 		add(func(p *Policy) { p.Max, p.Initial = ceiling, min(p.Initial, ceiling) })
 	}
@@ -73,7 +73,7 @@ func around(best *Tried) []Tried {
 	if a.Kind != ByHPA && a.Kind != ByKEDA || len(a.Metrics) != 1 {
 		return out
 	}
-	means := best.outcome.summary.Means
+	means := best.summary.Means
 	for _, name := range MetricNames() {
 		if of, known := means[name], means[a.Metrics[0].Name]; of > 0 && known > 0 {
 			add(func(p *Policy) {
