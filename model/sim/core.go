@@ -242,7 +242,7 @@ func (c *core) fastForward(r *run) bool {
 			break
 		}
 		s.stepSteady(need)
-		r.stats.kv.add(s.usage(), took)
+		r.stats.peakKV = max(r.stats.peakKV, s.usage())
 		c.free, c.now = end, output
 		if s.steady.counted > 0 {
 			r.gaps.Add(duration(c.now), duration(c.now-c.lastOutput), s.steady.counted)

@@ -243,14 +243,9 @@ func TestStats(t *testing.T) {
 	if x.Binding != "weights" || x.MBU < 0.3 || x.MBU > 0.95 || x.MFU < 0.02 || x.MFU > 0.8 || x.Idle < 0 || x.Idle > 0.3 {
 		t.Errorf("%+v", *x)
 	}
-	prompt, output, gaps := 0, 0, 0
+	gaps := 0
 	for _, rec := range o.Records {
-		prompt += rec.Prompt
-		output += rec.Output
 		gaps += rec.Output - 1
-	}
-	if r.stats.promptTokens < prompt*99/100 || r.stats.promptTokens > prompt || r.stats.outputTokens != output {
-		t.Errorf("%d prompt and %d output tokens computed, %d and %d asked for", r.stats.promptTokens, r.stats.outputTokens, prompt, output)
 	}
 	if got := o.Gaps.TotalCount(); got != int64(gaps) {
 		t.Errorf("%d gaps between %d tokens", got, gaps)

@@ -52,7 +52,7 @@ func TestAcceptedTokensPerStep(t *testing.T) {
 			requests = append(requests, workload.Request{ID: i, Prompt: 64, Output: 1 + 500})
 		}
 		r := simulate(e, Load{Requests: requests, Slots: 1})
-		steps := float64(r.stats.outputTokens) - 40 // one is of the prompt
+		steps := float64(r.stats.steps) - 40 // one is of the prompt
 		if async == model.On {
 			steps -= 40 // one is under way when the last token is known
 		}

@@ -5,32 +5,19 @@ import (
 	"planner/sweep/measure"
 )
 
-// stats sum up what an engine did in a run, over all replicas. Levels are means of
-// one replica over the time in which steps ran.
+// stats sum up what an engine did in a run, over all replicas.
 type stats struct {
 	steps int
 	// time is the sum over the steps, by cause, work what they moved and computed on
 	// each GPU, if the timer is a roofline.
 	time model.StepTime
 	work model.Work
-	// promptTokens and outputTokens count tokens that were computed and sampled;
-	// what a preemption made necessary again counts again.
-	promptTokens, outputTokens int
 	// counts holds the numbers of an occupancy that only rise; the others are looked up
 	// when they are asked for.
 	counts         Occupancy
 	arrived, ended int // see Progress
-	// kv is the share of the block pool in use, running and waiting count
-	// requests.
-	kv, running, waiting level
-}
-
-// level is a quantity over time: its peak and its sum over seconds.
-type level struct{ peak, sum float64 }
-
-func (l *level) add(value, seconds float64) {
-	l.sum += value * seconds
-	l.peak = max(l.peak, value)
+	// peakKV is the largest share of a block pool in use.
+	peakKV float64
 }
 
 // addWork adds what n steps of a batch do, each on one of m replicas.
@@ -51,12 +38,7 @@ func (s *stats) addStep(c *core, t model.StepTime, batches []*stepBatch) {
 	n := float64(len(c.replicas))
 	for i, r := range c.replicas {
 		s.addWork(c, &batches[i].load, 1, n)
-		s.kv.add(r.usage(), t.Total/n)
-		s.addQueue(r, t.Total/n)
-		for _, chunk := range batches[i].load.Chunks {
-			s.promptTokens += chunk.Tokens
-		}
-		s.outputTokens += batches[i].load.Sampled - batches[i].load.Drafted // those refused and accepted are not told apart
+		s.peakKV = max(s.peakKV, r.usage())
 	}
 }
 
@@ -74,13 +56,6 @@ func (s *stats) addSteps(c *core, load *model.Batch, t model.StepTime, growth, s
 	s.time.DecodeAttention += further
 	s.time.Host += spent - t.Total*float64(n) - further
 	s.time.Total += spent - t.Total*float64(n)
-	s.addQueue(c.replicas[0], spent)
-	s.outputTokens += n * load.Decodes
-}
-
-func (s *stats) addQueue(r *scheduler, seconds float64) {
-	s.running.add(float64(len(r.running)), seconds)
-	s.waiting.add(float64(r.waiting.len()), seconds)
 }
 
 // observation is the run in the form that measured trials have, too.
@@ -90,7 +65,7 @@ func (r *run) observation() measure.Observation {
 		Records: r.records, End: duration(r.end), Gaps: r.gaps, Aborted: r.stopped,
 		Server: measure.Server{
 			Engine: measure.Software{Kind: "simulated"}, KVBlocks: new(c.Blocks), BlockTokens: new(c.Layout.BlockTokens),
-			Preemptions: new(s.counts.Preemptions), HitRate: new(float64(s.counts.Hits) / float64(max(s.counts.Queries, 1))), PeakKV: new(s.kv.peak), Time: r.timeShares(),
+			Preemptions: new(s.counts.Preemptions), HitRate: new(float64(s.counts.Hits) / float64(max(s.counts.Queries, 1))), PeakKV: new(s.peakKV), Time: r.timeShares(),
 		},
 	}
 }
