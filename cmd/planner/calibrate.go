@@ -77,22 +77,18 @@ func (p *program) calibrate(c *cli.Context) error {
 	}
 	beLavish()
 	k := runs[0].Trial.Knobs
-	var result calibrate.File
-	done := make(chan error, 1)
-	go func() {
-		var err error
-		result, err = calibrate.Fit(runs, calibrate.Options{
+	var wrong error
+	result, err := interruptible(c.Context, func() (fitted calibrate.File) { // to many loads it takes minutes
+		fitted, wrong = calibrate.Fit(runs, calibrate.Options{
 			Deployment: cfg.Deployment(k), Version: measured, Settings: cfg.Engine.Settings, Date: time.Now().UTC().Format(time.DateOnly),
 		})
-		done <- err
-	}()
-	select { // a fit to many loads takes minutes
-	case <-c.Context.Done():
-		return c.Context.Err()
-	case err := <-done:
-		if err != nil {
-			return err
-		}
+		return fitted
+	})
+	if err != nil {
+		return err
+	}
+	if wrong != nil {
+		return wrong
 	}
 	var b bytes.Buffer
 	if err := result.Write(&b); err != nil {
