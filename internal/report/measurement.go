@@ -117,22 +117,14 @@ func requestFact(m *measure.Measurement) Fact {
 	return Fact{"requests", fmt.Sprintf("%s, %s failed (%s)", count(m.Requests), count(m.Failed), percent(float64(m.Failed)/float64(m.Requests))) + behind(": ", join(kinds)), Bad}
 }
 
-// stats are the statistics of a summary in the order of its table.
-var stats = []struct {
-	name     string
-	quantile float64
-}{{"mean", 0}, {"p50", 0.50}, {"p90", 0.90}, {"p95", 0.95}, {"p99", 0.99}, {"p99.9", 0.999}}
-
 func latencyTable(m *measure.Measurement) Table {
-	tab := table(left("ms"))
-	for _, s := range stats {
-		tab.Columns = append(tab.Columns, right(s.name)...)
-	}
-	tab.Columns = slices.Concat(tab.Columns, right("p99 within (90 %)"), extra(right("samples")))
+	stats := list.Map(measure.Statistics(), func(q float64) measure.Bound { return measure.Bound{Quantile: q} })
+	tab := table(left("ms"), right(list.Map(stats, measure.Bound.Stat)...), right("p99 within (90 %)"), extra(right("samples")))
 	row := func(name string, s *measure.Summary, metric measure.Metric, slo measure.SLO) {
 		var cells []Cell
-		for _, st := range stats {
-			cells = append(cells, statCell(s, measure.Bound{Metric: metric, Quantile: st.quantile}, slo))
+		for _, stat := range stats {
+			stat.Metric = metric
+			cells = append(cells, statCell(s, stat, slo))
 		}
 		interval := Cell{unknown, Quiet}
 		if w := s.Around(0.99); w[0] > 0 && s.P99 >= 0 {

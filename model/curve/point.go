@@ -93,14 +93,11 @@ func known(rate float64) float64 {
 	return rate
 }
 
-// statistics are those that a summary holds, 0 standing for the mean.
-var statistics = []float64{0, 0.50, 0.90, 0.95, 0.99, 0.999}
-
 // valuesOf lists the resolved statistics of a summary. A statistic of zero is
 // one that was never filled in: no request takes no time.
 func valuesOf(s *measure.Summary) []Value {
 	var values []Value
-	for _, q := range statistics {
+	for _, q := range measure.Statistics() {
 		if latency := s.Stat(q); latency > 0 {
 			values = append(values, Value{named(q), latency})
 		}

@@ -51,18 +51,11 @@ func newMeasurement() measure.Measurement {
 	return m
 }
 
-// statistics are those of a summary by quantile, 0 for the mean; quantiles those without
-// the mean.
-var (
-	statistics = []float64{0, 0.50, 0.90, 0.95, 0.99, 0.999}
-	quantiles  = statistics[1:]
-)
-
 // ordered checks that the resolved quantiles of a summary rise; it names the
 // pair that does not.
 func ordered(s *measure.Summary) error {
 	lower, at := time.Duration(0), 0.0
-	for _, q := range quantiles {
+	for _, q := range measure.Statistics()[1:] {
 		d := s.Stat(q)
 		if d < 0 {
 			continue

@@ -140,7 +140,7 @@ func (p *pointReader) plain(int) {
 	for _, metric := range measure.AllLatencies() {
 		s := m.Latency(metric)
 		s.N = max(m.Requests-m.Failed, 0)
-		known = known || slices.ContainsFunc(statistics, func(q float64) bool { return s.Stat(q) >= 0 })
+		known = known || slices.ContainsFunc(measure.Statistics(), func(q float64) bool { return s.Stat(q) >= 0 })
 	}
 	if !known && len(p.problems) == 0 {
 		p.fail("", "no latency in this row")

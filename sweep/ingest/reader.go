@@ -154,7 +154,7 @@ func (p *pointReader) point() {
 	for _, k := range l.latencies {
 		s := p.m.Latency(k.metric)
 		p.latency(s, k.path, k.unit)
-		if known := slices.ContainsFunc(statistics, func(q float64) bool { return s.Stat(q) >= 0 }); known && k.metric != measure.ITL {
+		if known := slices.ContainsFunc(measure.Statistics(), func(q float64) bool { return s.Stat(q) >= 0 }); known && k.metric != measure.ITL {
 			s.N = completed
 		}
 	}
@@ -370,7 +370,7 @@ func (p *pointReader) latency(s *measure.Summary, path string, unit time.Duratio
 	}
 	for i, names := range p.layout.stats {
 		for name := range strings.SplitSeq(names, "|") {
-			p.statistic(s, statistics[i], strings.ReplaceAll(path, "*", name), unit)
+			p.statistic(s, measure.Statistics()[i], strings.ReplaceAll(path, "*", name), unit)
 		}
 	}
 }

@@ -121,7 +121,7 @@ func summarize(s *measure.Summary, values []time.Duration) {
 	if s.Mean < 0 {
 		s.Mean, _ = duration(sum/float64(len(values)), time.Second)
 	}
-	for _, q := range quantiles {
+	for _, q := range measure.Statistics()[1:] {
 		if s.Stat(q) < 0 {
 			s.Set(q, between(values, q))
 		}

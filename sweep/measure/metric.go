@@ -163,6 +163,15 @@ func Stats() []string {
 	return append(list.Map(of[:], func(d quantile) string { return d.name }), "mean")
 }
 
+// Statistics are those of a [Summary] by quantile, from 0, the mean, on.
+func Statistics() []float64 {
+	all := []float64{0}
+	for _, d := range new(Summary).quantiles() {
+		all = append(all, d.q)
+	}
+	return all
+}
+
 // ParseStat reads the statistic of a bound: its quantile, 0 for the mean.
 // "p999" means "p99.9", for files that cannot write the point.
 func ParseStat(s string) (float64, error) {
