@@ -341,7 +341,7 @@ func TestRules(t *testing.T) {
 		for _, b := range p.Objective.Bounds {
 			told := b.Metric != measure.TPOT || p.Handover.Engine.Kind == "vllm"
 			name := "llm:" + b.Metric.String() + "_seconds:p" + strings.Replace(strconv.FormatFloat(100*b.Quantile, 'g', 4, 64), ".", "_", 1) + "_5m"
-			if of := engine.SeriesOf(p.Handover.Engine.Kind); of.TTFT != "" && told && b.Quantile > 0 && !recorded[name] {
+			if of := engine.SeriesOf(p.Handover.Engine.Kind); of.Latencies[measure.TTFT] != "" && told && b.Quantile > 0 && !recorded[name] {
 				t.Errorf("%s is not recorded:\n%s", name, out)
 			}
 		}

@@ -14,11 +14,6 @@ import (
 	"planner/sweep/measure"
 )
 
-// RuleGroups are rules as Prometheus reads them from a file.
-type RuleGroups struct {
-	Groups []RuleGroup `yaml:"groups"`
-}
-
 // RuleGroup is a list of rules that are evaluated together.
 type RuleGroup struct {
 	Name  string `yaml:"name"`
@@ -45,7 +40,7 @@ func Rules(p *plan.Plan, o Options) ([]byte, error) {
 	if d.Series.Running == "" || d.Series.Waiting == "" {
 		return nil, fmt.Errorf("engine.kind %q tells Prometheus nothing of its requests: there is nothing to make rules of", d.Engine.Kind)
 	}
-	data, err := yaml.Marshal(RuleGroups{[]RuleGroup{
+	data, err := yaml.Marshal(map[string][]RuleGroup{"groups": {
 		{d.Name + "-plan", d.recorded()},
 		{d.Name + "-alerts", append(d.loadAlerts(), d.objectiveAlerts()...)},
 	}})
@@ -79,17 +74,21 @@ func (d *deployment) recorded() []Rule {
 	if d.Scale != nil {
 		all = append(all, record(plannedSeries, vector(d.Scale.Level)), record(safeSeries, vector(d.Scale.SafeLevel)))
 	}
-	for _, m := range d.metrics() {
+	for _, m := range measure.AllLatencies() {
+		series := d.Series.Latencies[m]
+		if series == "" {
+			continue
+		}
 		// The p99, which dashboards want, and what the objective is about.
 		quantiles := []float64{0.99}
 		for _, b := range d.Plan.Objective.Bounds {
-			if b.Metric == m.of && b.Class == "" && b.Quantile > 0 && !slices.Contains(quantiles, b.Quantile) {
+			if b.Metric == m && b.Class == "" && b.Quantile > 0 && !slices.Contains(quantiles, b.Quantile) {
 				quantiles = append(quantiles, b.Quantile)
 			}
 		}
 		for _, q := range quantiles {
 			stat := strings.ReplaceAll(measure.Bound{Quantile: q}.Stat(), ".", "_")
-			all = append(all, record("llm:"+m.name+"_seconds:"+stat+"_5m", quantileOf(q, m.series, d.Matcher(), "5m")))
+			all = append(all, record("llm:"+m.String()+"_seconds:"+stat+"_5m", quantileOf(q, series, d.Matcher(), "5m")))
 		}
 	}
 	return all
@@ -141,22 +140,6 @@ func (d *deployment) loadAlerts() []Rule {
 	return all
 }
 
-// metric is a latency that engines tell as a histogram.
-type metric struct {
-	of           measure.Metric
-	name, series string
-}
-
-func (d *deployment) metrics() []metric {
-	var all []metric
-	for _, m := range []metric{{measure.TTFT, "ttft", d.Series.TTFT}, {measure.TPOT, "tpot", d.Series.TPOT}, {measure.E2E, "e2e", d.Series.E2E}} {
-		if m.series != "" {
-			all = append(all, m)
-		}
-	}
-	return all
-}
-
 func quantileOf(q float64, series, matcher, window string) string {
 	return fmt.Sprintf("histogram_quantile(%s, sum by (le) (rate(%s_bucket{%s}[%s])))",
 		strconv.FormatFloat(q, 'g', 5, 64), series, matcher, window)
@@ -181,25 +164,26 @@ const mostBeyond = 0.9
 // buckets are.
 func (d *deployment) objectiveAlerts() []Rule {
 	var all []Rule
-	for _, m := range d.metrics() {
+	for _, m := range measure.AllLatencies() {
+		series, told := d.Series.Latencies[m], strings.ToUpper(m.String())
 		for _, b := range d.Plan.Objective.Bounds {
-			if b.Metric != m.of || b.Class != "" { // engines tell no classes apart
+			if series == "" || b.Metric != m || b.Class != "" { // engines tell no classes apart
 				continue
 			}
-			name, limit := "LLM"+strings.ToUpper(m.name), strconv.FormatFloat(b.Limit.Seconds(), 'g', -1, 64)
+			name, limit := "LLM"+told, strconv.FormatFloat(b.Limit.Seconds(), 'g', -1, 64)
 			if b.Quantile == 0 {
-				mean := fmt.Sprintf("sum(rate(%s_sum{%s}[30m])) / sum(rate(%[1]s_count{%[2]s}[30m]))", m.series, d.Matcher())
+				mean := fmt.Sprintf("sum(rate(%s_sum{%s}[30m])) / sum(rate(%[1]s_count{%[2]s}[30m]))", series, d.Matcher())
 				all = append(all, d.alert(name+"MeanHigh", "page", mean+" > "+limit, 10*time.Minute,
-					"mean "+strings.ToUpper(m.name)+" is {{ $value | humanizeDuration }}", fmt.Sprintf("The objective is %v.", b.Limit)))
+					"mean "+told+" is {{ $value | humanizeDuration }}", fmt.Sprintf("The objective is %v.", b.Limit)))
 				continue
 			}
 			for _, r := range burns {
 				beyond := min(r.times*b.Allowed(), mostBeyond)
 				over := func(window string) string {
-					return quantileOf(1-beyond, m.series, d.Matcher(), window) + " > " + limit
+					return quantileOf(1-beyond, series, d.Matcher(), window) + " > " + limit
 				}
 				all = append(all, d.alert(name+"BudgetBurns", r.severity, over(r.long)+" and "+over(r.short), 0,
-					fmt.Sprintf("over %.3g %% of the requests of %s are beyond %v %s", 100*beyond, r.long, b.Limit, strings.ToUpper(m.name)),
+					fmt.Sprintf("over %.3g %% of the requests of %s are beyond %v %s", 100*beyond, r.long, b.Limit, told),
 					fmt.Sprintf("The objective allows %.3g %%: the share of a month is used up in %s.", 100*b.Allowed(), usedUp(beyond/b.Allowed()))))
 			}
 		}

@@ -185,8 +185,8 @@ func (a adapter) support() Support {
 // for what it does not tell.
 type Series struct {
 	Running, Waiting, KVUsage, Preemptions string
-	// TTFT, TPOT and E2E are histograms of seconds a request, without their endings.
-	TTFT, TPOT, E2E string
+	// Latencies are histograms of seconds a request, without their endings.
+	Latencies map[measure.Metric]string
 	// Model is the label that holds the name of the model in requests.
 	Model string
 }
@@ -200,8 +200,8 @@ func SeriesOf(kind string) Series {
 	first := func(metric int) string { return append(a.metrics[metric], "")[0] }
 	histogram := func(metric int) string { return strings.TrimSuffix(first(metric), "_sum") }
 	s := Series{Running: first(runningRequests), Waiting: first(waitingRequests), KVUsage: first(kvUsage), Preemptions: first(preemptions),
-		TTFT: histogram(ttftSum), TPOT: histogram(tpotSum), E2E: histogram(e2eSum)}
-	if s.TTFT != "" {
+		Latencies: map[measure.Metric]string{measure.TTFT: histogram(ttftSum), measure.TPOT: histogram(tpotSum), measure.E2E: histogram(e2eSum)}}
+	if s.Latencies[measure.TTFT] != "" {
 		s.Model = "model_name" // of those that tell latencies all have this label
 	}
 	return s
