@@ -97,11 +97,14 @@ func tableOf[T any](columns []report.Column, items []T, cells func(T) []string) 
 
 // A gpuRow is a GPU in JSON. Null is a figure that the sources do not give.
 type gpuRow struct {
-	Name        string   `json:"name"`
-	Vendor      string   `json:"vendor"`
-	MemoryBytes *float64 `json:"memory_bytes"`
-	BytesPerS   *float64 `json:"memory_bytes_per_s"`
-	densePeaks
+	Name          string   `json:"name"`
+	Vendor        string   `json:"vendor"`
+	MemoryBytes   *float64 `json:"memory_bytes"`
+	BytesPerS     *float64 `json:"memory_bytes_per_s"`
+	BF16          *float64 `json:"bf16_flop_per_s"`
+	FP8           *float64 `json:"fp8_flop_per_s"`
+	FP4           *float64 `json:"fp4_flop_per_s"`
+	INT8          *float64 `json:"int8_op_per_s"`
 	Link          string   `json:"link"`
 	LinkBytesPerS *float64 `json:"link_bytes_per_s"`
 	TDP           *float64 `json:"tdp_w"`
@@ -112,21 +115,13 @@ type gpuRow struct {
 	Notes         string   `json:"notes,omitempty"`
 }
 
-// densePeaks are those of the number formats.
-type densePeaks struct {
-	BF16 *float64 `json:"bf16_flop_per_s"`
-	FP8  *float64 `json:"fp8_flop_per_s"`
-	FP4  *float64 `json:"fp4_flop_per_s"`
-	INT8 *float64 `json:"int8_op_per_s"`
-}
-
 func listGPUs(catalog *model.Catalog) listing[model.Hardware] {
 	return listing[model.Hardware]{
 		catalog.GPUs(), func(g model.Hardware) string { return g.Name + " " + g.Vendor }, catalog.GPU,
 		func(g model.Hardware) any {
 			return gpuRow{
 				g.Name, g.Vendor, known(g.Memory), known(g.Bandwidth),
-				densePeaks{known(g.Flops.BF16), known(g.Flops.FP8), known(g.Flops.FP4), known(g.Flops.INT8)},
+				known(g.Flops.BF16), known(g.Flops.FP8), known(g.Flops.FP4), known(g.Flops.INT8),
 				g.Link.Kind.String(), known(g.Link.Rate), known(g.TDP), known(g.Price.USDPerHour), g.Price.Basis, g.Price.Date, g.Source, g.Notes,
 			}
 		},

@@ -104,24 +104,22 @@ func (p *program) fit(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	again, err := p.planAgain(c, trials)
-	if err != nil {
+	r, answer, err := p.planAgain(c, trials)
+	switch {
+	case err != nil:
 		return err
-	}
-	if again != nil && again.answer.State != sweep.Unfinished {
-		return p.conclude(c, again.run, again.answer, nil)
-	}
-	if again != nil && len(again.cfg.Pools()) > 0 {
+	case r == nil:
+		r = &run{}
+		if r.cfg, err = p.configure(c, fittedBy(c), "fit"); err != nil {
+			return err
+		}
+	case answer.State != sweep.Unfinished:
+		return p.conclude(c, r, answer, nil)
+	case len(r.cfg.Pools()) > 0:
 		return usagef("fit: %s was searched for the limits that each class had; for others copy its %s, change them there, and plan anew with it", c.Args().First(), sweep.ConfigFile)
 	}
-	r := &run{}
-	if again != nil {
-		r, m.Ground = again.run, again.ground
-	} else if r.cfg, err = p.configure(c, fittedBy(c), "fit"); err != nil {
-		return err
-	}
-	answer, err := decide.Fit(r.cfg, trials, m)
-	if err != nil {
+	m.Ground = r.ground
+	if answer, err = decide.Fit(r.cfg, trials, m); err != nil {
 		return usageError{err}
 	}
 	return p.conclude(c, r, answer, nil)
@@ -135,40 +133,33 @@ func fittedBy(c *cli.Context) string {
 	return c.String("config")
 }
 
-// replanned is what the run folder of a plan gives for the demand and the limits of a
-// command line. Its answer is unfinished where other limits would have asked for other
-// trials than the journal holds.
-type replanned struct {
-	*run
-	answer sweep.Answer
-}
-
 // planAgain decides again on the trials of the only run folder that a command line names
 // by the configuration that this was made of, but for what the flags say; nil where it
-// names other results, or a configuration of its own.
-func (p *program) planAgain(c *cli.Context, trials []measure.Measurement) (*replanned, error) {
+// names other results, or a configuration of its own. The answer is unfinished where other
+// limits would have asked for other trials than the journal holds.
+func (p *program) planAgain(c *cli.Context, trials []measure.Measurement) (again *run, answer sweep.Answer, _ error) {
 	folder, about, err := sweep.OpenFolder(c.Args().First())
 	if c.Args().Len() > 1 || c.IsSet("config") || err != nil || about.Command != "plan" && about.Command != "estimate" {
-		return nil, nil
+		return nil, answer, nil
 	}
-	again := &replanned{run: &run{}}
+	again = &run{}
 	if again.cfg, err = p.configure(c, folder.File(sweep.ConfigFile), about.Command); err != nil {
-		return nil, err
+		return nil, answer, err
 	}
 	again.cfg.Run = config.Invocation{Command: about.Command}
-	if err = p.prepare(again.run); err != nil {
-		return nil, err
+	if err = p.prepare(again); err != nil {
+		return nil, answer, err
 	}
 	var found []decide.Searched // none in the folder of an earlier version, or of a run that was interrupted
 	if study := again.study.(decide.PlanStudy); folder.ReadJSON(searchedFile, &found) == nil && study.Recall(found, trials) {
-		again.answer, err = study.Answer()
-		return again, err
+		answer, err = study.Answer()
+		return again, answer, err
 	}
-	again.answer, err = sweep.Replay(trials, again.study)
+	answer, err = sweep.Replay(trials, again.study)
 	if errors.Is(err, sweep.ErrOtherTrials) {
-		again.answer, err = sweep.Answer{}, nil
+		answer, err = sweep.Answer{}, nil
 	}
-	return again, err
+	return again, answer, err
 }
 
 // readResults reads run folders, result files and folders of them, with what is to be doubted of

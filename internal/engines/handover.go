@@ -20,9 +20,9 @@ import (
 func HandOver(cfg *config.Config, p *decide.Planned) {
 	settings := recommended(cfg)
 	k := p.Offer.Knobs
-	told := serverSaid(p.Background.Trials, k)
+	version, kvTokens := serverSaid(p.Background.Trials, k)
 	var notes []string
-	if n := roomForSamples(cfg, k, told.kvTokens); n > k.MaxModelLen {
+	if n := roomForSamples(cfg, k, kvTokens); n > k.MaxModelLen {
 		notes = append(notes, fmt.Sprintf("max_model_len %d, not the %d of the trials: the longest request to come need not be in the sample", n, k.MaxModelLen))
 		k.MaxModelLen = n
 	}
@@ -48,12 +48,12 @@ func HandOver(cfg *config.Config, p *decide.Planned) {
 	e := &plan.Engine{
 		Kind: settings.Kind, Simulated: cfg.Simulated(), Argv: argv, Port: engine.AnyPort, ReadyTimeout: settings.Timeouts.Ready,
 		Env: slices.Compact(env), APIKeyEnv: settings.APIKeyEnv,
-		Limits:   plan.Limits{ModelLen: k.MaxModelLen, Seqs: k.MaxNumSeqs, BatchedTokens: k.MaxNumBatchedTokens, KVTokens: told.kvTokens},
+		Limits:   plan.Limits{ModelLen: k.MaxModelLen, Seqs: k.MaxNumSeqs, BatchedTokens: k.MaxNumBatchedTokens, KVTokens: kvTokens},
 		Replicas: p.Fleet.Instances, GPUs: p.Fleet.GPUsPerInstance, NodeGPUs: cfg.GPUsPerNode(k.GPU),
 		Notes: slices.Concat(notes, besides(command.Without), kernelNotes(cfg)),
 	}
 	if !cfg.Simulated() || e.Kind == "vllm" {
-		e.Version = told.version
+		e.Version = version
 	}
 	if e.Kind != "command" {
 		e.HealthPath = "/health"
@@ -114,23 +114,16 @@ func kernelNotes(cfg *config.Config) []string {
 		"what engine.graphs, graph_tokens, moe_backend, allreduce_fusion and sampler say"}
 }
 
-// serverFacts is what the server of trials said of itself.
-type serverFacts struct {
-	version  string
-	kvTokens int
-}
-
 // serverSaid is what the trials of a set of knobs tell of their server.
-func serverSaid(trials []measure.Measurement, k measure.Knobs) serverFacts {
-	var s serverFacts
+func serverSaid(trials []measure.Measurement, k measure.Knobs) (version string, kvTokens int) {
 	for i := range trials {
 		server := &trials[i].Server
-		s.version = cmp.Or(s.version, server.Engine.Version)
+		version = cmp.Or(version, server.Engine.Version)
 		if trials[i].Trial.Knobs == k && server.KVBlocks != nil && server.BlockTokens != nil {
-			s.kvTokens = *server.KVBlocks * *server.BlockTokens
+			kvTokens = *server.KVBlocks * *server.BlockTokens
 		}
 	}
-	return s
+	return version, kvTokens
 }
 
 // roomForSamples is the longest request to allow where the workload is a sample, of a
