@@ -51,7 +51,7 @@ func residualTable(residuals []calibrate.Residual) Table {
 	return t
 }
 
-func inUnits(ms float64) string { return latency(time.Duration(ms * float64(time.Millisecond))) }
+func inUnits(ms float64) string { return latency(milliseconds(ms)) }
 
 func probeDocument(p *design.Probed, e Engines) Document {
 	d := Document{Title: fmt.Sprintf("Probed at %d load points in %s of the engine's time", len(p.Points), p.EngineTime.Round(time.Second)), Data: data(p.Seen)}

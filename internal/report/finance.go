@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"planner/internal/note"
 	"planner/plan"
@@ -114,9 +113,8 @@ func infeasibleFact(a *plan.Alternative) string {
 		what = "beyond a limit of the demand"
 	}
 	if i := a.Offer.Idle; i != nil && i.Latency > 0 {
-		of := func(ms float64) time.Duration { return seconds(ms / 1e3) }
-		why = fmt.Sprintf("an idle instance takes %s at %s of the %s of %s; the smallest feasible limit is %s", latency(of(i.Latency)), i.Stat,
-			limit(of(i.Limit)), boundName(i.Bound), latencyAbove(of(i.Feasible)))
+		why = fmt.Sprintf("an idle instance takes %s at %s of the %s of %s; the smallest feasible limit is %s", inUnits(i.Latency), i.Stat,
+			limit(milliseconds(i.Limit)), boundName(i.Bound), latencyAbove(milliseconds(i.Feasible)))
 	}
 	return placed(&a.Offer) + ": " + what + ": " + why
 }

@@ -65,7 +65,7 @@ func heatMap(settings []effects.Setting, down, across measure.Knob) Table {
 			if v > 0 && high > low {
 				shade = 0.1 + 0.9*(v-low)/(high-low)
 			}
-			cells, shades = append(cells, Cell{Text: rateCell(v)}), append(shades, shade)
+			cells, shades = append(cells, Cell{Text: someOf(v, 3)}), append(shades, shade)
 		}
 		tab.Rows, tab.Shades = append(tab.Rows, cells), append(tab.Shades, shades)
 	}

@@ -107,6 +107,14 @@ func some(n int) string {
 	return count(n)
 }
 
+// someOf prints a figure that is 0 where there is none.
+func someOf(v float64, digits int) string {
+	if v <= 0 {
+		return unknown
+	}
+	return number(v, digits)
+}
+
 // rate prints requests/s that somebody asked for, in requests a day when they are few.
 func rate(v float64) string {
 	if v > 0 && v < 1e-3 {
@@ -248,6 +256,8 @@ func limit(d time.Duration) string {
 }
 
 func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+func milliseconds(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 

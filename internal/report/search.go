@@ -202,7 +202,7 @@ func addCertificate(d *Document, c *search.Certified) {
 	if c == nil {
 		return
 	}
-	facts := Facts{{"not certified", rateCell(c.Rate) + " requests/s: " + c.Reason.Text, Doubt}}
+	facts := Facts{{"not certified", someOf(c.Rate, 3) + " requests/s: " + c.Reason.Text, Doubt}}
 	if c.State == measure.Met {
 		facts = Facts{{"certified", number(c.Rate, 3) + " requests/s, whatever the curve", Good}}
 	}

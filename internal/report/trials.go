@@ -30,17 +30,9 @@ func trialTable(trials []measure.Measurement, slo measure.SLO) Table {
 	tab := table(left("load"), right("done, req/s"), extra(right("requests", "prompt tokens", "answer tokens")), latencyColumns(stats, slo), right("beyond the limit"), extra(left("of")),
 		left("verdict"), extra(wrapped("note")))
 	for _, m := range byLoad(trials) {
-		tab.ofTrial(m, load(&m.Trial), achieved(m), some(m.Requests), meanTokens(m.MeanPrompt), meanTokens(m.MeanOutput), latencyCells(m, stats, slo), beyondShare(m), binding(m), verdict(m), Cell{cmp.Or(remark(m), m.Trial.Why), Quiet})
+		tab.ofTrial(m, load(&m.Trial), achieved(m), some(m.Requests), someOf(m.MeanPrompt, 4), someOf(m.MeanOutput, 4), latencyCells(m, stats, slo), beyondShare(m), binding(m), verdict(m), Cell{cmp.Or(remark(m), m.Trial.Why), Quiet})
 	}
 	return tab.known()
-}
-
-// meanTokens are those of a request in the mean.
-func meanTokens(n float64) string {
-	if n == 0 {
-		return unknown
-	}
-	return number(n, 4)
 }
 
 // ofTrial appends the row of a trial.
@@ -220,14 +212,6 @@ func summaryTable(trials []measure.Measurement, chosen measure.Knobs) Table {
 	return tab
 }
 
-// rateCell prints a rate that is 0 when there is none.
-func rateCell(v float64) string {
-	if v <= 0 {
-		return unknown
-	}
-	return number(v, 3)
-}
-
 // setSummary is what the trials of sets of knobs came to; a rate is 0 if there is none.
 type setSummary struct {
 	sets        []measure.Knobs
@@ -239,7 +223,7 @@ type setSummary struct {
 
 // limits are the rates between which the limit lies, as printed, and the bound.
 func (s *setSummary) limits() [3]string {
-	return [3]string{rateCell(s.met), rateCell(s.missed), boundName(s.binding)}
+	return [3]string{someOf(s.met, 3), someOf(s.missed, 3), boundName(s.binding)}
 }
 
 // fold joins the sets of the same limits. The chosen set comes first, alone.
