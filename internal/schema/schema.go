@@ -21,12 +21,15 @@ type Document struct {
 	Title, Description string
 	// Types holds a value of each.
 	Types []any
+	// Closed refuses keys that are not described. Readers of files should not: further
+	// keys may come.
+	Closed bool
 }
 
-// Schema is the description as JSON has it. It refuses no further keys, as those may come. It
-// is an error of the types if they write JSON of their own without saying how.
+// Schema is the description as JSON has it. It is an error of the types if they write
+// JSON of their own without saying how.
 func (d Document) Schema() (map[string]any, error) {
-	b := builder{defs: map[string]any{}, said: map[string]comments{}}
+	b := builder{defs: map[string]any{}, closed: d.Closed, said: map[string]comments{}}
 	var forms []map[string]any
 	for _, v := range d.Types {
 		forms = append(forms, b.of(reflect.TypeOf(v)))
@@ -37,9 +40,10 @@ func (d Document) Schema() (map[string]any, error) {
 
 // builder collects the types that are described.
 type builder struct {
-	defs map[string]any
-	said map[string]comments // by folder
-	err  error
+	defs   map[string]any
+	closed bool
+	said   map[string]comments // by folder
+	err    error
 }
 
 // implements reports whether a type, or a pointer to it, has the methods of an interface.
@@ -159,6 +163,9 @@ func (b *builder) named(t, as reflect.Type) map[string]any {
 	s := map[string]any{"type": "object", "properties": properties, "required": required}
 	if all, err := b.comments(t); err == nil && all[t.Name()].text != "" {
 		s["description"] = all[t.Name()].text
+	}
+	if b.closed {
+		s["additionalProperties"] = false
 	}
 	b.defs[name] = s
 	return ref
