@@ -83,12 +83,12 @@ func (b *Bounds) ReadSeconds(n float64) float64 {
 	return weights + n*b.KVSeconds
 }
 
-// holds is how many mean requests one pool holds at once. Texts that several of them
-// share are there once: n requests that choose among Texts have Texts (1 - (1 -
+// holds is how many mean requests one pool holds at once, while they decode: layers with a window then keep no more than
+// that. Texts that several of them share are there once: n requests that choose among Texts have Texts (1 - (1 -
 // 1/Texts)^n) different ones in the mean.
 func (r *Roofline) holds(q MeanRequest, mem Memory) int {
 	blocks := func(tokens float64) int {
-		return mem.Layout.Blocks(max(int(math.Ceil(tokens)), 1), r.args.MaxNumBatchedTokens)
+		return mem.Layout.Blocks(max(int(math.Ceil(tokens)), 1), 1+r.args.Speculation.Tokens)
 	}
 	pool := max(0, mem.Blocks-1)
 	if q.Shared <= 0 || q.Texts < 1 {

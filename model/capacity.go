@@ -51,7 +51,7 @@ func (r *Roofline) Capacity(q MeanRequest, mem Memory, targets Targets) Capacity
 // largestBatch returns how many requests may decode at once. A running request holds,
 // on average, its prompt and half of its output.
 func (r *Roofline) largestBatch(q MeanRequest, mem Memory) float64 {
-	need := mem.Layout.Blocks(max(1, int(math.Ceil(q.Prompt+q.Output/2))), r.args.MaxNumBatchedTokens)
+	need := mem.Layout.Blocks(max(1, int(math.Ceil(q.Prompt+q.Output/2))), 1+r.args.Speculation.Tokens)
 	return max(0, min(float64(r.args.MaxNumSeqs), float64(mem.Blocks-1)/float64(need)))
 }
 

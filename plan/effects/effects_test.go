@@ -102,6 +102,12 @@ func TestRatesAreReadOffTheReference(t *testing.T) {
 			t.Errorf("tried at %v: %+v, want half of 16", rate, got)
 		}
 	}
+	// A latency that is far from its limit does not limit a set for being higher than the reference's.
+	limited := measured(half, 6, 10)
+	limited.Trial.Objective.Bounds = []measure.Bound{{Metric: measure.TTFT, Quantile: 0.5, Limit: latency(18, 20)}}
+	if got := Rates(append(trials, limited), Reference{Knobs: best, Rate: 12, Curves: []*curve.Curve{c}}, nil); math.Abs(got[1].Rate-9) > 0.3 {
+		t.Errorf("a latency that is not at its limit: %+v, want half of 18", got[1:])
+	}
 	// What waits for a place shows what the reference shows at its very end.
 	if got := Rates(append(trials, measured(half, 6, 6.01)), Reference{Knobs: best, Rate: 16, Curves: []*curve.Curve{c}}, nil); len(got) != 1 {
 		t.Errorf("a queue of its own: %+v", got[1:])

@@ -25,9 +25,9 @@ type Reference struct {
 }
 
 // Rates places every set of the reference's kind of instance on the scale of the
-// reference: one that shows at some rate what the reference shows at a rate x carries by
-// the ratio of the two more, by the metric that leaves it least; one that a rate overloads
-// carries what it completes. Sets are tried on the same requests, so that ratios are much
+// reference: one that shows at some rate what the reference shows at a rate x keeps the limit on that latency up to a
+// rate that is by the ratio of the two higher than the reference's, and carries the least of these rates; one that a
+// rate overloads carries what it completes. Sets are tried on the same requests, so that ratios are much
 // surer than rates. A set without a trial that tells is left out; those whose rates are known
 // otherwise have these.
 func Rates(trials []measure.Measurement, ref Reference, known []Setting) []Setting {
@@ -80,7 +80,7 @@ func (r *Reference) carried(m *measure.Measurement) (float64, bool) {
 				if x, ok := inverse(c, q, y); ok && max(m.Trial.Rate/x, x/m.Trial.Rate) > alike {
 					return 0, false
 				} else if ok {
-					rate, known = min(rate, r.Rate*m.Trial.Rate/x), true
+					rate, known = min(rate, r.within(c, m.Trial.Objective)*m.Trial.Rate/x), true
 				}
 				break
 			}
@@ -90,6 +90,21 @@ func (r *Reference) carried(m *measure.Measurement) (float64, bool) {
 		rate, known = min(rate, m.Achieved), true
 	}
 	return rate, known
+}
+
+// within is the rate up to which the reference keeps the limits on the latency of a curve, as far as
+// the curve goes: its own where that latency limits it, and more where another one does.
+func (r *Reference) within(c *curve.Curve, o measure.SLO) float64 {
+	rate := math.Inf(1)
+	for _, b := range o.Latencies() {
+		if x, ok := inverse(c, b.Quantile, b.Limit); ok && b.Metric == c.Metric && b.Class == c.Class {
+			rate = min(rate, x)
+		}
+	}
+	if math.IsInf(rate, 1) {
+		return r.Rate
+	}
+	return max(rate, r.Rate)
 }
 
 // inverse is the rate at which a curve has a latency, its ends where it has none so low or
