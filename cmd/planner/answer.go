@@ -89,12 +89,15 @@ func (r *run) keep(answer sweep.Answer, doc report.Document, interrupted bool) e
 			return err
 		}
 	}
+	if s, ok := r.study.(decide.PlanStudy); ok {
+		names = append(names, searchedFile)
+		if err := r.folder.WriteJSON(searchedFile, s.Searched()); err != nil {
+			return err
+		}
+	}
 	own := map[string]any{}
 	if v, ok := answer.Value.(interface{ Files() map[string]any }); ok {
 		own = v.Files()
-	}
-	if s, ok := r.study.(decide.PlanStudy); ok {
-		own[searchedFile] = s.Searched()
 	}
 	if err := writeAll(r.folder, own); err != nil {
 		return err
