@@ -136,7 +136,7 @@ func (s *MaxRate) floorOf(j int, m *measure.Measurement) Floor {
 	return Floor{Bound: s.bounds[j].name}
 }
 
-// loneRate reports whether at the lowest rate tried, which misses for sure, requests hardly ever meet. Where
+// loneRate reports whether at the lowest rate tried requests hardly ever meet, in a trial that came to its verdict. Where
 // an idle engine meets the objective for sure, arrivals in bunches meet at any rate that is not negligible.
 func (s *MaxRate) loneRate() bool {
 	low, load := s.lowest(), math.Exp(negligible/2)
@@ -148,5 +148,5 @@ func (s *MaxRate) loneRate() bool {
 			}
 		}
 	}
-	return s.idle.looks > 0 && low.rate*s.idle.service.Seconds() < load && low.missed()
+	return s.idle.looks > 0 && low.rate*s.idle.service.Seconds() < load && (low.Aborted.Text == "" || low.missed())
 }
