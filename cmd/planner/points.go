@@ -48,7 +48,7 @@ func loadFlags(warmup string) []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "rate", Usage: "open loop: requests per second, of a trace in what demand.rate_of names: --rate 8.5"},
 		&cli.StringFlag{Name: "duration", Usage: "window in which requests arrive; each of them is waited for (default: what a p99 needs): --duration 300s"},
-		&cli.StringFlag{Name: "warm-up", Usage: "load before the window, not counted, " + warmup + ": --warm-up 30s"},
+		&cli.StringFlag{Name: "warm-up", Usage: "load before the window, not counted, " + warmup + ", of conversations until they are steady: --warm-up 30s"},
 		&cli.StringFlag{Name: "concurrency", Usage: "closed loop: slots that start together: --concurrency 16"},
 		&cli.StringFlag{Name: "requests", Usage: "closed loop: requests in all (default: 10 a slot): --requests 160"},
 	}
@@ -89,7 +89,11 @@ func pointStudy(p *program, r *run) (sweep.Study, error) {
 func loadPoint(f *flagReader, cfg *config.Config) (measure.Trial, error) {
 	runnable, _ := cfg.Candidates()
 	t := measure.Trial{Knobs: runnable[0], Workload: &cfg.Workload, Seed: cfg.Workload.Seed, Objective: cfg.Objective, Whole: true,
-		Warmup: f.duration("warm-up", 0, true), Rate: ifGiven(f, "rate", f.positive)}
+		Rate: ifGiven(f, "rate", f.positive)}
+	if cfg.Workload.Turns > 1 {
+		t.Warmup = cfg.Workload.Settling(t.Rate, 0)
+	}
+	t.Warmup = f.duration("warm-up", t.Warmup, true)
 	switch {
 	case f.err != nil:
 		return t, f.err

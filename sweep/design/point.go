@@ -55,7 +55,7 @@ const (
 )
 
 // Prepare settles the warm-up: it is that of the trial which an earlier process
-// measured, or is derived from how long requests take on their own. An engine that
+// measured, or is derived from how long requests take on their own, and no shorter than its own. An engine that
 // cannot be started is left to the trial to reject.
 func (p *LoadPoint) Prepare(ctx context.Context, run sweep.Runner, held []measure.Measurement) error {
 	if len(held) > 0 {
@@ -85,7 +85,7 @@ func (p *LoadPoint) Prepare(ctx context.Context, run sweep.Runner, held []measur
 	if n := len(o.Records); n > 0 && longest < 0 {
 		return fmt.Errorf("probe the server: each of %d requests failed, the last one: %v %s", n, o.Records[n-1].Outcome, o.Records[n-1].Detail)
 	}
-	p.Trial.Warmup = min(max(longest*3/2, leastWarmup), p.Trial.Window)
+	p.Trial.Warmup = max(p.Trial.Warmup, min(max(longest*3/2, leastWarmup), p.Trial.Window))
 	return nil
 }
 
