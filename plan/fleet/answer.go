@@ -19,7 +19,7 @@ type Plant struct {
 	Scenario
 	// Traffic draws the requests of a seed.
 	Traffic func(seed uint64) []Stage
-	// GPUs are those of one replica, each for USDPerGPUHour; 0 where that is not known.
+	// GPUs are those of one replica, each for USDPerGPUHour; NaN where that is not known.
 	GPUs          int
 	USDPerGPUHour float64
 	// Together is how many replays there is room for at once; 0 for any number.
@@ -255,11 +255,7 @@ func verdict(share Estimate, asked float64) measure.State {
 const hoursPerMonth = 730
 
 func (p *Plant) cost(all []Summary) Cost {
-	price := p.USDPerGPUHour
-	if price <= 0 {
-		price = math.NaN()
-	}
-	usd := over(all, func(s *Summary) float64 { return s.ReplicaHours * float64(p.GPUs) * price })
+	usd := over(all, func(s *Summary) float64 { return s.ReplicaHours * float64(p.GPUs) * p.USDPerGPUHour })
 	c := Cost{Total: estimate(usd, math.Inf(1))}
 	hours := stat.Mean(over(all, func(s *Summary) float64 { return s.Duration.Hours() }), nil)
 	requests := stat.Mean(over(all, func(s *Summary) float64 { return float64(s.Requests) }), nil)

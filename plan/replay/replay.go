@@ -65,6 +65,7 @@ func New(cfg *config.Config, k measure.Knobs, extent Extent) (*Replay, error) {
 		Timeout: cfg.Workload.Timeout, Retries: spec.Retries, Limits: spec.Limits, Nodes: spec.Nodes,
 	}}
 	plant.Nodes.Slots = max(cfg.GPUsPerNode(k.GPU)/gpus, 1)
+	plant.USDPerGPUHour = math.NaN()
 	if g, ok := cfg.GPU(k.GPU); ok && g.Priced() {
 		plant.USDPerGPUHour = g.PricePerGPUHour
 	}
