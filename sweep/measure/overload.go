@@ -57,16 +57,19 @@ func (c *cohort) clearlyMissed(b Bound) note.Reason {
 	if b.Metric == ITL || b.Quantile == 0 || c.trial.replayed() {
 		return note.Reason{}
 	}
-	n, k, failed := 0.0, 0.0, 0.0
+	n, k, failed, late := 0.0, 0.0, 0.0, 0.0
 	// Ten seconds into the window few long answers have ended, and what came shortly before it met
 	// a server that was hardly less busy. A measurement does without these requests, so that the
-	// counts of a search hold only what it chose to measure.
+	// counts of a search hold only what it chose to measure; it must show some that are late, or it would tell nothing.
 	seen := c.due(c.from - c.trial.Warmup/4)
 	for _, r := range seen {
 		if known, beyond := b.Decide(r, c.end); known {
 			n++
 			if beyond {
 				k++
+				if r.Due >= c.from {
+					late++
+				}
 			}
 			if r.failed() {
 				failed++
@@ -74,7 +77,7 @@ func (c *cohort) clearlyMissed(b Bound) note.Reason {
 		}
 	}
 	allowed := b.Allowed()
-	if k <= allowed*n || chance(k, n, allowed) > falseStop {
+	if late == 0 || k <= allowed*n || chance(k, n, allowed) > falseStop {
 		return note.Reason{}
 	}
 	if 2*failed > k {

@@ -100,6 +100,27 @@ func TestDrainingBacklogIsNoMiss(t *testing.T) {
 	}
 }
 
+// TestMissedTrialShowsIt has requests that take for ever from the warm-up on. A trial is not given up for those of the
+// warm-up before one of its own, which are all that it counts, is late: it would tell a search nothing.
+func TestMissedTrialShowsIt(t *testing.T) {
+	trial := measure.Trial{Workload: chat(), Rate: 10, Warmup: 300 * time.Second, Window: 300 * time.Second,
+		Objective: measure.SLO{Bounds: []measure.Bound{{Metric: measure.E2E, Quantile: 0.95, Limit: 20 * time.Second}}, Errors: -1}}
+	at := func(now time.Duration) (note.Reason, measure.Measurement) {
+		var records []measure.Record
+		for due := time.Duration(0); due < now; due += 100 * time.Millisecond {
+			records = append(records, measure.Record{Due: due, Sent: due, First: due + time.Second, Last: -1, Outcome: measure.InFlight, Prompt: 10})
+		}
+		why := measure.Hopeless(&trial, records, now)
+		return why, measure.Reduce(trial, measure.Observation{Records: records, End: now, Aborted: why})
+	}
+	if why, _ := at(trial.Warmup + 15*time.Second); why.Text != "" {
+		t.Errorf("given up 15 s into the window, where no request of its own is 20 s old: %v", why)
+	}
+	if why, m := at(trial.Warmup + 25*time.Second); why.Text == "" || m.Counts[0].K == 0 || m.Counts[0].K < m.Counts[0].N {
+		t.Errorf("25 s into the window %q, %+v", why.Text, m.Counts[0])
+	}
+}
+
 // TestWanderingIsNoBacklog leaves the backlog alone to decide: a limit on the mean
 // never ends a trial by its count.
 func TestWanderingIsNoBacklog(t *testing.T) {
