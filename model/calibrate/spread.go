@@ -31,6 +31,8 @@ type Known struct {
 	Objective measure.SLO
 	// Seed drives the draws of constants and the probes' schedules.
 	Seed uint64
+	// Carries is about which rate arithmetic has with constants, where the search begins; nil where none is known.
+	Carries func(model.Constants) float64
 	// Samples is the number of sets of constants that are drawn; 0 means 32.
 	Samples int
 }
@@ -74,22 +76,6 @@ func (s Shifts) Longer() float64 { return math.Exp(max(-slices.Min(s)-WidestMove
 // WidestMove bounds shifts and moves either way, a factor of 100 on the rate.
 const WidestMove = 4.6
 
-// The search for one shift ends when it is known to shiftTolerance, by the flatter of the slopes on either side,
-// or after so many probes between one that is too fast and one that is too slow.
-const (
-	defaultSamples = 32
-	shiftTolerance = 0.02
-	mostProbes     = 10
-	firstStep      = 0.08
-)
-
-// Of so many draws of requests that with the known constants nearest to the limit at the
-// known rate is taken, the first one within nearLimit, a logarithm.
-const (
-	mostDraws = 12
-	nearLimit = 0.03
-)
-
 // Situation is what a maximum rate is found in.
 type Situation struct {
 	// Objective limits the rate. Its bounds must not be empty.
@@ -100,63 +86,6 @@ type Situation struct {
 	Guess float64
 }
 
-// Shift samples plausible constants and finds how far each moves the maximum rate. The
-// known constants at the known rate bring some latency, in units of its limit, by the
-// bound that is nearest to being missed; the shifted rate is where other constants
-// bring the same. As both meet the same requests, the chance of a short run cancels, as far
-// as it leaves the latency near the limit: of a few draws of requests the nearest is taken, as
-// far below a knee other constants would seem to move the rate by any factor.
-// It fails if a probe does, or if the objective bounds nothing that records show.
-func Shift(k Known, probe Probe) (Shifts, error) {
-	s, in, err := k.drawn(probe, 1)
-	if err == nil && s.slope < flatSlope {
-		s, in, err = k.drawn(probe, flatTimes)
-	}
-	if err != nil {
-		return nil, err
-	}
-	out := make(Shifts, cmp.Or(k.Samples, defaultSamples))
-	err = parallel.Do(len(out), func(i int) (err error) {
-		out[i], _, err = s.find(in(k.Constants.Sample(rand.New(rand.NewPCG(k.Seed, uint64(i))), k.Spread)))
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-// drawn is the search for shifts on the draw of requests with which the known constants at the
-// known rate come nearest to the limit, in runs of so many times the length.
-func (k *Known) drawn(probe Probe, times float64) (*shiftSearch, func(model.Constants) Situation, error) {
-	var s *shiftSearch
-	var in func(model.Constants) Situation
-	for n := range uint64(mostDraws) {
-		with := func(c model.Constants) Situation {
-			return Situation{Objective: k.Objective, Run: func(rate, _ float64) (measure.Trial, measure.Observation, error) {
-				return probe(c, rate, times, k.Seed+n)
-			}}
-		}
-		one, err := newShiftSearch(k.Rate, with(k.Constants))
-		if err != nil {
-			return nil, nil, err
-		}
-		if s == nil || math.Abs(one.level) < math.Abs(s.level) {
-			s, in = one, with
-		}
-		if math.Abs(s.level) <= nearLimit {
-			break
-		}
-	}
-	if math.IsInf(s.level, 0) {
-		return nil, nil, fmt.Errorf("spread of the maximum rate: at %g/s the objective's latencies are not finite", k.Rate)
-	}
-	above, err := s.pressure(in(k.Constants), firstStep)
-	// A knee is steep above the known rate and flat below; any slope will do to begin with.
-	s.slope = max((min(above, s.level+10)-s.level)/firstStep, 0.5)
-	return s, in, err
-}
-
 // Move is the logarithm of the maximum rate in another situation over the known one in
 // the first, in the bounds of [Shifts], or why it is not known.
 type Move struct {
@@ -164,91 +93,161 @@ type Move struct {
 	Err error
 }
 
-// Where the pressure grows with the rate to less than this power, the chance of a short run
-// moves the rate at which it is at the limit; there a run of up to so many times the length
-// decides, and shifts are found by runs of flatTimes the length.
 const (
-	flatSlope  = 2.0
-	mostLonger = 16.0
-	flatTimes  = 4.0
+	defaultSamples = 32
+	// mostDraws is how many draws of requests are tried until with one of them the known constants just meet the
+	// limits at some rate.
+	mostDraws = 12
+	// A rate is known to shiftTolerance, or as well as mostProbes tell between one that is too fast and one that is too
+	// slow. firstStep is how far on either side of it the slope of the pressure is looked for, which is leastSlope at least.
+	shiftTolerance, mostProbes, firstStep, leastSlope = 0.02, 10, 0.08, 0.5
+	// Where the pressure grows with the rate to less than the power flatSlope, the chance of a short run moves the rate at
+	// which it is at the limit; there a run of up to mostLonger times the length decides, and shifts are found by runs
+	// of flatTimes the length.
+	flatSlope, flatTimes, mostLonger = 2.0, 4.0, 16.0
 )
+
+// Shift samples plausible constants and finds how far each moves the maximum rate: from where the known constants
+// just meet the limits to where they do. As all meet the same requests, the chance of a short run cancels. Where the
+// chance of a draw leaves no rate that meets them another one is taken, and at last what the known rate brings.
+// It fails if a probe does, or if the objective bounds nothing that records show.
+func Shift(k Known, probe Probe) (Shifts, error) {
+	n, times := uint64(0), 1.0
+	in := func(c model.Constants) Situation {
+		s := Situation{Objective: k.Objective, Run: func(rate, _ float64) (measure.Trial, measure.Observation, error) {
+			return probe(c, rate, times, k.Seed+n)
+		}}
+		if k.Carries != nil {
+			if now, before := k.Carries(c), k.Carries(k.Constants); now > 0 && before > 0 {
+				s.Guess = math.Log(now / before)
+			}
+		}
+		return s
+	}
+	from := shiftSearch{rate: k.Rate}
+	first := func() (*shiftSearch, error) {
+		s, err := begin(from, in(k.Constants))
+		for errors.Is(err, errNoRate) && n < mostDraws {
+			n++
+			s, err = begin(from, in(k.Constants))
+		}
+		if errors.Is(err, errNoRate) {
+			if from.level, err = from.pressure(in(k.Constants), 0); err == nil {
+				s, err = begin(from, in(k.Constants))
+			}
+		}
+		return s, err
+	}
+	s, err := first()
+	if err == nil && s.slope < flatSlope {
+		times = flatTimes
+		s, err = first()
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := make(Shifts, cmp.Or(k.Samples, defaultSamples))
+	return out, parallel.Do(len(out), func(i int) (err error) {
+		out[i], err = s.move(in(k.Constants.Sample(rand.New(rand.NewPCG(k.Seed, uint64(i))), k.Spread)))
+		return err
+	})
+}
 
 // Moves finds how far other situations move a rate: by the rates at which the limits are
 // just met, in each situation and in the first one, by runs that meet the same requests. An
 // error says that the first has no such rate.
 func Moves(rate float64, from Situation, to []Situation) ([]Move, error) {
-	s := &shiftSearch{rate: rate, slope: flatSlope, widest: WidestMove, grid: 0.01}
-	all := append([]Situation{from}, to...)
-	out := make([]Move, len(all))
-	_ = parallel.Do(len(all), func(i int) error { // each has an error of its own
-		out[i].By, out[i].Err = s.met(all[i])
-		return nil
-	})
-	if out[0].Err != nil || math.Abs(out[0].By) >= WidestMove {
-		return nil, cmp.Or(out[0].Err, errors.New("moves of the maximum rate: no rate near it just meets the limits"))
+	s, err := begin(shiftSearch{rate: rate, grid: 0.01, longer: mostLonger}, from)
+	if err != nil {
+		return nil, err
 	}
-	for i := range to {
-		if out[i+1].By > -WidestMove {
-			out[i+1].By -= out[0].By
-		}
-	}
-	return out[1:], nil
+	return parallel.Map(len(to), func(i int) (m Move) {
+		m.By, m.Err = s.move(to[i])
+		return m
+	}), nil
 }
 
-// met is where a situation just meets its limits.
-func (s *shiftSearch) met(in Situation) (float64, error) {
-	x, slope, err := s.find(in)
-	if err != nil || math.Abs(x) >= s.widest || !(slope < flatSlope) {
+// shiftSearch is the common ground of all moves of a rate.
+type shiftSearch struct {
+	rate float64
+	// level is the pressure that is looked for, 0 where the limits are just met.
+	level float64
+	// grid is what rates are tried on: runs on one are found again by who keeps them; 0 is none. A run of up to longer
+	// times the length decides where the slope is flat; 0 is none.
+	grid, longer float64
+	// start is about where the limits are just met in the first situation, as the logarithm of a factor, origin where
+	// that is found from there, and slope the flatter one of the pressure over ln rate on either side.
+	start, origin, slope float64
+}
+
+var errNoRate = errors.New("moves of the maximum rate: no rate near it just meets the limits")
+
+// begin finds where the limits are just met in the first situation.
+func begin(s shiftSearch, from Situation) (*shiftSearch, error) {
+	if from.Objective.Empty() {
+		return nil, errors.New("moves of the maximum rate: the objective bounds no latency")
+	}
+	if !(s.rate > 0) {
+		return nil, fmt.Errorf("moves of the maximum rate: rate %g is not above 0", s.rate)
+	}
+	s.slope = leastSlope
+	x, err := s.find(from)
+	if err == nil && math.Abs(x) >= WidestMove {
+		err = errNoRate
+	}
+	if err != nil {
+		return nil, err
+	}
+	below, err := s.pressure(from, x-firstStep)
+	if err != nil {
+		return nil, err
+	}
+	above, err := s.pressure(from, x+firstStep)
+	if err != nil {
+		return nil, err
+	}
+	s.slope, s.start = max(min(s.level-below, above-s.level)/firstStep, leastSlope), x
+	s.origin, err = s.move(from)
+	return &s, err
+}
+
+// move is how far a situation moves the rate.
+func (s *shiftSearch) move(in Situation) (float64, error) {
+	in.Guess = min(max(in.Guess+s.start, -WidestMove), WidestMove)
+	x, err := s.find(in)
+	if err != nil || math.Abs(x) >= WidestMove {
 		return x, err
 	}
-	slope = max(slope, flatSlope/math.Sqrt(mostLonger))
-	run, times := in.Run, (flatSlope/slope)*(flatSlope/slope)
-	in.Run = func(rate, _ float64) (measure.Trial, measure.Observation, error) { return run(rate, times) }
-	p, err := s.pressure(in, x)
-	return x - min(max(p/slope, -0.5), 0.5), err
-}
-
-// shiftSearch is the common ground of all shifts of a rate.
-type shiftSearch struct {
-	rate  float64
-	level float64 // pressure at the known rate
-	slope float64 // of pressure over ln rate there, roughly
-	// widest bounds what is found either way, and grid is what rates are tried on: runs on
-	// one are found again by who keeps them; 0 is none.
-	widest, grid float64
-}
-
-func newShiftSearch(rate float64, known Situation) (*shiftSearch, error) {
-	if known.Objective.Empty() {
-		return nil, errors.New("spread of the maximum rate: the objective bounds no latency")
+	if s.longer > 0 && s.slope < flatSlope {
+		p, err := s.pressure(Situation{Objective: in.Objective, Run: func(rate, _ float64) (measure.Trial, measure.Observation, error) {
+			return in.Run(rate, min((flatSlope/s.slope)*(flatSlope/s.slope), s.longer))
+		}}, x)
+		if err != nil {
+			return x, err
+		}
+		x -= min(max(p/s.slope, -0.5), 0.5)
 	}
-	if !(rate > 0) {
-		return nil, fmt.Errorf("spread of the maximum rate: rate %g is not above 0", rate)
-	}
-	s := &shiftSearch{rate: rate, widest: WidestMove}
-	var err error
-	s.level, err = s.pressure(known, 0)
-	return s, err
+	return min(max(x-s.origin, -WidestMove), WidestMove), nil
 }
 
 // pressure is the logarithm of the objective's worst latency over its limit at exp(x)
-// times the known rate; infinite when too many requests never got there. A server that
+// times the known rate, and 20 when too many requests never got there. A server that
 // cannot keep up is under pressure whatever the objective: with all seats taken its
 // time per token grows no further, and only the wait tells.
 func (s *shiftSearch) pressure(in Situation, x float64) (float64, error) {
 	t, o, err := in.Run(s.rate*math.Exp(x), 1)
 	if err != nil {
-		return 0, fmt.Errorf("spread of the maximum rate: %w", err)
+		return 0, fmt.Errorf("moves of the maximum rate: %w", err)
 	}
 	worst := math.Inf(-1)
 	for _, b := range in.Objective.Bounds {
 		v, ok := statistic(&t, &o, b)
 		if !ok {
-			return 0, fmt.Errorf("spread of the maximum rate: no request shows %s", b)
+			return 0, fmt.Errorf("moves of the maximum rate: no request shows %s", b)
 		}
 		worst = max(worst, math.Log(v/limitOf(b)))
 	}
-	return max(worst, backlog(&t, o.Records)), nil
+	return min(max(worst, backlog(&t, o.Records), -20), 20), nil
 }
 
 // backlog is the logarithm of the mean wait for a first token at the end of the window
@@ -274,64 +273,46 @@ func backlog(t *measure.Trial, records []measure.Record) float64 {
 	return math.Log(10 * sum / float64(n) / t.Window.Seconds())
 }
 
-// find returns the shift at which a situation brings the known pressure, and the slope of
-// the pressure there, NaN where it is met at once: steps until it is bracketed, then false
-// position (the Illinois variant, which never stalls).
-func (s *shiftSearch) find(in Situation) (shift, slope float64, err error) {
-	f := func(x float64) (float64, error) {
-		p, err := s.pressure(in, x)
-		return min(p-s.level, 20), err // keep infinities out of the arithmetic
-	}
-	a := s.snap(in.Guess)
-	fa, err := f(a)
-	if err != nil || fa == 0 {
-		return a, math.NaN(), err
-	}
-	step := math.Copysign(min(max(math.Abs(fa)/s.slope, 0.02), 0.3), -fa)
-	b, fb := a, fa
-	for fa*fb > 0 {
-		if math.Abs(b) >= s.widest {
-			return b - max(fb, 0), math.NaN(), nil
+// find returns where the limits are just met, by their pressure: steps until that is bracketed, then false
+// position (the Illinois variant, which never stalls). It is near enough where the pressure is, by the flatter one of
+// the slopes around the known rate and between the last two probes.
+func (s *shiftSearch) find(in Situation) (float64, error) {
+	a, b, fa, fb := 0.0, s.snap(in.Guess), math.NaN(), math.NaN()
+	slope := s.slope
+	try := func(x float64) (found bool, err error) {
+		a, fa, b = b, fb, x
+		fb, err = s.pressure(in, x)
+		fb -= s.level
+		if local := (fb - fa) / (b - a); local > 0 {
+			slope = min(s.slope, local)
 		}
-		a, fa = b, fb
-		b = s.snap(min(max(b+step, -s.widest), s.widest))
-		if fb, err = f(b); err != nil {
-			return 0, 0, err
-		}
-		step *= 1.6
+		return math.Abs(fb) <= shiftTolerance*slope, err
 	}
-	slope = (fb - fa) / (b - a)
-	side := 0
-	for probes := 0; probes < mostProbes && math.Abs(b-a) > shiftTolerance && fb != 0; probes++ {
+	if found, err := try(b); found || err != nil {
+		return b - fb/slope, err
+	}
+	step := math.Copysign(min(max(math.Abs(fb)/s.slope, 0.02), 0.3), -fb)
+	for ; !(fa*fb <= 0); step *= 1.6 {
+		if math.Abs(b) >= WidestMove {
+			return b - max(fb, 0), nil
+		}
+		if found, err := try(s.snap(min(max(b+step, -WidestMove), WidestMove))); found || err != nil {
+			return b - fb/slope, err
+		}
+	}
+	for probes := 0; probes < mostProbes && math.Abs(b-a) > shiftTolerance; probes++ {
 		x := (a*fb - b*fa) / (fb - fa)
 		// The curve bends: keep off the ends, or one of them never moves.
 		low, high := min(a, b), max(a, b)
-		x = s.snap(min(max(x, low+0.1*(high-low)), high-0.1*(high-low)))
-		fx, err := f(x)
-		if err != nil {
-			return 0, 0, err
+		other, fOther := a, fa/2
+		if found, err := try(s.snap(min(max(x, low+0.1*(high-low)), high-0.1*(high-low)))); found || err != nil {
+			return b - fb/slope, err
 		}
-		if local := min((fx-fa)/(x-a), (fb-fx)/(b-x)); math.Abs(fx) < shiftTolerance*local {
-			return s.snap(x - fx/local), slope, nil
-		}
-		if fx*fb > 0 {
-			b, fb = x, fx
-			if side == 1 {
-				fa /= 2
-			}
-			side = 1
-		} else {
-			a, fa = x, fx
-			if side == -1 {
-				fb /= 2
-			}
-			side = -1
+		if fa*fb > 0 {
+			a, fa = other, fOther
 		}
 	}
-	if fb == fa {
-		return b, slope, nil
-	}
-	return (a*fb - b*fa) / (fb - fa), slope, nil
+	return (a*fb - b*fa) / (fb - fa), nil
 }
 
 // snap puts a shift on the grid.

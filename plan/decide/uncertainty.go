@@ -36,15 +36,21 @@ func (s *searches) doubtOf(k measure.Knobs, e search.Estimate) (uncertainty, err
 	if err != nil {
 		return uncertainty{}, err
 	}
-	known := calibrate.Known{
-		Constants: roofline.Constants(), Spread: s.ground.Predict.Spread(k), Rate: e.Value, Objective: s.cfg.Objective,
-		Seed: s.cfg.Workload.Seed,
-	}
-	w := probed(&s.cfg.Workload)
-	shifts, err := calibrate.Shift(known, func(c model.Constants, rate, times float64, seed uint64) (measure.Trial, measure.Observation, error) {
+	with := func(c model.Constants) *sweep.Simulated {
 		engine := *s.ground.Predict
 		engine.Constants = func(model.Deployment, model.Constants) model.Constants { return c }
-		return s.probe(measure.Trial{Knobs: k, Workload: w, Rate: rate, Seed: seed}, int(times*probeTrialRequests), &engine)
+		return &engine
+	}
+	w, mean := probed(&s.cfg.Workload), sweep.MeanRequest(&s.cfg.Workload)
+	known := calibrate.Known{
+		Constants: roofline.Constants(), Spread: s.ground.Predict.Spread(k), Rate: e.Value, Objective: s.cfg.Objective, Seed: s.cfg.Workload.Seed,
+		Carries: func(c model.Constants) float64 {
+			capacity, _ := with(c).Capacity(k, mean, s.cfg.Objective)
+			return capacity.Rate
+		},
+	}
+	shifts, err := calibrate.Shift(known, func(c model.Constants, rate, times float64, seed uint64) (measure.Trial, measure.Observation, error) {
+		return s.probe(measure.Trial{Knobs: k, Workload: w, Rate: rate, Seed: seed}, int(times*probeTrialRequests), with(c))
 	})
 	if err != nil {
 		return uncertainty{}, err
