@@ -42,8 +42,7 @@ type MaxRateConfig struct {
 	// Confidence is that of the interval; 0 means 0.90.
 	Precision, Confidence float64
 	// Budget is the engine time of all trials, warm-up included; 0 means that engine time costs nothing, as of a
-	// simulated engine: trials are then as long as is soon simulated, and the search goes on to freePrecision of the
-	// width asked for. Overhead is what a trial costs besides its load.
+	// simulated engine: trials are then as long as is soon simulated. Overhead is what a trial costs besides its load.
 	Budget, Overhead time.Duration
 	// Steady says that the engine is as fast in every trial, as a simulated one is, and all whose time costs nothing.
 	Steady bool

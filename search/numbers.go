@@ -66,13 +66,14 @@ const (
 
 // When the search looks where, and ends.
 const (
-	// minTrials is the least number of trials that measure near the answer which it may rest on,
-	// few that where the budget ends. As few trials in a row that cannot be trusted end a search, and
-	// sets without any rate a race; as few that all miss the objective ask for an idle engine.
+	// minTrials is the least number of trials that measure near the answer which it may rest on, few that where the
+	// budget ends, or where engine time costs nothing, as a simulated engine is the same in all trials. As few trials in
+	// a row that cannot be trusted end a search, and sets without any rate a race; as few that all miss the objective
+	// ask for an idle engine.
 	minTrials, few = 5, 3
-	// A search whose engine time costs nothing ends at the share freePrecision of the asked width, or when freeSpend
-	// requests were simulated; trialShare times as many while every rate is on one side of the limit.
-	freePrecision, freeSpend = 0.6, 150_000
+	// A search whose engine time costs nothing ends when freeSpend requests were simulated, trialShare times as many
+	// while every rate is on one side of the limit.
+	freeSpend = 150_000
 	// safeQuantile is that of the maximum rate which is called safe. What is less likely is not believed: that a
 	// bound limits the rate, or that a set is better than the best so far.
 	safeQuantile = 0.05

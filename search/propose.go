@@ -55,9 +55,9 @@ func (c *MaxRateConfig) trial(t measure.Trial, number int, spent time.Duration) 
 
 // finish applies the stopping rules.
 func (s *MaxRate) finish() {
-	wanted, most := s.cfg.Precision, freeSpend
-	if s.cfg.free() && s.simulated <= freeSpend {
-		wanted *= freePrecision
+	trials, most := minTrials, freeSpend
+	if s.cfg.free() {
+		trials = few
 	}
 	if s.met == 0 || s.missed == 0 {
 		most *= trialShare
@@ -73,7 +73,7 @@ func (s *MaxRate) finish() {
 		s.outcome, s.reason = NotReached, note.Because(note.MetAtLargest, s.highest)
 	case s.met == 0 && s.loneRate():
 		s.outcome, s.reason = Infeasible, note.Because(note.MissedAtAll, s.lowest().rate, s.lowest().failing(": "))
-	case s.narrow(minTrials, wanted):
+	case s.narrow(trials):
 		s.outcome, s.reason = Found, note.Because(note.NarrowEnough, 100*s.cfg.Precision)
 	case s.cfg.free() && s.simulated > most:
 		s.spendOut(note.Because(note.TrialsSpent, n+len(s.tried)))
@@ -82,20 +82,20 @@ func (s *MaxRate) finish() {
 
 // spendOut ends a search that may not go on: with an answer if that is narrow by as few trials as one may rest on.
 func (s *MaxRate) spendOut(why note.Reason) {
-	if s.outcome, s.reason = OutOfBudget, why; s.narrow(few, s.cfg.Precision) {
+	if s.outcome, s.reason = OutOfBudget, why; s.narrow(few) {
 		s.outcome, s.reason = Found, note.Because(note.NarrowEnough, 100*s.cfg.Precision)
 	}
 }
 
-// narrow reports whether the interval is narrower than wanted, with a rate that was met, one that was missed, and so
+// narrow reports whether the interval is as narrow as asked for, with a rate that was met, one that was missed, and so
 // many trials that measured near the answer, of those that no choice was made by: those far from it say little, and a
 // server that is not the same in all of them shows only there.
-func (s *MaxRate) narrow(trials int, wanted float64) bool {
+func (s *MaxRate) narrow(trials int) bool {
 	answer := s.posteriors.quantile(0.5)
 	near := list.Count(s.tried[s.chosen:], func(t attempt) bool {
 		return t.measured && math.Abs(math.Log(t.rate/answer)) < wide
 	})
-	return s.met > 0 && s.missed > 0 && near >= trials && s.posteriors.halfWidth(s.cfg.Confidence) < wanted
+	return s.met > 0 && s.missed > 0 && near >= trials && s.posteriors.halfWidth(s.cfg.Confidence) < s.cfg.Precision
 }
 
 // next is the trial that is expected to reduce the variance of ln(maximum rate) most per second of engine time. Before
