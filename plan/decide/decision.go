@@ -24,8 +24,8 @@ import (
 
 // Decision is the study of the commands plan and estimate: for each kind of
 // instance the best knobs and their maximum rate, and from these the fleet. Its
-// stages are the races of all kinds of instances side by side, the curve of the
-// chosen knobs, and the certificate.
+// stages are the races of all kinds of instances side by side, searches of sets that may
+// be safer than their winners, the curve of the chosen knobs, and the certificate.
 type Decision struct {
 	searches
 
@@ -119,7 +119,7 @@ type instance struct {
 func New(cfg *config.Config, g sweep.Ground) (*Decision, error) {
 	all, err := searchesOf(cfg, g)
 	d := &Decision{searches: all}
-	d.Stages = []func() sweep.Source{d.search, d.measureCurve, d.certify}
+	d.Stages = []func() sweep.Source{d.search, d.secure, d.measureCurve, d.certify}
 	if d.coarsely() {
 		d.Stages = append([]func() sweep.Source{d.coarse}, d.Stages...)
 	}

@@ -109,6 +109,54 @@ func (s *selection) take(k measure.Knobs, found search.Result, doubt uncertainty
 	s.knobs, s.found, s.doubt, s.rate, s.warnings = k, found, doubt, doubt.widen(found.Estimate), found.Warnings
 }
 
+// secured is a race with sets that were searched behind it.
+type secured struct {
+	race result[search.RaceResult]
+	also map[measure.Knobs]*search.MaxRate
+}
+
+// Result is what the race and the searches behind it found.
+func (s secured) Result() search.RaceResult {
+	r := s.race.Result()
+	r.Contestants = slices.Clone(r.Contestants)
+	for i := range r.Contestants {
+		if m := s.also[r.Contestants[i].Knobs]; m != nil && m.Result().Estimate.Value > 0 {
+			r.Contestants[i].Found = new(m.Result())
+		}
+	}
+	return r
+}
+
+// secure searches, where what is not known of the engine's constants makes a fleet of the best set a quarter larger than
+// its likely rate does, the sets with smaller steps that its race measured beside it: their gaps have more room.
+func (d *Decision) secure() sweep.Source {
+	together := &sweep.Together{}
+	for _, i := range d.instances {
+		race := i.race.Result()
+		e := race.Best.Estimate
+		doubt, err := d.doubtOf(race.Knobs, e)
+		if err != nil {
+			d.failed = err
+			return nil
+		}
+		if (1+dearer)*doubt.widen(e).Safe >= e.Value {
+			continue
+		}
+		also := map[measure.Knobs]*search.MaxRate{}
+		for _, c := range race.Contestants {
+			smaller := c.Knobs
+			smaller.MaxNumBatchedTokens = race.Knobs.MaxNumBatchedTokens
+			if smaller != race.Knobs || c.Knobs.MaxNumBatchedTokens > race.Knobs.MaxNumBatchedTokens || c.Found != nil || c.Status != search.Beaten && c.Status != search.Tied {
+				continue
+			}
+			also[c.Knobs] = search.NewMaxRate(maxRateConfig(d.cfg, search.Prior{Knobs: c.Knobs}))
+			together.Sources = append(together.Sources, also[c.Knobs])
+		}
+		i.race = secured{i.race, also}
+	}
+	return together
+}
+
 // preferSafe takes the one of the sets that were searched whose safe rate is the highest, where a fleet of the best
 // set would need a quarter more instances. What is not known of the engine's constants may move the rate of one set
 // far more than that of another: steps that last just as long as a limit allows are too long if all are a little slower.

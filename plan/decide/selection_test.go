@@ -6,7 +6,9 @@ import (
 	"planner/internal/config"
 	"planner/internal/evidence/must"
 	"planner/internal/note"
+	"planner/model/calibrate"
 	"planner/search"
+	"planner/sweep"
 	"planner/sweep/measure"
 )
 
@@ -37,6 +39,36 @@ func TestPrefersSafe(t *testing.T) {
 		taken := c.want == 256
 		if s.knobs != set(int(c.want)) || taken && (len(s.rejected) != 2 || s.rejected[1].Knobs != set(1024) || s.rejected[1].Reason.Note.Kind != note.LessSafe) {
 			t.Errorf("safe rate %v: %+v, rejected %+v", c.safe, s.knobs, s.rejected)
+		}
+	}
+}
+
+// Where a fleet of the best set would be a quarter larger for what is not known of the constants, the sets with smaller
+// steps that were only measured beside it are searched, and count as others do that were.
+func TestSecure(t *testing.T) {
+	cfg := must.Get(config.Load("", []config.Override{{Key: "model.name", Value: "llama-3.1-8b"}, {Key: "hardware.gpu", Value: "H100 SXM"},
+		{Key: "demand.rate", Value: "1"}, {Key: "slo.itl", Value: `{p99="60ms"}`}}, config.For("plan")))
+	set := func(seqs, tokens int) measure.Knobs {
+		return measure.Knobs{MaxNumSeqs: seqs, MaxNumBatchedTokens: tokens}
+	}
+	best := search.Result{Estimate: search.Estimate{Value: 5, Low: 4.8, High: 5.2, Safe: 4.8}}
+	race := search.RaceResult{Knobs: set(64, 1024), Best: best, Contestants: []search.Contestant{
+		{Knobs: set(64, 2048), Status: search.Beaten}, {Knobs: set(64, 512), Status: search.Beaten}, {Knobs: set(64, 256), Status: search.Measured, Found: &best},
+		{Knobs: set(32, 512), Status: search.Tied}, {Knobs: set(64, 128), Status: search.Skipped},
+	}}
+	for shift, want := range map[float64]int{0.1: 0, 0.5: 1} {
+		d := &Decision{searches: searches{cfg: cfg, ground: sweep.Ground{Virtual: true}, instances: []*instance{{race: told[search.RaceResult]{race}}},
+			doubts: []doubted{{race.Knobs, 5, calibrate.Shifts{-shift, 0, shift}}}}}
+		if together := d.secure().(*sweep.Together); len(together.Sources) != want {
+			t.Errorf("shifts of %v: %d sets are searched, want %d", shift, len(together.Sources), want)
+		} else if want == 1 {
+			trial := together.Next()[0]
+			if trial.Knobs != set(64, 512) {
+				t.Errorf("%+v is searched", trial.Knobs)
+			}
+		}
+		if got := d.instances[0].race.Result(); len(got.Contestants) != len(race.Contestants) || got.Contestants[1].Found != nil {
+			t.Errorf("without a rate %+v", got.Contestants)
 		}
 	}
 }
