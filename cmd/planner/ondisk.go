@@ -151,9 +151,14 @@ func (p *program) planAgain(c *cli.Context, trials []measure.Measurement) (again
 		return nil, answer, err
 	}
 	var found []decide.Searched // none in the folder of an earlier version, or of a run that was interrupted
-	if study := again.study.(decide.PlanStudy); folder.ReadJSON(searchedFile, &found) == nil && study.Recall(found, trials) {
-		answer, err = study.Answer()
-		return again, answer, err
+	if folder.ReadJSON(searchedFile, &found) == nil {
+		if study := again.study.(decide.PlanStudy); study.Recall(found, trials) {
+			answer, err = study.Answer()
+			return again, answer, err
+		}
+		if err = p.prepare(again); err != nil { // without what was recalled of it
+			return nil, answer, err
+		}
 	}
 	answer, err = sweep.Replay(trials, again.study)
 	if errors.Is(err, sweep.ErrOtherTrials) {

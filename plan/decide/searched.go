@@ -90,16 +90,16 @@ func (d *Decision) Recall(found []Searched, trials []measure.Measurement) bool {
 	}
 	var kept []*instance
 	s := found[0]
-	for _, r := range s.Kinds {
-		i := slices.IndexFunc(d.instances, func(i *instance) bool { return i.priors[0].Knobs.Kind() == r.Knobs.Kind() })
-		if i < 0 {
-			return false
+	for _, i := range d.instances {
+		at := slices.IndexFunc(s.Kinds, func(r search.RaceResult) bool { return r.Knobs.Kind() == i.priors[0].Knobs.Kind() })
+		if at >= 0 {
+			i.race, kept = told[search.RaceResult]{s.Kinds[at]}, append(kept, i)
+		} else if !slices.ContainsFunc(s.Rejected, func(r measure.Rejection) bool { return r.Knobs == i.typical().Knobs }) {
+			return false // neither searched nor left out by a coarse pass
 		}
-		d.instances[i].race = told[search.RaceResult]{r}
-		kept = append(kept, d.instances[i])
 	}
 	trials = slices.DeleteFunc(slices.Clone(trials), func(m measure.Measurement) bool { return !slices.Contains(s.Trials, m.Trial.Number) })
-	if len(trials) != len(s.Trials) {
+	if len(trials) != len(s.Trials) || len(kept) != len(s.Kinds) {
 		return false
 	}
 	if s.Certificate != nil {

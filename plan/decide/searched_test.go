@@ -3,6 +3,7 @@ package decide
 import (
 	"bytes"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,10 +11,12 @@ import (
 	"planner/internal/wire"
 	"planner/model"
 	"planner/sweep"
+	"planner/sweep/measure"
 )
 
 // TestRecall checks that what the searches found, written and read again, gives for another demand to the byte the plan that
-// their journal gives, without a simulated run for the doubt of the constants; and nothing for other limits.
+// their journal gives, without a simulated run for the doubt of the constants; and nothing for other limits, nor where trials or kinds of
+// instances are missing.
 func TestRecall(t *testing.T) {
 	prepared := func(demand, traffic string) (PlanStudy, *int) {
 		cfg, g := onInstance(t, "plan", "[search]\nprecision = 0.3\n[demand]\n"+demand+"\n"+traffic)
@@ -45,5 +48,22 @@ func TestRecall(t *testing.T) {
 	}
 	if again, _ := prepared(other, single); again.Recall(found, trials[:len(trials)-1]) {
 		t.Error("a trial is lost, and nobody noticed")
+	}
+	none, twice := found[0], found[0]
+	none.Kinds, twice.Kinds = nil, append(slices.Clone(found[0].Kinds), found[0].Kinds...)
+	for _, damaged := range []Searched{none, twice} {
+		if again, _ := prepared(other, single); again.Recall([]Searched{damaged}, trials) {
+			t.Errorf("searches of %d kinds are taken for those of one", len(damaged.Kinds))
+		}
+	}
+	more, _ := prepared(other, single+"[engine]\ntensor_parallel = [1, 2]\n")
+	one := found[0]
+	one.Of = more.(*Decision).digest()
+	if more.Recall([]Searched{one}, trials) {
+		t.Error("the search of one kind is taken for those of two")
+	}
+	one.Rejected = []measure.Rejection{{Knobs: more.(*Decision).instances[1].typical().Knobs}}
+	if !more.Recall([]Searched{one}, trials) {
+		t.Error("a kind that a coarse pass left out is looked for")
 	}
 }
