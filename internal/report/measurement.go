@@ -60,18 +60,23 @@ func outcomeOf(m *measure.Measurement) string {
 	return s + "; " + decided(m)
 }
 
-// decided says by how much the binding bound is met or missed.
+// decided says by how much the binding bound is met or missed; where neither is sure it is the
+// worst, and need not be why.
 func decided(m *measure.Measurement) string {
 	v := m.Verdict
+	s := boundName(v.Binding) + " decides"
+	if v.State == measure.Unsure {
+		s = boundName(v.Binding) + " is worst"
+	}
 	for _, b := range m.Trial.Objective.Bounds {
 		if seen := m.Bounded(b); b.String() == v.Binding && finite(v.Slack) && seen > 0 {
-			return boundName(v.Binding) + " decides, " + latency(seen)
+			return s + ", " + latency(seen)
 		}
 	}
 	if c, ok := m.Count(measure.ThroughputBound); ok && v.Binding == c.Bound && c.N > 0 {
-		return boundName(v.Binding) + " decides, " + percent(max(c.Value, 0)) + " of what came stayed"
+		return s + ", " + percent(max(c.Value, 0)) + " of what came stayed"
 	}
-	return boundName(v.Binding) + " decides"
+	return s
 }
 
 func loadFacts(m *measure.Measurement) Facts {
@@ -164,7 +169,7 @@ func objectiveTable(m *measure.Measurement) Table {
 			limitText, seen = "what arrives", percent(max(c.Value, 0))+" stayed"
 		}
 		binds := Cell{}
-		if m.Verdict != nil && m.Verdict.Binding == c.Bound {
+		if m.Verdict != nil && m.Verdict.State != measure.Unsure && m.Verdict.Binding == c.Bound {
 			binds = verdict(m)
 		}
 		beyond := percent(c.Value)
