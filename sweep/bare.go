@@ -68,7 +68,7 @@ func (l *Live) probe(ctx context.Context, e *engine.Engine, t *measure.Trial) (o
 		return err
 	})
 	if err == nil && w.hung {
-		err = l.stillHangs(ctx, e, t, w.silence, &o)
+		err = l.stillHangs(ctx, e, w, &o)
 	}
 	if w.lost {
 		giveUp(&o, w.silence)

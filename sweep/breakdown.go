@@ -52,9 +52,9 @@ func (l *Live) attempt(ctx context.Context, t *measure.Trial, seen *EngineTeleme
 		if o.End > 0 {
 			failed.Rate = t.Rate
 		}
-		if l.leave(ctx, e, t, failed); !repeat || failed.Final() || e.Done() == nil && o.End == 0 {
+		if back := l.leave(ctx, e, t, failed, o.End > 0, limit-took); !repeat || failed.Final() || !back {
 			o.Took = time.Since(began)
-			return l.overloaded(t, o, failed, seen)
+			return l.overloaded(t, o, failed, back, seen)
 		}
 		kind, where := note.EngineRepeated, "a new engine"
 		if e.Done() == nil {
@@ -120,22 +120,30 @@ func outage(records []measure.Record) int {
 	return -1
 }
 
-// leave gives up an engine that broke down. A server that somebody else started may be
-// started again: it is waited for as long as it may be silent.
-func (l *Live) leave(ctx context.Context, e *engine.Engine, t *measure.Trial, failed *engine.Failure) {
+// leave gives up an engine that broke down, and reports whether there is one for the next
+// load. A server that somebody else started may be started again, if it fell under a load: it
+// is waited for as long as it may be silent, and no longer than is left of what the trial may
+// take.
+func (l *Live) leave(ctx context.Context, e *engine.Engine, t *measure.Trial, failed *engine.Failure, loaded bool, left time.Duration) (back bool) {
 	l.drop(engine.HastyGrace)
 	l.answers = false
-	if e.Done() == nil && !failed.Final() {
-		silence := silenceOf(t, l.loneTook, l.Hang)
-		_ = e.Insist(ctx, time.Duration(silence), func() bool { return true }, l.rests, func() error { return e.Check(ctx, signOfLife) })
+	if e.Done() != nil || !loaded || failed.Final() {
+		return e.Done() != nil
 	}
+	wait := time.Duration(silenceOf(t, l.loneTook, l.Hang))
+	if t.Limit > 0 {
+		wait = min(wait, max(left, justSent))
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	return e.Insist(ctx, wait, func() bool { return true }, l.rests, func() error { return e.Check(ctx, signOfLife) }) == nil
 }
 
 // overloaded is what comes of a trial whose engine broke down. Where it did so under the load,
-// the objective is missed there: a smaller load may be met. Knobs with which that happens
-// time and again, and no trial was completed, cannot run.
-func (l *Live) overloaded(t *measure.Trial, o measure.Observation, failed *engine.Failure, seen *EngineTelemetry) (measure.Observation, error) {
-	missed := o.End > 0 && t.Rate > 0 && !t.Objective.Empty() && !failed.Final()
+// and there is one for another, the objective is missed there: a smaller load may be met.
+// Knobs with which that happens time and again, and no trial was completed, cannot run.
+func (l *Live) overloaded(t *measure.Trial, o measure.Observation, failed *engine.Failure, back bool, seen *EngineTelemetry) (measure.Observation, error) {
+	missed := back && o.End > 0 && t.Rate > 0 && !t.Objective.Empty() && !failed.Final()
 	if missed {
 		l.fell = append(l.fell, t.Knobs)
 		falls := 0

@@ -70,7 +70,7 @@ func (l *Live) trial(ctx context.Context, e *engine.Engine, t measure.Trial, see
 // alone as it did those of the load.
 func (l *Live) standing(ctx context.Context, e *engine.Engine, w *watchdog, o *measure.Observation) error {
 	if w.hung {
-		if err := l.stillHangs(ctx, e, w.trial, w.silence, o); err != nil {
+		if err := l.stillHangs(ctx, e, w, o); err != nil {
 			return err
 		}
 	}
@@ -81,15 +81,15 @@ func (l *Live) standing(ctx context.Context, e *engine.Engine, w *watchdog, o *m
 		return nil
 	}
 	var busy func() bool
-	if leftOver(o.Records, o.End) {
+	if leftOver(o.Records, o.End) && !w.sampling.Mute() {
 		left := e.Sample(ctx)
 		defer left.Stop(ctx)
 		busy = w.works(left, drain(o))
 	}
-	if f := w.breakdown(ctx, o, busy); f != nil {
+	came := w.moved >= o.End/2 || slices.ContainsFunc(o.Records, func(r measure.Record) bool { return max(r.First, r.Last) >= o.End/2 })
+	if f := w.breakdown(ctx, o, busy, came); f != nil {
 		return f
 	}
-	came := w.moved >= o.End/2 || slices.ContainsFunc(o.Records, func(r measure.Record) bool { return max(r.First, r.Last) >= o.End/2 })
 	if o.Aborted.Text != "" && !came || slices.ContainsFunc(o.Records, func(r measure.Record) bool { return r.Broken() }) {
 		_, err := l.alone(ctx, e, w.trial, w.silence, busy)
 		if late(ctx) && came {
@@ -102,16 +102,17 @@ func (l *Live) standing(ctx context.Context, e *engine.Engine, w *watchdog, o *m
 
 // stillHangs is the failure of an engine of which nothing came for so long, unless it has
 // answered requests of a load and answers another one now: it has lost those, and no others.
-func (l *Live) stillHangs(ctx context.Context, e *engine.Engine, t *measure.Trial, silence silent, o *measure.Observation) error {
-	if slices.ContainsFunc(o.Records, func(r measure.Record) bool { return r.Outcome == measure.OK }) {
-		if done, _ := l.alone(ctx, e, t, min(silence, silent(signOfLife)), nil); done {
+func (l *Live) stillHangs(ctx context.Context, e *engine.Engine, w *watchdog, o *measure.Observation) error {
+	answered := slices.ContainsFunc(o.Records, func(r measure.Record) bool { return r.Outcome == measure.OK })
+	if answered && !w.sampling.Mute() && e.Check(ctx, signOfLife) == nil {
+		if done, _ := l.alone(ctx, e, w.trial, min(w.silence, silent(signOfLife)), nil); done {
 			return nil
 		}
 	}
 	if ctx.Err() != nil && !late(ctx) {
 		return context.Cause(ctx)
 	}
-	return e.Broken(fmt.Errorf(hanging, silence))
+	return e.Broken(fmt.Errorf(hanging, w.silence))
 }
 
 // giveUp takes what has been in flight for so long at the end of a trial, in which nothing
@@ -284,8 +285,9 @@ func tally(records []measure.Record) (seen arrivals) {
 }
 
 // breakdown decides after a trial whether its engine broke down in it: it ended,
-// or requests failed and it gives no sign of life any more.
-func (v *watchdog) breakdown(ctx context.Context, o *measure.Observation, busy func() bool) *engine.Failure {
+// or requests failed and it gives no sign of life any more. One from which something came to
+// the end may be too slow for that by the time that the trial must be over.
+func (v *watchdog) breakdown(ctx context.Context, o *measure.Observation, busy func() bool, came bool) *engine.Failure {
 	failed := slices.ContainsFunc(o.Records, func(r measure.Record) bool { return r.Broken() || r.Outcome == measure.Timeout })
 	if !failed && o.Aborted.Text == "" && busy == nil {
 		return v.engine.Failure()
@@ -294,7 +296,7 @@ func (v *watchdog) breakdown(ctx context.Context, o *measure.Observation, busy f
 		return v.engine.Failure()
 	}
 	err := v.engine.Insist(ctx, backlog, busy, v.wait, func() error { return v.engine.Check(ctx, signOfLife) })
-	if err != nil && ctx.Err() == nil {
+	if err != nil && (ctx.Err() == nil || late(ctx) && !came) {
 		return v.engine.Broken(err)
 	}
 	return nil

@@ -72,3 +72,33 @@ func TestPagesAreAskedTogether(t *testing.T) {
 		t.Error("one page was waited for before the next")
 	}
 }
+
+// An engine that told of itself is mute once no answer comes any more.
+func TestMute(t *testing.T) {
+	t.Parallel()
+	var gone atomic.Bool
+	e, err := attachTo(t, func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path != "/metrics":
+			http.NotFound(w, r)
+		case gone.Load():
+			panic(http.ErrAbortHandler)
+		default:
+			fmt.Fprintln(w, "vllm:num_requests_running 0")
+		}
+	}, oneToken)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := e.Sample(t.Context())
+	if s.Mute() {
+		t.Error("mute before it was")
+	}
+	gone.Store(true)
+	for began := time.Now(); !s.Mute() && time.Since(began) < 10*time.Second; {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if said := s.Stop(t.Context()); !s.Mute() || said.Answered == 0 || said.Missed != 1 {
+		t.Errorf("mute %t: %+v", s.Mute(), said)
+	}
+}

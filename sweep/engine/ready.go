@@ -164,7 +164,11 @@ func (e *Engine) firstToken(ctx context.Context, wait func(err error, rest time.
 		return e.failed()
 	case <-time.After(500 * time.Millisecond):
 	}
-	return e.fault(classOf(failed, mute), "it says that it is ready, but a request for one token failed: "+failed.Error())
+	seen := "it says that it is ready, but a request for one token failed: "
+	if e.Unprobed != nil {
+		seen = "it takes connections, and answers neither its probe nor a request for one token: "
+	}
+	return e.fault(classOf(failed, mute), seen+failed.Error())
 }
 
 func classOf(err error, other Class) Class {

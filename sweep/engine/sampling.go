@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"planner/internal/endpoint"
 )
 
 // Snapshot is the state of an engine at one moment, with what it did since the
@@ -77,6 +79,8 @@ type Sampling struct {
 	first, last *reading
 	lastAt      time.Duration
 	moved       time.Time
+	// mute says that no answer came when it was last asked.
+	mute bool
 }
 
 // Sample starts to read the metrics of the engine, until Stop.
@@ -112,6 +116,7 @@ func (s *Sampling) read(ctx context.Context) {
 		return // the end of the sampling, not of the engine
 	}
 	r := s.parse(page)
+	s.mute = err != nil && endpoint.StatusOf(err) == 0
 	if err != nil || !r.known() {
 		s.metrics.Missed++
 		return
@@ -159,12 +164,22 @@ func (s *Sampling) Idle() (time.Duration, bool) {
 	return time.Since(s.moved), true
 }
 
+// Mute reports whether an engine that told of itself before does not answer any more.
+func (s *Sampling) Mute() bool {
+	if s == nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last != nil && s.mute
+}
+
 // Stop ends the sampling and returns what was seen. The last reading is taken
-// now, of an engine that ever answered.
+// now, of an engine that ever answered, and did when it was last asked.
 func (s *Sampling) Stop(ctx context.Context) Metrics {
 	s.cancel()
 	s.over.Wait()
-	if s.last != nil {
+	if s.last != nil && !s.mute {
 		s.read(ctx)
 	}
 	s.mu.Lock()
