@@ -120,7 +120,7 @@ func broken(r *measure.Record, rest time.Duration, silence silent) error {
 		_, words, _ := strings.Cut(r.Detail, ": ")
 		return fmt.Errorf(alone+"failed: %w", &endpoint.StatusError{Status: r.Status(), Words: words, Rest: rest})
 	case r.Broken(), r.Outcome == measure.WrongLength:
-		return fmt.Errorf(alone+"ended with %s: %s", strings.ReplaceAll(r.Outcome.String(), "_", " "), r.Detail)
+		return errors.New(strings.TrimSuffix(alone+"ended with "+strings.ReplaceAll(r.Outcome.String(), "_", " ")+": "+r.Detail, ": "))
 	case r.Outcome == measure.InFlight:
 		return fmt.Errorf(alone+"got no answer: %w", silence)
 	}

@@ -27,7 +27,7 @@ const (
 	TokensWhole      Kind = "tokens_whole: tokens: answers came whole, so there are no inter-token times"
 	TokensPerChunk   Kind = "tokens_per_chunk: tokens: {tokens%.2f} of them came in a chunk, so gaps between chunks are no inter-token times"
 	TokensCoalesced  Kind = "tokens_coalesced: tokens: {coalesced_percent%.0f} % of the chunks came together with another in one read"
-	TokensBunched    Kind = "tokens_bunched: tokens: in {answers_percent%.0f} % of the answers most or many came at once, as a buffer on the way gives them, so there are no times per token"
+	TokensBunched    Kind = "tokens_bunched: tokens: in {answers_percent%.0f} % of the answers most or many came at once, as a buffer on the way gives them, so there are no times per token; a proxy that does not hold answers back (nginx: proxy_buffering off) shows them"
 	TokensTooFew     Kind = "tokens_too_few: tokens: the server counts {tokens%.2f} of them for each chunk with text that it sent, so there are no times per token"
 	Resent           Kind = "requests_resent: connections: {requests%d} requests met one that the server closed without an answer, and were sent again"
 	ResentOften      Kind = "requests_resent_often: connections: {requests%d} requests met one that the server closed without an answer, and were sent again" +

@@ -5,6 +5,7 @@ import (
 	"math"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -84,5 +85,9 @@ func number(x float64, name, verb string) string {
 	case "%d", "%+d":
 		return fmt.Sprintf(verb, int64(x))
 	}
-	return fmt.Sprintf(verb, x)
+	text := fmt.Sprintf(verb, x)
+	if rounded, err := strconv.ParseFloat(text, 64); err == nil && strings.Contains(text, "e+") {
+		return strconv.FormatFloat(rounded, 'f', -1, 64) // nobody reads 1e+02 %
+	}
+	return text
 }

@@ -126,7 +126,7 @@ func (f *inFlight) outcome(want int, exact bool) measure.Record {
 	switch {
 	case c.err != nil:
 	case n == 0 || c.events == 0:
-		c.err = failed(measure.Empty, f.words(f.odd()))
+		c.err = failed(measure.Empty, f.nothing())
 	case counted && (n > want || (exact || c.full && c.events < want) && n < want):
 		c.err = failed(measure.WrongLength, lengths(n, want, c.events))
 	}
@@ -165,6 +165,9 @@ func (f *inFlight) odd() []byte {
 	}
 	return f.sse.stray
 }
+
+// nothing says what an answer without a token was instead.
+func (f *inFlight) nothing() string { return cmp.Or(f.words(f.odd()), "an answer without a token") }
 
 // words are those of an error in a text, "" where there is none.
 func (f *inFlight) words(text []byte) string {
@@ -267,7 +270,7 @@ func (f *inFlight) ended(err error, at time.Time) error {
 	case err != io.EOF:
 		return err
 	case !c.finish && c.events == 0:
-		return failed(measure.Empty, f.words(f.odd()))
+		return failed(measure.Empty, f.nothing())
 	case !c.finish:
 		return failed(measure.Truncated, f.words(f.odd()))
 	}
