@@ -19,6 +19,8 @@ type Kind string
 
 // What can be found.
 const (
+	// Faster: tokens come faster than the hardware named can read the weights.
+	Faster Kind = "faster_than_hardware"
 	// Prefill: the time to first token grows with the prompt, at low load already.
 	Prefill Kind = "prefill"
 	// Bandwidth: tokens come slowly at low load, as fast as the weights can be read.
@@ -104,7 +106,7 @@ func Of(trials []measure.Measurement, bounds *model.Bounds) []Finding {
 	}
 	// What a server shows under load follows from what it shows without any.
 	all := []Finding{}
-	for _, stage := range [][]func() *Finding{{s.prefill, s.decode, s.cache}, {s.waits, s.host}, {s.batching}} {
+	for _, stage := range [][]func() *Finding{{s.faster}, {s.prefill, s.decode, s.cache}, {s.waits, s.host}, {s.batching}} {
 		for _, look := range stage {
 			if f := look(); f != nil {
 				all = append(all, *f)

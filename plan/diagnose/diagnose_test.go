@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"planner/internal/evidence/must"
 	"planner/model"
@@ -96,6 +97,19 @@ func TestAilments(t *testing.T) {
 				continue
 			}
 			t.Errorf("%s, seed %d, %s on %d x %s: %+v", a.name, seed, v.deployment.Arch.Name, v.deployment.TP, v.deployment.Hardware.Name, found)
+		}
+	}
+}
+
+// TestFasterThanHardware: tokens that come sooner than weights can be read are of another server.
+func TestFasterThanHardware(t *testing.T) {
+	bounds := model.Bounds{WeightSeconds: 0.018, StreamTokensPerS: 55}
+	for tpot, want := range map[time.Duration]bool{5 * time.Millisecond: true, 22 * time.Millisecond: false} {
+		m := measure.Measurement{Trial: measure.Trial{Rate: 5}, Valid: true, Tally: measure.Tally{Requests: 256}, Throughput: measure.Throughput{Achieved: 5}}
+		m.TPOT.P50 = tpot
+		found := diagnose.Of([]measure.Measurement{m}, &bounds)
+		if got := len(found) == 1 && found[0].Kind == diagnose.Faster; got != want {
+			t.Errorf("%v: %+v", tpot, found)
 		}
 	}
 }

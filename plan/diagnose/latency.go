@@ -7,6 +7,24 @@ import (
 	"planner/sweep/measure"
 )
 
+// faster looks whether tokens come sooner than the weights of the model can be read on the
+// hardware that both are said to be: then all that is held against the data sheet is of
+// another server.
+func (s *server) faster() *Finding {
+	if s.bounds == nil || !(s.bounds.StreamTokensPerS > 0) {
+		return nil
+	}
+	least := seconds(1 / s.bounds.StreamTokensPerS)
+	for _, m := range s.whole() {
+		if m.TPOT.P50 > 0 && m.TPOT.P50 < least {
+			return &Finding{Faster, "faster than the hardware: tokens come sooner than the GPU that is named can read the weights",
+				[]string{fmt.Sprintf("TPOT of %s in the median %s; reading the weights once takes %s at the bandwidth of the data sheet", ms(m.TPOT.P50), at(m), ms(least))},
+				"look whether the server has this model, these weights, this GPU and as many of them, and engine.speculative where it guesses tokens ahead"}
+		}
+	}
+	return nil
+}
+
 // prefill looks whether prompts take too long even where nothing else runs.
 func (s *server) prefill() *Finding {
 	m := s.low()

@@ -33,10 +33,12 @@ type ProbeSpec struct {
 // chosen for what the posterior of the constants does not know, then some that are drawn at
 // random, to score it on.
 type Probe struct {
-	spec     ProbeSpec
-	knobs    measure.Knobs
-	options  calibrate.Options
-	longest  int // tokens of a request
+	spec    ProbeSpec
+	knobs   measure.Knobs
+	options calibrate.Options
+	longest int // tokens of a request
+	// least is how long the weights take to be read for each token, at least.
+	least    time.Duration
 	most     int // requests at once
 	seed     uint64
 	seen     []measure.Measurement
@@ -72,6 +74,16 @@ func NewProbe(cfg *config.Config, g sweep.Ground, spec ProbeSpec) (*Probe, error
 	p := &Probe{spec: spec, knobs: k, seed: cfg.Workload.Seed, slowdown: 1, forecast: map[int]calibrate.Forecast{}}
 	p.options = calibrate.Options{Deployment: g.Predict.Deployment(k), Version: cmp.Or(cfg.Engine.Version, spec.Version, sweep.NewestKnown),
 		Settings: args.Settings, Date: spec.Date}
+	roofline, err := g.Predict.Roofline(k)
+	if err != nil {
+		return nil, err
+	}
+	memory, err := g.Predict.Fit(k)
+	if err != nil {
+		return nil, err
+	}
+	read := roofline.Bounds(sweep.MeanRequest(&cfg.Workload), memory).WeightSeconds
+	p.least = time.Duration(read / args.Speculation.PerStep() * float64(time.Second))
 	prompt, _ := cfg.Workload.MeanTokens()
 	p.longest = min(max(cmp.Or(k.MaxModelLen, args.MaxModelLen, int(4*prompt)), 2*probeOutput), mostProbeTokens)
 	p.most = min(cmp.Or(k.MaxNumSeqs, mostProbeSlots), mostProbeSlots)
@@ -84,7 +96,8 @@ func (p *Probe) Rejected() []measure.Rejection { return nil }
 // Next chooses the next load point.
 func (p *Probe) Next() []measure.Trial {
 	i := len(p.seen)
-	if p.problem != nil && i >= p.spec.Points || i >= p.spec.Points+p.spec.Held || p.spent >= p.spec.Budget {
+	failed := i > 0 && p.seen[i-1].Rejected.Text != "" // with the only knobs that there are
+	if failed || p.problem != nil && i >= p.spec.Points || i >= p.spec.Points+p.spec.Held || p.spent >= p.spec.Budget {
 		return nil
 	}
 	var t measure.Trial

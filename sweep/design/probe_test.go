@@ -10,6 +10,7 @@ import (
 
 	"planner/internal/config"
 	"planner/internal/evidence/must"
+	"planner/internal/note"
 	"planner/model"
 	"planner/sweep"
 	"planner/sweep/measure"
@@ -80,4 +81,27 @@ func narrows(t *testing.T, p *Probed, cfg *config.Config, sim *sweep.Simulated) 
 	}
 	path := filepath.Join(t.TempDir(), CalibrationFile)
 	must.OK(os.WriteFile(path, p.Files()[CalibrationFile].([]byte), 0o600))
+}
+
+// TestProbeOfAnother: tokens that come sooner than the weights can be read are of another server
+// than the one that is named, and one that fails is not asked for further points.
+func TestProbeOfAnother(t *testing.T) {
+	cfg := must.Get(config.Load("", []config.Override{{Key: "model.name", Value: "llama-3.1-8b"}, {Key: "hardware.gpu", Value: "H100 SXM"},
+		{Key: "workload.class", Value: "chat"}}, config.For("probe")))
+	known := &sweep.Simulated{Deployment: cfg.Deployment}
+	p := must.Get(NewProbe(cfg, sweep.Ground{Run: known.Run, Predict: known}, ProbeSpec{Points: 7, Held: 4, Budget: 3 * time.Minute}))
+	// 16 GB of weights take 4.8 ms at 3,350 GB/s.
+	for tpot, noted := range map[time.Duration]bool{time.Millisecond: true, 6 * time.Millisecond: false} {
+		p.seen = nil
+		m := measure.Measurement{Trial: p.Next()[0], Tally: measure.Tally{Requests: 4}, Valid: true}
+		m.TPOT.Mean, m.TTFT.Mean = tpot, 20*time.Millisecond
+		p.Observe(m)
+		if got := must.Get(p.Answer()).Value.(*Probed).Notes.Has(note.FasterThanRead); got != noted {
+			t.Errorf("TPOT of %v, least %v: noted %t", tpot, p.least, got)
+		}
+	}
+	p.Observe(measure.Measurement{Trial: p.Next()[0], Rejected: note.Because(note.EngineFailed, "hang", ": gone")})
+	if next := p.Next(); len(next) > 0 {
+		t.Errorf("a server that failed is asked for %+v", next)
+	}
 }

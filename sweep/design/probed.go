@@ -102,6 +102,9 @@ func (p *Probe) tell(out *Probed, i int) {
 		PredictedTPOT: 1e3 * f.TPOT, TPOT: 1e3 * m.TPOT.Mean.Seconds(), PredictedTTFT: 1e3 * f.TTFT, TTFT: 1e3 * m.TTFT.Mean.Seconds(),
 	}
 	out.Points = append(out.Points, point)
+	if tpot := m.TPOT.Mean; tpot > 0 && tpot < p.least && !out.Notes.Has(note.FasterThanRead) {
+		out.Notes = append(out.Notes, note.New(note.FasterThanRead, tpot.Round(10*time.Microsecond), p.least.Round(10*time.Microsecond)))
+	}
 	if !usable(m) {
 		why := m.Complaint()
 		if why == "" && len(m.Warnings) > 0 {
