@@ -176,12 +176,26 @@ func (d *Decision) without(why error) (sweep.Answer, error) {
 		return answer, err
 	}
 	n := answer.Value.(*NoPlan)
-	if failures := d.failures(); answer.State == sweep.Infeasible && len(failures) > 0 {
+	failures := d.failures()
+	if lost := lostWith(d.Seen, n.Background.Knobs); answer.State == sweep.Undecided && lost != "" {
+		failures = append([]string{lost}, n.Reasons...)
+	}
+	if len(failures) > 0 {
 		answer.State, n.Outcome, n.Reasons = sweep.Failed, NotMeasured, failures
 		return answer, nil
 	}
 	n.Idle, n.Diagnosis = d.idle(), append(n.Diagnosis, n.Background.Judgement.Diagnosis...)
 	return answer, nil
+}
+
+// lostWith is how the engine with some knobs failed for good, "" where it did not.
+func lostWith(trials []measure.Measurement, k measure.Knobs) string {
+	for i := range trials {
+		if m := &trials[i]; m.Trial.Knobs == k && measure.Broke(m.Rejected) {
+			return m.Rejected.Text
+		}
+	}
+	return ""
 }
 
 // failures are the distinct reasons for which the engines of all kinds of instances

@@ -279,9 +279,11 @@ func failing(trials []measure.Measurement, k measure.Knobs) (lowest *measure.Mea
 
 // untrusted warns of trials of the knobs that could not be trusted, such as
 // those whose load generator had too little of the machine: an answer stands on
-// the others.
+// the others, and on those before the engine failed for good.
 func untrusted(trials []measure.Measurement, k measure.Knobs) note.Notes {
 	all, doubtful, why := 0, 0, ""
+	lost := lostWith(trials, k)
+	said := note.If(lost != "", note.EngineLost, lost)
 	for i := range trials {
 		m := &trials[i]
 		if m.Trial.Knobs != k || m.Rejected.Text != "" {
@@ -297,11 +299,11 @@ func untrusted(trials []measure.Measurement, k measure.Knobs) note.Notes {
 	}
 	switch {
 	case doubtful == 0:
-		return nil
+		return said
 	case all == 1:
-		return note.Notes{note.New(note.OnlyUntrusted, why)}
+		return append(said, note.New(note.OnlyUntrusted, why))
 	case doubtful == all:
-		return note.Notes{note.New(note.AllUntrusted, all, why)}
+		return append(said, note.New(note.AllUntrusted, all, why))
 	}
-	return note.Notes{note.New(note.SomeUntrusted, doubtful, all, why)}
+	return append(said, note.New(note.SomeUntrusted, doubtful, all, why))
 }

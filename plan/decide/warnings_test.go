@@ -41,6 +41,19 @@ func TestUntrusted(t *testing.T) {
 	}
 }
 
+// An engine that failed behind what was measured is told of where the answer rests on that.
+func TestEngineLost(t *testing.T) {
+	k := measure.Knobs{MaxNumSeqs: 8}
+	good := measure.Measurement{Trial: measure.Trial{Knobs: k}, Valid: true}
+	lost := measure.Measurement{Trial: measure.Trial{Knobs: k}, Rejected: note.Because(note.EngineFailed, "hang", ": nothing came")}
+	if got := untrusted([]measure.Measurement{good, lost}, k); len(got) != 1 || !got.Has(note.EngineLost) {
+		t.Errorf("%v", got)
+	}
+	if got := untrusted([]measure.Measurement{good, lost}, measure.Knobs{MaxNumSeqs: 16}); len(got) > 0 {
+		t.Errorf("of other knobs: %v", got)
+	}
+}
+
 // An engine that breaks down in trials, and serves when they are repeated, is told of.
 func TestBrokeDown(t *testing.T) {
 	k := measure.Knobs{MaxNumSeqs: 8}
