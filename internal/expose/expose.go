@@ -28,16 +28,12 @@ type Exporter struct {
 
 	mu sync.Mutex
 	// test is the one that runs, trial what it was asked for; test is nil between two.
-	// last is the state of the one before, past the sums of all that ended. All are
+	// last is the state of the one before, with the counts of all that ended. All are
 	// guarded by mu.
 	test  *load.Test
 	trial measure.Trial
 	last  load.Interim
-	past  sums
 }
-
-// sums count requests over the trials of a run.
-type sums struct{ sent, done, failed int }
 
 // every is how often a file is written.
 const every = time.Second
@@ -86,9 +82,19 @@ func (x *Exporter) end() {
 	if x.test == nil {
 		return
 	}
-	x.last, x.test = x.test.Interim(), nil
+	x.last, x.test = x.now(), nil
 	x.last.InFlight, x.last.Rate, x.last.Left = 0, 0, 0
-	x.past = sums{x.past.sent + x.last.Sent, x.past.done + x.last.Done, x.past.failed + x.last.Failed}
+}
+
+// now is the state of the test that runs, or ran last, with the counts of all. The caller
+// holds mu.
+func (x *Exporter) now() load.Interim {
+	if x.test == nil {
+		return x.last
+	}
+	s := x.test.Interim()
+	s.Sent, s.Done, s.Failed = s.Sent+x.last.Sent, s.Done+x.last.Done, s.Failed+x.last.Failed
+	return s
 }
 
 // write writes the file, in the place of the one before.
@@ -125,25 +131,18 @@ func (x *Exporter) Close() error {
 	return nil
 }
 
-// snapshot is what the page is made of.
-type snapshot struct {
-	load.Interim
-	sums
-	running bool
-	offered float64
-}
-
 // Describe is that of a [prometheus.Collector] that tells what it has when it is asked.
 func (x *Exporter) Describe(chan<- *prometheus.Desc) {}
 
 // Collect is that of a [prometheus.Collector].
 func (x *Exporter) Collect(to chan<- prometheus.Metric) {
 	const gauge, counter = prometheus.GaugeValue, prometheus.CounterValue
-	s := x.state()
-	running := 0.0
-	if s.running {
+	x.mu.Lock()
+	s, offered, running := x.now(), x.trial.Rate, 0.0
+	if x.test != nil {
 		running = 1
 	}
+	x.mu.Unlock()
 	for _, f := range []struct {
 		name, help string
 		kind       prometheus.ValueType
@@ -152,12 +151,12 @@ func (x *Exporter) Collect(to chan<- prometheus.Metric) {
 		{"trial_running", "Whether a load test runs.", gauge, running},
 		{"trial_elapsed_seconds", "Time since the load test began.", gauge, s.Elapsed.Seconds()},
 		{"trial_left_seconds", "What remains of its schedule; -1 of a closed loop.", gauge, max(s.Left.Seconds(), -1)},
-		{"offered_requests_per_second", "Rate that is asked for; 0 of a closed loop.", gauge, s.offered},
+		{"offered_requests_per_second", "Rate that is asked for; 0 of a closed loop.", gauge, offered},
 		{"sent_requests_per_second", "Requests that left in the last whole second.", gauge, s.Rate},
 		{"requests_in_flight", "Requests that left and did not end.", gauge, float64(s.InFlight)},
-		{"requests_sent_total", "Requests that left, warm-up included.", counter, float64(s.sent)},
-		{"requests_done_total", "Requests that ended in any way.", counter, float64(s.done)},
-		{"requests_failed_total", "Requests without a good end.", counter, float64(s.failed)},
+		{"requests_sent_total", "Requests that left, warm-up included.", counter, float64(s.Sent)},
+		{"requests_done_total", "Requests that ended in any way.", counter, float64(s.Done)},
+		{"requests_failed_total", "Requests without a good end.", counter, float64(s.Failed)},
 	} {
 		to <- prometheus.MustNewConstMetric(prometheus.NewDesc("planner_"+f.name, f.help, nil, nil), f.kind, f.value)
 	}
@@ -168,15 +167,4 @@ func (x *Exporter) Collect(to chan<- prometheus.Metric) {
 			to <- prometheus.MustNewConstMetric(ttft, prometheus.GaugeValue, d.Seconds(), quantile)
 		}
 	}
-}
-
-func (x *Exporter) state() snapshot {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	s := snapshot{Interim: x.last, sums: x.past, offered: x.trial.Rate}
-	if x.test != nil {
-		s.Interim, s.running = x.test.Interim(), true
-		s.sums = sums{s.sent + s.Sent, s.done + s.Done, s.failed + s.Failed}
-	}
-	return s
 }
