@@ -119,9 +119,9 @@ func interruptible[T any](ctx context.Context, f func() T) (answer T, err error)
 func watch(plant *fleet.Plant, see sweep.Watcher, now func() string) {
 	var passed atomic.Int64
 	plant.Watch = func(d time.Duration) { passed.Add(int64(d)) }
-	see.See(progress.Work(func() string {
+	see.See(func() string {
 		return fmt.Sprintf("%.1f h of the clock replayed; now: %s", time.Duration(passed.Load()).Hours(), now())
-	}))
+	})
 }
 
 // dryFleet says what would be replayed.

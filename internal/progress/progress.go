@@ -63,10 +63,6 @@ type Display struct {
 	widest [2]float64
 }
 
-// Work is an event of a command that makes no trials: what it says, asked again and again,
-// is how far it is.
-type Work func() string
-
 // runState is how far a run is. Unknown parts are left zero and not shown.
 type runState struct {
 	// trials are done, of so many where that is known. spent is the engine time that they
@@ -115,7 +111,8 @@ func New(w io.Writer, o DisplayOptions) *Display {
 	return d
 }
 
-// See shows an event of a run, as a [sweep.Watcher] is told of it.
+// See shows an event of a run, as a [sweep.Watcher] is told of it. That of a command that
+// makes no trials is a function: what it says, asked again and again, is how far it is.
 func (d *Display) See(event any) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -140,7 +137,7 @@ func (d *Display) See(event any) {
 	case *engine.Engine:
 		d.say(startedText(e))
 		return
-	case Work:
+	case func() string:
 		d.state.working, d.running = true, e
 		return
 	case *load.Test:

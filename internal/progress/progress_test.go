@@ -191,7 +191,7 @@ func TestTrialsSideBySide(t *testing.T) {
 		for i := range 8 {
 			trials.Go(func() {
 				for range 5 {
-					d.See(Work(func() string { return fmt.Sprintf("trial %d is at it", i) }))
+					d.See(func() string { return fmt.Sprintf("trial %d is at it", i) })
 					time.Sleep(time.Second)
 					d.See(measure.Measurement{Trial: measure.Trial{Number: i, Rate: 1}})
 				}
