@@ -201,17 +201,18 @@ func inTime(t measure.Trial) (sweep.Timeline, error) {
 	return line, nil
 }
 
-// judged is what trials say of their server and of themselves.
-func judged(trials []measure.Measurement) decide.Judgement {
-	trials = of(trials, settings())
-	return decide.Judgement{Diagnosis: diagnose.Of(trials, &bounds().Bounds), Trust: trust.Check(trials, trust.Subject{GPU: "H100 SXM", Weights: "fp8", Rate: 16.9})}
+// judged adds what the trials say of their server and of themselves.
+func judged(b decide.Background) decide.Background {
+	mine := of(b.Trials, settings())
+	b.Diagnosis, b.Trust = diagnose.Of(mine, &bounds().Bounds), trust.Check(mine, trust.Subject{GPU: "H100 SXM", Weights: "fp8", Rate: 16.9})
+	return b
 }
 
 // documents are the reports that the goldens hold.
 func documents() map[string]Document {
 	docs := map[string]Document{
-		"plan":   planDocument(solved(), decide.Background{Subject: "llama-3.1-70b in fp8, chat", Trials: trials(), Search: result(), Judgement: judged(trials())}, Engines{Start: started, Timeline: inTime}),
-		"search": foundDocument(settings(), *result(), decide.Background{Trials: trials()[:6], Judgement: judged(trials()[:6])}, Engines{}),
+		"plan":   planDocument(solved(), judged(decide.Background{Subject: "llama-3.1-70b in fp8, chat", Trials: trials(), Search: result()}), Engines{Start: started, Timeline: inTime}),
+		"search": foundDocument(settings(), *result(), judged(decide.Background{Trials: trials()[:6]}), Engines{}),
 		"blocks": blocks(),
 	}
 	r, seen := saturated()

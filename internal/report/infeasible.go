@@ -62,7 +62,8 @@ func noPlanDocument(n *decide.NoPlan, e Engines) Document {
 	if len(eachGPU(offers)) > 1 {
 		addFinance(&d, "What each GPU comes to", offers)
 	}
-	addJudgement(&d, b.Judgement)
+	addTrust(&d, b.Trust)
+	addDiagnosis(&d, b.Diagnosis)
 	d.detailed = true
 	tab := trialTable(b.Trials, n.Objective)
 	if len(sets(b.Trials)) > 1 {

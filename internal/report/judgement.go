@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"planner/plan/decide"
+	"planner/plan/diagnose"
 	"planner/plan/trust"
 )
 
@@ -36,23 +36,17 @@ func addTrust(d *Document, items []trust.Item) {
 	d.section("Can the data be trusted", facts.with(string(trust.Pass), strings.Join(passed, ", "), Good))
 }
 
-// addJudgement says what of the server is not as it should be and what comes next, and how
-// far the trials behind that can be trusted.
-func addJudgement(d *Document, j decide.Judgement) {
-	addTrust(d, j.Trust)
-	addDiagnosis(d, j)
-}
-
-func addDiagnosis(d *Document, j decide.Judgement) {
+// addDiagnosis says what of the server is not as it should be and what comes next.
+func addDiagnosis(d *Document, findings []diagnose.Finding) {
 	var blocks []Element
-	for _, f := range j.Diagnosis {
+	for _, f := range findings {
 		facts := Facts{{"found", f.Symptom, Strong}}
 		for _, e := range f.Evidence {
 			facts = append(facts, Fact{Label: "seen", Text: e})
 		}
 		blocks = append(blocks, append(facts, Fact{Label: "next", Text: f.Next}))
 	}
-	if j.Diagnosis != nil && len(blocks) == 0 {
+	if findings != nil && len(blocks) == 0 {
 		blocks = append(blocks, Paragraph{Text: "The trials show nothing that is not as it should be: first tokens, the pace of tokens, queues, the prefix cache and the throughput were looked at."})
 	}
 	if len(blocks) > 0 {

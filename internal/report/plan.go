@@ -18,7 +18,7 @@ import (
 // was looked at. Of what is missing in the background the section is, too.
 func planDocument(p *plan.Plan, b decide.Background, e Engines) Document {
 	d := Document{Title: decision(p), Data: data(b.Trials), Sheets: sheets(p)}
-	d.add(doubted(b.Judgement.Trust))
+	d.add(doubted(b.Trust))
 	addPools(&d, p, &b)
 	title := "What it costs"
 	if p.Cost.PerHour == nil {
@@ -34,12 +34,12 @@ func planDocument(p *plan.Plan, b decide.Background, e Engines) Document {
 	addServer(&d, p, &e)
 	d.section("Why "+plural(p.Fleet.Instances, "instance"), Bullets{Items: fleetSteps(p)})
 	if !pooled(p) {
-		addTrust(&d, b.Judgement.Trust)
+		addTrust(&d, b.Trust)
 	}
 	d.detailed = true
 	addCosts(&d, p)
 	addPrices(&d, p)
-	addDiagnosis(&d, b.Judgement)
+	addDiagnosis(&d, b.Diagnosis)
 	addDefault(&d, p)
 	addEffects(&d, p, b.Trials)
 	addPareto(&d, p, b.Trials)

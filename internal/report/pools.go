@@ -23,7 +23,7 @@ func addPools(d *Document, p *plan.Plan, b *decide.Background) {
 		d.Title = poolsTitle(pools, p.Demand) + "; one pool for all: " + poolOf(p)
 		poolSections(d, pools, p)
 		addSensitivity(d, pools.Sensitivity, pools.GPUs, &plan.Cost{PerHour: pools.PerHour})
-		addTrust(d, b.Judgement.Trust)
+		addTrust(d, b.Trust)
 		d.detailed = true
 		d.section("One pool for all classes", Paragraph{Text: "What follows is of it. Each class has in plan.json, under pools, a plan of its own.", Tone: Quiet}, facts)
 		return

@@ -34,12 +34,13 @@ func searchDocument(a *decide.FoundRate, e Engines) Document {
 		facts, next = facts.with("seen", seenText(seen), Plain), advice(seen, nil)
 	}
 	if r.Estimate.Value > 0 {
-		d.add(doubted(b.Judgement.Trust))
+		d.add(doubted(b.Trust))
 	}
 	d.add(facts)
 	d.section("What to do", Bullets{Items: next})
 	addStart(&d, "Server flags", &e, k)
-	addJudgement(&d, b.Judgement)
+	addTrust(&d, b.Trust)
+	addDiagnosis(&d, b.Diagnosis)
 	d.detailed = true
 	addCertificate(&d, r.Certificate)
 	d.section("Trials", trialTable(trials, slo))

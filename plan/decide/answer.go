@@ -13,6 +13,7 @@ import (
 	"planner/plan"
 	"planner/plan/diagnose"
 	"planner/plan/effects"
+	"planner/plan/trust"
 	"planner/search"
 	"planner/sweep"
 	"planner/sweep/measure"
@@ -26,9 +27,11 @@ type Background struct {
 	// rate; nil where none was made.
 	Knobs  measure.Knobs
 	Search *search.Result
-	// Trials are those of the run, of all settings, and Judgement what those of Knobs say.
+	// Trials are those of the run, of all settings. Diagnosis is what those of Knobs say of the
+	// server, and Trust what they say of themselves.
 	Trials    []measure.Measurement
-	Judgement Judgement
+	Diagnosis []diagnose.Finding
+	Trust     []trust.Item
 }
 
 // Planned is the answer of a decision that found a plan. Its JSON is the plan's.
@@ -116,7 +119,7 @@ func (d *Decision) Answer() (sweep.Answer, error) {
 
 // judged is a plan with what its background says of the server and of the data.
 func judged(p *plan.Plan, b Background) *Planned {
-	p.Evidence.Diagnosis, p.Evidence.Trust = b.Judgement.Diagnosis, b.Judgement.Trust
+	p.Evidence.Diagnosis, p.Evidence.Trust = b.Diagnosis, b.Trust
 	p.Evidence.Effects = effects.Of(Settings(p, b.Trials))
 	return &Planned{Plan: p, Background: b}
 }
@@ -184,7 +187,7 @@ func (d *Decision) without(why error) (sweep.Answer, error) {
 		answer.State, n.Outcome, n.Reasons = sweep.Failed, NotMeasured, failures
 		return answer, nil
 	}
-	n.Idle, n.Diagnosis = d.idle(), append(n.Diagnosis, n.Background.Judgement.Diagnosis...)
+	n.Idle, n.Diagnosis = d.idle(), append(n.Diagnosis, n.Background.Diagnosis...)
 	return answer, nil
 }
 
@@ -241,7 +244,7 @@ func (d *Decision) background() Background {
 	if d.chosen != nil {
 		k, r := d.chosen.settled()
 		b.Knobs, b.Search, b.Subject = k, &r, subject(d.cfg, k)
-		b.Judgement = d.judge(k, d.chosen.gpu.Hardware.Name, r.Estimate.Value)
+		b.Diagnosis, b.Trust = d.judge(k, d.chosen.gpu.Hardware.Name, r.Estimate.Value)
 	}
 	return b
 }

@@ -92,7 +92,7 @@ func Fit(cfg *config.Config, trials []measure.Measurement, m Measured) (sweep.An
 	}
 	made.Handover.Autoscaling, made.Handover.Modelled = autoscaling(made, trials), modelled(cfg, m.Ground, made.Offer.Knobs)
 	all := searches{cfg: cfg, ground: m.Ground, Chain: sweep.Chain{Seen: trials}}
-	b.Judgement = all.judge(made.Offer.Knobs, cmp.Or(made.Offer.GPU, made.Offer.Knobs.GPU), made.Offer.Rate.Value)
+	b.Diagnosis, b.Trust = all.judge(made.Offer.Knobs, cmp.Or(made.Offer.GPU, made.Offer.Knobs.GPU), made.Offer.Rate.Value)
 	return sweep.Answer{State: sweep.Done, Value: judged(made, b)}, nil
 }
 

@@ -12,12 +12,6 @@ import (
 	"planner/sweep/measure"
 )
 
-// Judgement is what the trials of one set of knobs say of the server and of themselves.
-type Judgement struct {
-	Diagnosis []diagnose.Finding
-	Trust     []trust.Item
-}
-
 // Settings are the sets of knobs that were tried on the kind of instance that a plan
 // takes, with about the rates that they carry.
 func Settings(p *plan.Plan, trials []measure.Measurement) []effects.Setting {
@@ -30,7 +24,7 @@ func Settings(p *plan.Plan, trials []measure.Measurement) []effects.Setting {
 
 // judge diagnoses the server with some knobs by its trials, and holds these against the
 // checklist of a benchmark for a rate that they are to show.
-func (s *searches) judge(k measure.Knobs, gpu string, rate float64) Judgement {
+func (s *searches) judge(k measure.Knobs, gpu string, rate float64) ([]diagnose.Finding, []trust.Item) {
 	mine := slices.DeleteFunc(slices.Clone(s.Seen), func(m measure.Measurement) bool { return m.Trial.Knobs != k })
 	of := trust.Subject{GPU: gpu, Rate: rate, Objective: s.cfg.Objective}
 	if s.cfg.Model.Known {
@@ -40,7 +34,7 @@ func (s *searches) judge(k measure.Knobs, gpu string, rate float64) Judgement {
 	if err != nil {
 		bounds = nil // knobs that do not run by the book, which were run all the same
 	}
-	return Judgement{diagnose.Of(mine, bounds), trust.Check(mine, of)}
+	return diagnose.Of(mine, bounds), trust.Check(mine, of)
 }
 
 // bounds are what the data sheets allow an instance with some knobs; nil where model and

@@ -48,8 +48,7 @@ type foundFile struct {
 
 // Written is the rate in a file, with what follows from the trials.
 func (f *FoundRate) Written() any {
-	said := f.Background.Judgement
-	w := foundFile{Result: f.Result, Warnings: f.Warnings.Texts(), Assumptions: f.Assumptions, Diagnosis: said.Diagnosis, Trust: said.Trust}
+	w := foundFile{Result: f.Result, Warnings: f.Warnings.Texts(), Assumptions: f.Assumptions, Diagnosis: f.Background.Diagnosis, Trust: f.Background.Trust}
 	switch {
 	case f.Estimate.Value > 0 && f.Rate != f.Estimate:
 		w.Drawn, w.Estimate = &f.Estimate, &f.Rate
@@ -137,7 +136,8 @@ func (s *RateSearch) Answer() (sweep.Answer, error) {
 		found.Assumptions = append(found.Assumptions, certifiedAsIs)
 	}
 	found.Result = r
-	found.Background = Background{Subject: subject(s.cfg, k), Knobs: k, Search: &r, Trials: s.Seen, Judgement: s.judge(k, s.instances[0].gpu.Hardware.Name, r.Estimate.Value)}
+	found.Background = Background{Subject: subject(s.cfg, k), Knobs: k, Search: &r, Trials: s.Seen}
+	found.Background.Diagnosis, found.Background.Trust = s.judge(k, s.instances[0].gpu.Hardware.Name, r.Estimate.Value)
 	return sweep.Answer{State: state, Value: found}, nil
 }
 
