@@ -7,6 +7,7 @@ import (
 
 	"planner/internal/doctor"
 	"planner/internal/note"
+	"planner/internal/stat"
 	"planner/sweep/design"
 	"planner/sweep/ingest"
 	"planner/sweep/measure"
@@ -68,12 +69,12 @@ func comparison() *design.Compared {
 	return &design.Compared{
 		A: "a.toml", B: "b.toml", Design: "8 rounds of 5m0s at 4.5 requests/s, in turns", Test: "Student's t", Terms: design.Terms{Confidence: 0.95, Indifference: 0.02},
 		Contrasts: []design.Contrast{
-			{Figure: "ttft.p99_ms", Label: "p99 TTFT, ms", A: 3229, B: 1474, Difference: design.Difference{Value: -1750, Low: -2100, High: -1400}, Relative: design.Difference{Value: -0.57, Low: -0.631, High: -0.498}, P: 1e-6, Adjusted: 1e-5, Pairs: 8, Judgement: design.Better},
-			{Figure: "ttft.p50_ms", Label: "p50 TTFT, ms", A: 168.9, B: 165.3, Difference: design.Difference{Value: -3.57, Low: -20, High: 13}, Relative: design.Difference{Value: -0.013, Low: -0.101, High: 0.084}, P: 0.75, Adjusted: 0.75, Pairs: 8, Judgement: design.Undecided},
-			{Figure: "tpot.mean_ms", Label: "mean TPOT, ms", A: 40, B: 44, Difference: design.Difference{Value: 4, Low: 3.5, High: 4.5}, Relative: design.Difference{Value: 0.1, Low: 0.09, High: 0.11}, P: 0.0004, Adjusted: 0.0012, Pairs: 8, Judgement: design.Worse},
-			{Figure: "achieved_per_s", Label: "requests/s", A: 4.483, B: 4.493, Difference: design.Difference{Value: 0.0102, Low: 0.001, High: 0.02}, Relative: design.Difference{Value: 0.002, Low: 0.001, High: 0.004}, P: 0.0081, Adjusted: 0.016, Pairs: 8, Judgement: design.Same},
-			{Figure: "e2e.p99_ms", Label: "p99 E2E, ms", A: 4000, B: 4100, Difference: design.Difference{Value: 100, Low: nan, High: nan}, Relative: design.Difference{Value: 0.025, Low: nan, High: nan}, P: nan, Adjusted: nan, Pairs: 1, Judgement: design.Undecided},
-			{Figure: "prefix_hit_rate", Label: "prefix-cache hit rate", A: 0.41, B: 0.352, Difference: design.Difference{Value: -0.058, Low: nan, High: nan}, Relative: design.Difference{Value: nan, Low: nan, High: nan}, P: nan, Adjusted: nan, Pairs: 8, Judgement: design.NotJudged},
+			{Figure: "ttft.p99_ms", Label: "p99 TTFT, ms", A: 3229, B: 1474, Difference: stat.Difference{Value: -1750, Low: -2100, High: -1400}, Relative: stat.Difference{Value: -0.57, Low: -0.631, High: -0.498}, P: 1e-6, Adjusted: 1e-5, Pairs: 8, Judgement: design.Better},
+			{Figure: "ttft.p50_ms", Label: "p50 TTFT, ms", A: 168.9, B: 165.3, Difference: stat.Difference{Value: -3.57, Low: -20, High: 13}, Relative: stat.Difference{Value: -0.013, Low: -0.101, High: 0.084}, P: 0.75, Adjusted: 0.75, Pairs: 8, Judgement: design.Undecided},
+			{Figure: "tpot.mean_ms", Label: "mean TPOT, ms", A: 40, B: 44, Difference: stat.Difference{Value: 4, Low: 3.5, High: 4.5}, Relative: stat.Difference{Value: 0.1, Low: 0.09, High: 0.11}, P: 0.0004, Adjusted: 0.0012, Pairs: 8, Judgement: design.Worse},
+			{Figure: "achieved_per_s", Label: "requests/s", A: 4.483, B: 4.493, Difference: stat.Difference{Value: 0.0102, Low: 0.001, High: 0.02}, Relative: stat.Difference{Value: 0.002, Low: 0.001, High: 0.004}, P: 0.0081, Adjusted: 0.016, Pairs: 8, Judgement: design.Same},
+			{Figure: "e2e.p99_ms", Label: "p99 E2E, ms", A: 4000, B: 4100, Difference: stat.Difference{Value: 100, Low: nan, High: nan}, Relative: stat.Difference{Value: 0.025, Low: nan, High: nan}, P: nan, Adjusted: nan, Pairs: 1, Judgement: design.Undecided},
+			{Figure: "prefix_hit_rate", Label: "prefix-cache hit rate", A: 0.41, B: 0.352, Difference: stat.Difference{Value: -0.058, Low: nan, High: nan}, Relative: stat.Difference{Value: nan, Low: nan, High: nan}, P: nan, Adjusted: nan, Pairs: 8, Judgement: design.NotJudged},
 		},
 		Warnings: note.Notes{note.Text("A: 3 of 1,000 requests failed; latencies are over the others")}.Warnings(),
 	}

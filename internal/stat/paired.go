@@ -11,31 +11,35 @@ import (
 	"planner/internal/list"
 )
 
-// Change is how much larger one figure is than another: the value, an interval
-// around it, and the probability of one as far from zero if nothing had changed
-// (two-sided). Low, High and P are NaN where the sample does not tell.
-type Change struct{ Value, Low, High, P float64 }
+// Difference is how much larger one figure is than another, with an interval around it;
+// NaN is not known.
+type Difference struct {
+	Value float64 `json:"value"`
+	Low   float64 `json:"low"`
+	High  float64 `json:"high"`
+}
 
 // PairedT is the mean of differences of pairs with Student's interval, which
-// takes them as independent and about normal. One pair gives no interval. Pairs
+// takes them as independent and about normal, and the probability of one as far from
+// zero if nothing had changed (two-sided). One pair gives neither. Pairs
 // that all differ by the same leave no doubt.
-func PairedT(differences []float64, confidence float64) Change {
+func PairedT(differences []float64, confidence float64) (d Difference, p float64) {
 	return PairedTBeside(differences, nil, confidence)
 }
 
 // PairedTBeside is the same where others, of things that do not differ, scatter alike: they
 // tell the variance too, so that one pair beside them has an interval.
-func PairedTBeside(differences, others []float64, confidence float64) Change {
+func PairedTBeside(differences, others []float64, confidence float64) (d Difference, p float64) {
 	mean, spread, free := scatter(differences, others)
-	c := Change{mean, mean, mean, pairedP(mean, spread, free)}
+	d, p = Difference{mean, mean, mean}, pairedP(mean, spread, free)
 	switch {
 	case !(free > 0):
-		c.Low, c.High = math.NaN(), math.NaN()
-	case c.P > 0 && spread > 0:
+		d.Low, d.High = math.NaN(), math.NaN()
+	case p > 0 && spread > 0:
 		half := StudentT(0.5+confidence/2, free) * spread
-		c.Low, c.High = mean-half, mean+half
+		d.Low, d.High = mean-half, mean+half
 	}
-	return c
+	return d, p
 }
 
 // scatter is the mean of differences, not a number of none, with its standard error and the degrees of freedom

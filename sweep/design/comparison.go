@@ -8,6 +8,7 @@ import (
 
 	"planner/internal/list"
 	"planner/internal/note"
+	"planner/internal/stat"
 	"planner/sweep"
 	"planner/sweep/measure"
 )
@@ -25,13 +26,6 @@ const (
 	NotJudged Judgement = "not judged"
 )
 
-// Difference is a difference of two figures with its interval; NaN is not known.
-type Difference struct {
-	Value float64 `json:"value"`
-	Low   float64 `json:"low"`
-	High  float64 `json:"high"`
-}
-
 // Contrast is one figure of two things, in pairs.
 type Contrast struct {
 	// Figure is its name in files, such as "ttft.p99_ms"; Label is for readers.
@@ -42,12 +36,12 @@ type Contrast struct {
 	B float64 `json:"b"`
 	// Difference is B - A, Relative B over A less 1, with the interval of the ratio for both; P is the probability of a ratio
 	// as far from 1 by chance, Adjusted for all figures. NaN is not known.
-	Difference Difference `json:"difference"`
-	Relative   Difference `json:"relative"`
-	P          float64    `json:"p"`
-	Adjusted   float64    `json:"p_adjusted"`
-	Pairs      int        `json:"pairs"`
-	Judgement  Judgement  `json:"judgement"`
+	Difference stat.Difference `json:"difference"`
+	Relative   stat.Difference `json:"relative"`
+	P          float64         `json:"p"`
+	Adjusted   float64         `json:"p_adjusted"`
+	Pairs      int             `json:"pairs"`
+	Judgement  Judgement       `json:"judgement"`
 }
 
 // Compared is the outcome of comparing two things.

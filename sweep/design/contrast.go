@@ -116,7 +116,7 @@ func cacheHits(pairs []pairing) []Contrast {
 		}
 	}
 	nan := math.NaN()
-	none := Difference{nan, nan, nan}
+	none := stat.Difference{Value: nan, Low: nan, High: nan}
 	c := Contrast{Figure: "prefix_hit_rate", Label: "prefix-cache hit rate", A: gonum.Mean(a, nil), B: gonum.Mean(b, nil),
 		Difference: none, Relative: none, P: nan, Adjusted: nan, Pairs: len(a), Judgement: NotJudged}
 	if c.Difference.Value = c.B - c.A; !(c.A+c.B > 0) {
@@ -141,10 +141,10 @@ func contrastIn(f aspect, pairs, others []pairing, t Terms) (Contrast, bool) {
 		return Contrast{}, false
 	}
 	_, beside := ratios(others)
-	r := stat.PairedTBeside(own, beside, t.Confidence)
-	c := Contrast{Figure: f.name, Label: f.label, A: gonum.GeometricMean(a, nil), P: r.P, Pairs: len(a),
-		Relative: Difference{math.Expm1(r.Value), math.Expm1(r.Low), math.Expm1(r.High)}}
-	c.Difference = Difference{c.A * c.Relative.Value, c.A * c.Relative.Low, c.A * c.Relative.High}
+	r, p := stat.PairedTBeside(own, beside, t.Confidence)
+	c := Contrast{Figure: f.name, Label: f.label, A: gonum.GeometricMean(a, nil), P: p, Pairs: len(a),
+		Relative: stat.Difference{Value: math.Expm1(r.Value), Low: math.Expm1(r.Low), High: math.Expm1(r.High)}}
+	c.Difference = stat.Difference{Value: c.A * c.Relative.Value, Low: c.A * c.Relative.Low, High: c.A * c.Relative.High}
 	c.B = c.A + c.Difference.Value
 	return c, true
 }

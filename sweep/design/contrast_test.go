@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"planner/internal/note"
+	"planner/internal/stat"
 	"planner/sweep"
 	"planner/sweep/measure"
 )
@@ -187,7 +188,7 @@ func TestJudgements(t *testing.T) {
 		{"ttft.p99_ms", 0.05, -0.1, 0.2, 0.4, Undecided},
 		{"ttft.p99_ms", 0.05, math.NaN(), math.NaN(), math.NaN(), Undecided},
 	} {
-		all := []Contrast{{Figure: c.name, Relative: Difference{c.value, c.low, c.high}, P: c.p}}
+		all := []Contrast{{Figure: c.name, Relative: stat.Difference{Value: c.value, Low: c.low, High: c.high}, P: c.p}}
 		judge(all, nil, Terms{Confidence: 0.95, Indifference: 0.02})
 		if all[0].Judgement != c.want {
 			t.Errorf("%s by %g (%g to %g): %v, want %v", c.name, c.value, c.low, c.high, all[0].Judgement, c.want)
@@ -196,7 +197,7 @@ func TestJudgements(t *testing.T) {
 	// Of many figures one is significant by itself and not among all.
 	many := make([]Contrast, 10)
 	for i := range many {
-		many[i] = Contrast{Figure: "ttft.p99_ms", Relative: Difference{0.1, -0.1, 0.3}, P: 0.5}
+		many[i] = Contrast{Figure: "ttft.p99_ms", Relative: stat.Difference{Value: 0.1, Low: -0.1, High: 0.3}, P: 0.5}
 	}
 	many[3].Relative.Low, many[3].P = 0.01, 0.03
 	judge(many, nil, Terms{Confidence: 0.95, Indifference: 0.02})
