@@ -28,9 +28,6 @@ type Source interface {
 // cannot run; the sweep goes on without it. Any other error ends the sweep.
 type Runner func(ctx context.Context, t measure.Trial) (measure.Observation, error)
 
-// A Fetcher brings the measurement of a trial that another process runs.
-type Fetcher func(ctx context.Context, t measure.Trial) (measure.Measurement, error)
-
 // ErrInterrupted says that a sweep was stopped before its source had finished.
 // What was measured is in the journal.
 var ErrInterrupted = errors.New("interrupted")
@@ -39,8 +36,8 @@ var ErrInterrupted = errors.New("interrupted")
 type Loop struct {
 	Source Source
 	Run    Runner
-	// Fetch, if set, takes the place of Run where trials are measured elsewhere.
-	Fetch Fetcher
+	// Fetch, if set, takes the place of Run where another process measures the trials.
+	Fetch func(context.Context, measure.Trial) (measure.Measurement, error)
 	// Journal keeps what was measured, and answers for trials that an earlier
 	// process measured; nil keeps nothing.
 	Journal *Journal
@@ -179,8 +176,8 @@ func (l *Loop) tell(m measure.Measurement) {
 type Ground struct {
 	// Run runs a trial.
 	Run Runner
-	// Fetch, if set, takes the place of Run where trials are measured elsewhere.
-	Fetch Fetcher
+	// Fetch, if set, takes the place of Run where another process measures the trials.
+	Fetch func(context.Context, measure.Trial) (measure.Measurement, error)
 	// Parallel is how many trials run side by side; 0 means 1.
 	Parallel int
 	// Virtual says that time costs nothing and that a trial can be run again to the
