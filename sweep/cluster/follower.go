@@ -216,17 +216,18 @@ func (f *Follower) remark(ctx context.Context, said string) {
 
 // gather takes what a part has measured, and answers those who wait for it.
 func (f *Follower) gather(ctx context.Context, p *part, fresh bool) bool {
-	if far, ok := f.Scheduler.(collector); ok && fresh {
+	if far, ok := f.Scheduler.(*Kubernetes); ok && fresh {
 		f.collect(ctx, p, far)
 	}
 	grown := p.read()
 	return f.reply(p) || grown
 }
 
-// collect brings the files of a part here: from its job, and where none is followed from
-// those that have ended, also while nobody followed them. These go once that is done, so
-// that what they say never comes behind what the next one does.
-func (f *Follower) collect(ctx context.Context, p *part, far collector) {
+// collect brings the files of a part here, where the file system is not shared: from its
+// job, and where none is followed from those that have ended, also while nobody followed
+// them. These go once that is done, so that what they say never comes behind what the next
+// one does.
+func (f *Follower) collect(ctx context.Context, p *part, far *Kubernetes) {
 	for _, s := range p.known {
 		if p.job != nil && s.ID != p.job.ID {
 			continue

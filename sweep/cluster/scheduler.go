@@ -35,11 +35,6 @@ type Scheduler interface {
 	Cancel(ctx context.Context, run, id string) error
 }
 
-// collector brings the files of a part here, where the file system is not shared.
-type collector interface {
-	Collect(ctx context.Context, job *Status, part sweep.Folder) error
-}
-
 // New is the scheduler that a configuration's launcher names.
 func New(cfg *config.Config) (Scheduler, error) {
 	site := cfg.Cluster
