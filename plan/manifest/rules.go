@@ -14,12 +14,6 @@ import (
 	"planner/sweep/measure"
 )
 
-// RuleGroup is a list of rules that are evaluated together.
-type RuleGroup struct {
-	Name  string `yaml:"name"`
-	Rules []Rule `yaml:"rules"`
-}
-
 // Rule records a series, or raises an alert.
 type Rule struct {
 	Record      string            `yaml:"record,omitempty"`
@@ -40,9 +34,9 @@ func Rules(p *plan.Plan, o Options) ([]byte, error) {
 	if d.Series.Running == "" || d.Series.Waiting == "" {
 		return nil, fmt.Errorf("engine.kind %q tells Prometheus nothing of its requests: there is nothing to make rules of", d.Engine.Kind)
 	}
-	data, err := yaml.Marshal(map[string][]RuleGroup{"groups": {
-		{d.Name + "-plan", d.recorded()},
-		{d.Name + "-alerts", append(d.loadAlerts(), d.objectiveAlerts()...)},
+	data, err := yaml.Marshal(map[string][]map[string]any{"groups": {
+		{"name": d.Name + "-plan", "rules": d.recorded()},
+		{"name": d.Name + "-alerts", "rules": append(d.loadAlerts(), d.objectiveAlerts()...)},
 	}})
 	if err != nil {
 		return nil, err
@@ -145,16 +139,14 @@ func quantileOf(q float64, series, matcher, window string) string {
 		strconv.FormatFloat(q, 'g', 5, 64), series, matcher, window)
 }
 
-// burn is a rate at which the requests that may be beyond a limit are used up: so many
+// burnRates are those at which the requests that may be beyond a limit are used up: so many
 // times as fast as the objective allows, over a long window and a short one (multi-window
 // burn rates, the site reliability workbook).
-type burn struct {
+var burnRates = []struct {
 	times       float64
 	long, short string
 	severity    string
-}
-
-var burns = []burn{{14.4, "1h", "5m", "page"}, {6, "6h", "30m", "ticket"}}
+}{{14.4, "1h", "5m", "page"}, {6, "6h", "30m", "ticket"}}
 
 // mostBeyond is the largest share of requests beyond a limit that an alert waits for.
 const mostBeyond = 0.9
@@ -177,7 +169,7 @@ func (d *deployment) objectiveAlerts() []Rule {
 					"mean "+told+" is {{ $value | humanizeDuration }}", fmt.Sprintf("The objective is %v.", b.Limit)))
 				continue
 			}
-			for _, r := range burns {
+			for _, r := range burnRates {
 				beyond := min(r.times*b.Allowed(), mostBeyond)
 				over := func(window string) string {
 					return quantileOf(1-beyond, series, d.Matcher(), window) + " > " + limit
