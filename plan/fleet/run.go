@@ -24,7 +24,12 @@ type fleet struct {
 	episode   Episode
 	pool
 	traffic
-	ledger
+	// missed counts the requests that missed a limit, held the seconds of all replicas.
+	missed int
+	held   float64
+	// watched is up to when a watcher has been told.
+	watched float64
+	judges  []tally
 }
 
 // pool are the replicas and their nodes.
@@ -51,16 +56,6 @@ type traffic struct {
 	lefts []int
 	// coupled says that the end of a request may start something.
 	coupled bool
-}
-
-// ledger counts what an episode comes to on the way.
-type ledger struct {
-	// missed counts the requests that missed a limit, held the seconds of all replicas.
-	missed int
-	held   float64
-	// watched is up to when a watcher has been told.
-	watched float64
-	judges  []tally
 }
 
 // Run replays a scenario. The same scenario gives the same episode, to the byte.
