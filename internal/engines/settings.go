@@ -130,7 +130,13 @@ func options(e *config.EngineSettings) map[string]string {
 	if a := s.Draft; a != nil && a.Repo != "" {
 		name = a.Repo
 	}
-	words := speculativeConfig{Method: vllmMethods[s.Method], Tokens: s.Tokens, Model: name}
+	// The value of vLLM's --speculative-config.
+	words := struct {
+		Method string `json:"method"`
+		Tokens int    `json:"num_speculative_tokens"`
+		Model  string `json:"model,omitempty"`
+		Lookup int    `json:"prompt_lookup_max,omitempty"`
+	}{Method: vllmMethods[s.Method], Tokens: s.Tokens, Model: name}
 	if s.Method == model.DraftNGram {
 		words.Lookup = 4
 	}
@@ -138,14 +144,6 @@ func options(e *config.EngineSettings) map[string]string {
 		named["speculative"] = string(text)
 	}
 	return named
-}
-
-// speculativeConfig is the value of vLLM's --speculative-config.
-type speculativeConfig struct {
-	Method string `json:"method"`
-	Tokens int    `json:"num_speculative_tokens"`
-	Model  string `json:"model,omitempty"`
-	Lookup int    `json:"prompt_lookup_max,omitempty"`
 }
 
 // vllmMethods are vLLM's names of the methods.
