@@ -22,7 +22,7 @@ type Arch struct {
 	Tied         bool // input embedding and LM head share one matrix
 
 	Attention Attention
-	State     State
+	State     RecurrentState
 	MoE       MoE
 	Details   Details
 	Published PublishedDraft

@@ -242,7 +242,7 @@ func TestUncalibratedDeploymentsSaySo(t *testing.T) {
 		model, gpu string
 		tp         int
 		format     WeightFormat
-		evidence   Evidence
+		evidence   EvidenceLevel
 		says       string
 	}{
 		{"Llama-3.1-70B", "H100 SXM", 4, FP8, Served, ""},

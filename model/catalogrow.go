@@ -151,7 +151,7 @@ func hardwareOf(r Row) (Hardware, error) {
 			MeasuredBF16: r.num("measured_bf16_tflops") * tera,
 		},
 		Link: linkOf(r["scaleup_link"], r.num("scaleup_gbs_per_direction")*giga),
-		Node: Node{GPUs: r.count("node_gpus"), Link: r["internode_link"], Rate: r.num("internode_gbs_per_direction") * giga},
+		Node: NodeSpec{GPUs: r.count("node_gpus"), Link: r["internode_link"], Rate: r.num("internode_gbs_per_direction") * giga},
 		PCIe: r.num("pcie_gbs_per_direction") * giga, TDP: r.num("tdp_w"),
 		Price: Price{USDPerHour: r.num("list_price_usd_per_gpu_hour"), Basis: r["price_basis"], Date: r["price_date"], Low: r.num("list_price_low"), High: r.num("list_price_high"),
 			Rented: r.num("tco_rented_3yr_usd_h"), OwnedLow: r.num("tco_owned_hyperscaler_usd_h"), OwnedHigh: r.num("tco_owned_neocloud_usd_h"), TermsBasis: r["tco_basis"]},

@@ -64,23 +64,23 @@ func (d Deployment) weight(f WeightFormat) float64 {
 	return f.Bytes()
 }
 
-// part is some of the dense matrices on one GPU and what they are stored in.
-type part struct {
+// weightGroup is some of the dense matrices on one GPU and what they are stored in.
+type weightGroup struct {
 	parameters float64
 	format     WeightFormat
 }
 
 // parts are the dense matrices of all layers on one GPU.
-func (d Deployment) parts(n counts) []part {
+func (d Deployment) parts(n paramCounts) []weightGroup {
 	tp, w := float64(d.TP), d.denseFormat()
-	return []part{
+	return []weightGroup{
 		{n.mlp / tp, w}, {n.router, BF16}, {n.shared / tp, d.partFormat(d.Arch.Details.SharedFormat)},
 		{n.attention/tp + d.Arch.kvMatrices(d.TP) + n.state/tp + n.latent, d.partFormat(d.Arch.Details.AttentionFormat)},
 	}
 }
 
 // experts are the parameters of routed experts on one GPU, what they are padded with included.
-func (d Deployment) experts(n counts) float64 {
+func (d Deployment) experts(n paramCounts) float64 {
 	return n.experts / float64(d.TP*d.DP) * d.expertPadding()
 }
 

@@ -20,20 +20,20 @@ func (c *hfConfig) states(a *Arch) {
 	s := &a.State
 	switch {
 	case c.is("qwen3"):
-		*s = State{Heads: c.need("linear_num_value_heads"), HeadDim: c.need("linear_value_head_dim"), KeyHeads: c.need("linear_num_key_heads"),
+		*s = RecurrentState{Heads: c.need("linear_num_value_heads"), HeadDim: c.need("linear_value_head_dim"), KeyHeads: c.need("linear_num_key_heads"),
 			KeyDim: c.need("linear_key_head_dim"), Conv: c.or(4, "linear_conv_kernel_dim"), Delta: true}
 		every := max(1, c.or(4, "full_attention_interval"))
 		s.Layers = c.kinds("linear_attention", a.Layers-a.Layers/every)
 		a.Details.OutputGate = c.flag("attn_output_gate", true)
 	case c.is("granite"):
-		*s = State{Heads: c.need("mamba_n_heads"), HeadDim: c.or(0, "mamba_d_head"), KeyHeads: c.or(1, "mamba_n_groups"),
+		*s = RecurrentState{Heads: c.need("mamba_n_heads"), HeadDim: c.or(0, "mamba_d_head"), KeyHeads: c.or(1, "mamba_n_groups"),
 			KeyDim: c.need("mamba_d_state"), Conv: c.or(4, "mamba_d_conv")}
 		if s.HeadDim == 0 && s.Heads > 0 { // "auto"
 			s.HeadDim = c.or(2, "mamba_expand") * a.Hidden / s.Heads
 		}
 		s.Layers = c.kinds("mamba", 0)
 	default:
-		*s = State{Heads: c.need("mamba_num_heads"), HeadDim: c.need("mamba_head_dim"), KeyHeads: c.need("n_groups"),
+		*s = RecurrentState{Heads: c.need("mamba_num_heads"), HeadDim: c.need("mamba_head_dim"), KeyHeads: c.need("n_groups"),
 			KeyDim: c.need("ssm_state_size"), Conv: c.or(4, "conv_kernel")}
 		c.pattern(a)
 	}

@@ -1,9 +1,9 @@
 package model
 
-// counts are the parameters of a model by what happens to them: how they are stored,
+// paramCounts are the parameters of a model by what happens to them: how they are stored,
 // whether tensor parallelism divides them, whether every token reads them. Numbers of
 // parameters of the whole model.
-type counts struct {
+type paramCounts struct {
 	attention  float64 // projections that tensor parallelism divides
 	kv         float64 // key and value projections, replicated once degree exceeds KV heads
 	state      float64 // projections of layers with a state
@@ -18,8 +18,8 @@ type counts struct {
 }
 
 // counts derives the parameters from the shape.
-func (a Arch) counts() counts {
-	var c counts
+func (a Arch) counts() paramCounts {
+	var c paramCounts
 	layers, hidden := float64(a.Layers), float64(a.Hidden)
 	a.countAttention(&c)
 
@@ -52,7 +52,7 @@ func (a Arch) counts() counts {
 	return c
 }
 
-func (a Arch) countAttention(c *counts) {
+func (a Arch) countAttention(c *paramCounts) {
 	layers, hidden, at := float64(a.attentionLayers()), float64(a.Hidden), a.Attention
 	c.state = float64(a.State.Layers) * a.State.matrices(hidden)
 	heads := float64(at.Heads)

@@ -14,7 +14,7 @@ type EngineArgs struct {
 	MaxModelLen         int     // longest request, prompt and output; 0: the model's own
 	KVBlocks            int     // pins the size of the KV pool; 0: computed
 	EngineVersion       string  // release of vLLM; empty: the newest known
-	Settings
+	EngineFeatures
 }
 
 // DefaultArgs returns what vLLM's API server assumes on this GPU when nothing is

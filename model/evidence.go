@@ -24,14 +24,14 @@ var served = map[string][]mixture{
 // through: gpt-oss-120b's 5.1 billion. Smaller models wait for their host.
 const leastServed = 5e9
 
-// Evidence is what served runs say of a deployment like one that is asked for.
-type Evidence int
+// EvidenceLevel is what served runs say of a deployment like one that is asked for.
+type EvidenceLevel int
 
 // The kinds of evidence: its kind of model was served on its GPU; both were, but not
 // together, or kernels of the GPU were timed; the one or the other was never served; servers
 // of the like that others measured were much slower than simulated.
 const (
-	Served Evidence = iota
+	Served EvidenceLevel = iota
 	ServedApart
 	NeverServed
 	ServedSlower
@@ -42,17 +42,17 @@ const (
 // model, their kind of model or their GPU left out of the fit and counts those within the
 // interval of 90 %: with these figures .9 of the times per token. The last figure is that of
 // six such servers (docs/decisions/0017).
-func (e Evidence) Error() float64 { return [...]float64{0.03, 0.06, 0.10, 0.25}[e] }
+func (e EvidenceLevel) Error() float64 { return [...]float64{0.03, 0.06, 0.10, 0.25}[e] }
 
 // unserved lists what of a deployment no served run was calibrated on.
-func (d Deployment) unserved() (what []string, worst Evidence) {
+func (d Deployment) unserved() (what []string, worst EvidenceLevel) {
 	d = d.Normal()
 	kind := mixture{d.Arch.MoE.Present(), d.Precision.Weights}
 	if kind.format == FP16 {
 		kind.format = BF16
 	}
 	runs, here := served[d.Hardware.Name]
-	add := func(e Evidence, text string) {
+	add := func(e EvidenceLevel, text string) {
 		what, worst = append(what, text), max(worst, e)
 	}
 	switch {

@@ -22,7 +22,7 @@ type Hardware struct {
 	Bandwidth float64 // bytes/s of the main memory, data sheet
 	Flops     Flops
 	Link      Link
-	Node      Node
+	Node      NodeSpec
 	PCIe      float64 // bytes/s per direction to the host
 	TDP       float64 // watts
 	Price     Price
@@ -51,9 +51,9 @@ type Link struct {
 	Rate float64 // bytes/s per direction and GPU, over all its links together
 }
 
-// Node is how many GPUs one link joins, and what joins them to those of other nodes. Zero
+// NodeSpec is how many GPUs one link joins, and what joins them to those of other nodes. Zero
 // figures are unknown ones.
-type Node struct {
+type NodeSpec struct {
 	GPUs int
 	Link string  // as on the data sheet: "InfiniBand NDR or RoCE"
 	Rate float64 // bytes/s per direction and GPU

@@ -42,7 +42,7 @@ func TestStatesDivide(t *testing.T) {
 		groups, gpus, undivided int
 		delta                   bool
 	}{{1, 8, 0, false}, {8, 8, 0, false}, {8, 16, 8, false}, {1, 2, 1, true}, {16, 8, 0, true}, {8, 3, 64, false}} {
-		if got := (State{Heads: 64, KeyHeads: c.groups, Delta: c.delta}).undivided(c.gpus); got != c.undivided {
+		if got := (RecurrentState{Heads: 64, KeyHeads: c.groups, Delta: c.delta}).undivided(c.gpus); got != c.undivided {
 			t.Errorf("%+v: %d", c, got)
 		}
 	}

@@ -160,7 +160,7 @@ func TestValidate(t *testing.T) {
 			d.TP, d.Arch.Native, d.Arch.Details.BlockFP8, d.Arch.Intermediate = 16, FP8, true, 1536
 		},
 		"does not divide the 8 heads of the states": func(d *Deployment) {
-			d.TP, d.Arch.State = 16, State{Layers: 1, Heads: 64, HeadDim: 64, KeyHeads: 8, KeyDim: 128, Conv: 4}
+			d.TP, d.Arch.State = 16, RecurrentState{Layers: 1, Heads: 64, HeadDim: 64, KeyHeads: 8, KeyDim: 128, Conv: 4}
 		},
 		"hidden size: no figure known":      func(d *Deployment) { d.Arch.Hidden = 0 },
 		"memory bandwidth: no figure known": func(d *Deployment) { d.Hardware.Bandwidth = 0 },

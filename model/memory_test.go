@@ -179,7 +179,7 @@ func TestDenseModelInMXFP4(t *testing.T) {
 // window layers are twice as long.
 func TestDraftsOfNarrowLayers(t *testing.T) {
 	d := deploy(t, "Gemma-4-26B-A4B", "H200 SXM", 8)
-	m, err := MemoryPlan(d, EngineArgs{Settings: Settings{Speculation: Speculation{Method: DraftMTP, Tokens: 1, Accepted: []float64{0.8}}}})
+	m, err := MemoryPlan(d, EngineArgs{EngineFeatures: EngineFeatures{Speculation: Speculation{Method: DraftMTP, Tokens: 1, Accepted: []float64{0.8}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

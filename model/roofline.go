@@ -28,12 +28,12 @@ type Roofline struct {
 	c    Constants
 	args EngineArgs
 
-	dense   stream
+	dense   weightStream
 	tiled   bool // the dense matrices are read in tiles that depend on the rows
 	wide    bool // routers are multiplied in fp32
-	experts stream
-	head    stream  // the LM head, of which the longer of the two sides counts
-	sample  float64 // seconds to draw from one row of the LM head
+	experts weightStream
+	head    weightStream // the LM head, of which the longer of the two sides counts
+	sample  float64      // seconds to draw from one row of the LM head
 	// routing describes which experts a step touches.
 	routing struct {
 		logMiss  float64 // log of the chance that a token leaves a given expert alone
@@ -98,9 +98,9 @@ type Roofline struct {
 	}
 }
 
-// stream is a set of matrices: the time to read all of them and the time to multiply
+// weightStream is a set of matrices: the time to read all of them and the time to multiply
 // one token with them.
-type stream struct {
+type weightStream struct {
 	read  float64
 	token float64
 	bytes float64 // per GPU

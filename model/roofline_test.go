@@ -471,7 +471,7 @@ func TestReplicasMeetInExpertsWithTheTokensThatTheyHave(t *testing.T) {
 // A host that launches kernel by kernel sets the pace of short steps, and of no long ones.
 func TestStepsWithoutGraphsWaitForTheirHost(t *testing.T) {
 	d := deploy(t, "Llama-3.1-70B", "B200 SXM", 8)
-	args := EngineArgs{EngineVersion: "0.20.0", Settings: Settings{Kernels: Kernels{Graphs: GraphsDecodeOnly}}}
+	args := EngineArgs{EngineVersion: "0.20.0", EngineFeatures: EngineFeatures{Kernels: Kernels{Graphs: GraphsDecodeOnly}}}
 	r, err := NewRoofline(d, ConstantsFor(d.Hardware, args), args)
 	if err != nil {
 		t.Fatal(err)

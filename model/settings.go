@@ -1,8 +1,8 @@
 package model
 
-// Settings are what is configured of a simulated engine besides its release and its
+// EngineFeatures are what is configured of a simulated engine besides its release and its
 // knobs. The zero value leaves all of it to the engine.
-type Settings struct {
+type EngineFeatures struct {
 	Kernels     Kernels     // what is computed with
 	Speculation Speculation // tokens proposed ahead
 	LoRA        LoRA        // adapters that requests choose among

@@ -130,13 +130,13 @@ func (s Speculation) draft(dep Deployment) (Deployment, bool) {
 	case DraftMTP:
 		d.Arch.Layers, d.Arch.Details.Joined = 1, mtpInputs
 		d.Arch.MoE.Layers = min(1, d.Arch.MoE.Layers)
-		d.Arch.Attention.WindowLayers, d.Arch.State, d.Arch.Bare = 0, State{}, 0
+		d.Arch.Attention.WindowLayers, d.Arch.State, d.Arch.Bare = 0, RecurrentState{}, 0
 		d.DP, d.EP = dep.DP, dep.EP
 	case DraftEagle:
 		d.Precision = Precision{Weights: BF16, KV: dep.Precision.KV}
 		d.Arch.Layers, d.Arch.Details.Joined = 1, eagleInputs
 		d.Arch.MoE, d.Arch.Attention.MLA, d.Arch.Attention.WindowLayers = MoE{}, MLA{}, 0
-		d.Arch.State, d.Arch.Bare, d.Arch.Details.BlockFP8 = State{}, 0, false
+		d.Arch.State, d.Arch.Bare, d.Arch.Details.BlockFP8 = RecurrentState{}, 0, false
 		if d.Arch.Intermediate == 0 {
 			// Heads of mixtures have the dense layer of a model of their width.
 			d.Arch.Intermediate = 4 * d.Arch.Hidden

@@ -39,10 +39,10 @@ type Spread [doubtCount]float64
 var doubts = [termCount]Doubt{DoubtFrontend, DoubtStep, DoubtLayer, DoubtRequest, DoubtWeights, DoubtKV, DoubtPrefill}
 
 // Of is the spread of a term.
-func (s Spread) Of(t Term) float64 { return s[doubts[t]] }
+func (s Spread) Of(t CalibrationTerm) float64 { return s[doubts[t]] }
 
 // With returns a copy with the spread of one term replaced.
-func (s Spread) With(t Term, sd float64) Spread {
+func (s Spread) With(t CalibrationTerm, sd float64) Spread {
 	s[doubts[t]] = sd
 	return s
 }
@@ -154,12 +154,12 @@ func (c Constants) Sample(rng *rand.Rand, s Spread) Constants {
 	for t, d := range doubts {
 		factor := by[d]
 		switch {
-		case Term(t).Efficiency():
+		case CalibrationTerm(t).Efficiency():
 			factor /= longer
-		case Term(t) != TermFrontend:
+		case CalibrationTerm(t) != TermFrontend:
 			factor *= longer
 		}
-		c = c.times(Term(t), factor, highestShare)
+		c = c.times(CalibrationTerm(t), factor, highestShare)
 	}
 	c.Attention.Prefill = min(c.Attention.Prefill*by[DoubtPrefillAttention]/longer, highestShare)
 	c.States *= longer / by[DoubtPrefillAttention]

@@ -2,12 +2,12 @@ package model
 
 import "fmt"
 
-// State is what some layers keep of a sequence instead of keys and values, constant
+// RecurrentState is what some layers keep of a sequence instead of keys and values, constant
 // whatever its length: gated delta networks (arXiv 2412.06464; Qwen3-Next, Qwen3.5) and
 // Mamba-2 (arXiv 2405.21060; Nemotron-H, Granite 4). Each head holds a matrix of
 // KeyDim x HeadDim, beside the last inputs of a short convolution. The zero value is a model
 // of attention alone.
-type State struct {
+type RecurrentState struct {
 	Layers   int // that have a state and no attention
 	Heads    int
 	HeadDim  int
@@ -19,14 +19,14 @@ type State struct {
 }
 
 // Present reports whether any layer has a state.
-func (s State) Present() bool { return s.Layers > 0 }
+func (s RecurrentState) Present() bool { return s.Layers > 0 }
 
-func (s State) values() float64 { return float64(s.Heads * s.HeadDim) }
-func (s State) keys() float64   { return float64(s.KeyHeads * s.KeyDim) }
+func (s RecurrentState) values() float64 { return float64(s.Heads * s.HeadDim) }
+func (s RecurrentState) keys() float64   { return float64(s.KeyHeads * s.KeyDim) }
 
 // matrices are the parameters of the projections of one layer: of queries, keys, values,
 // the output's gate and each head's own gates into it, and of the values out of it.
-func (s State) matrices(hidden float64) float64 {
+func (s RecurrentState) matrices(hidden float64) float64 {
 	gates := float64(s.Heads)
 	if s.Delta {
 		gates *= 2
@@ -35,7 +35,7 @@ func (s State) matrices(hidden float64) float64 {
 }
 
 // rest are the other parameters of one layer: the convolution, gates, a norm.
-func (s State) rest() float64 {
+func (s RecurrentState) rest() float64 {
 	mixed := 2*s.keys() + s.values()
 	if s.Delta {
 		return mixed*float64(s.Conv) + 2*float64(s.Heads) + float64(s.HeadDim)
@@ -45,7 +45,7 @@ func (s State) rest() float64 {
 
 // bytes are those of a sequence in one layer on one of so many GPUs, as vLLM's
 // mamba_utils.py (0.33) lays them out.
-func (s State) bytes(tp int) float64 {
+func (s RecurrentState) bytes(tp int) float64 {
 	number := BF16.Bytes()
 	if s.Wide {
 		number = 4
@@ -58,7 +58,7 @@ func (s State) bytes(tp int) float64 {
 // undivided is how many heads or groups of a state so many GPUs cannot share, 0 if they can:
 // vLLM asserts that they divide the heads, and the groups unless Mamba-2 has a single one
 // (mamba_mixer2.py, gated delta networks likewise, 0.33).
-func (s State) undivided(gpus int) int {
+func (s RecurrentState) undivided(gpus int) int {
 	switch {
 	case s.Heads%gpus != 0:
 		return s.Heads
@@ -70,14 +70,14 @@ func (s State) undivided(gpus int) int {
 
 // flops are those of a token of a prompt in one layer: within chunks of so many tokens as
 // attention does it, and once into the state and out of it.
-func (s State) flops() float64 {
+func (s RecurrentState) flops() float64 {
 	const chunk = 64
 	return float64(s.Heads) * (4*float64(s.KeyDim*s.HeadDim) + 2*chunk*float64(s.KeyDim+s.HeadDim))
 }
 
 // activations are the bytes of a token in one layer on one of so many GPUs: its queries, keys,
 // values and the gate of its output.
-func (s State) activations(tp int) float64 {
+func (s RecurrentState) activations(tp int) float64 {
 	return 2 * (s.keys() + s.values()) * BF16.Bytes() / float64(tp)
 }
 
@@ -117,9 +117,9 @@ func blockTokensOf(dep Deployment) int {
 }
 
 // check refuses states that no model can have.
-func (s State) check(a Arch) error {
+func (s RecurrentState) check(a Arch) error {
 	switch {
-	case s == State{}:
+	case s == RecurrentState{}:
 		return nil
 	case s.Layers <= 0 || s.Layers >= a.Layers:
 		return fmt.Errorf("model %q: %d of %d layers with a state: want some with attention too", a.Name, s.Layers, a.Layers)

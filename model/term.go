@@ -2,43 +2,43 @@ package model
 
 import "math"
 
-// Term names one of the constants that a calibration may fit; all others stay at what
+// CalibrationTerm names one of the constants that a calibration may fit; all others stay at what
 // data sheets and kernel tables say.
-type Term int
+type CalibrationTerm int
 
 // The terms, in the order in which they are reported.
 const (
-	TermFrontend Term = iota // seconds per request outside the engine's loop
-	TermStep                 // seconds per step
-	TermLayer                // seconds per layer and step, inside CUDA graphs
-	TermRequest              // seconds per running request and step
-	TermWeights              // share of bandwidth when weights are streamed
-	TermKV                   // share of bandwidth of decode attention
-	TermPrefill              // share of compute of large matrix products
+	TermFrontend CalibrationTerm = iota // seconds per request outside the engine's loop
+	TermStep                            // seconds per step
+	TermLayer                           // seconds per layer and step, inside CUDA graphs
+	TermRequest                         // seconds per running request and step
+	TermWeights                         // share of bandwidth when weights are streamed
+	TermKV                              // share of bandwidth of decode attention
+	TermPrefill                         // share of compute of large matrix products
 	termCount
 )
 
 var termNames = [termCount]string{"frontend", "step", "layer", "request", "weights", "kv", "prefill"}
 
 // Terms returns all terms in order.
-func Terms() []Term {
-	out := make([]Term, termCount)
+func Terms() []CalibrationTerm {
+	out := make([]CalibrationTerm, termCount)
 	for i := range out {
-		out[i] = Term(i)
+		out[i] = CalibrationTerm(i)
 	}
 	return out
 }
 
 // String returns the term's name in files and reports.
-func (t Term) String() string { return termNames[t] }
+func (t CalibrationTerm) String() string { return termNames[t] }
 
 // Efficiency reports whether the term is a share of a data sheet's peak, between 0 and
 // 1; the others are seconds.
-func (t Term) Efficiency() bool { return t >= TermWeights }
+func (t CalibrationTerm) Efficiency() bool { return t >= TermWeights }
 
 // Value returns a term's value for a deployment: of the efficiencies those of the
 // formats that it uses. Where scheduling is synchronous, the step includes that part.
-func (c Constants) Value(t Term, dep Deployment) float64 {
+func (c Constants) Value(t CalibrationTerm, dep Deployment) float64 {
 	dep = dep.Normal()
 	switch t {
 	case TermFrontend:
@@ -62,7 +62,7 @@ func (c Constants) Value(t Term, dep Deployment) float64 {
 // WithValue returns the constants with one term set to a value in the sense of
 // [Constants.Value], an efficiency to no more than kernels reach. Experts and LM head follow the dense matrices in proportion, a
 // mixture's layers and launches follow the layer, sampling follows the request.
-func (c Constants) WithValue(t Term, dep Deployment, v float64) Constants {
+func (c Constants) WithValue(t CalibrationTerm, dep Deployment, v float64) Constants {
 	old := c.Value(t, dep)
 	if old <= 0 {
 		return c
@@ -74,7 +74,7 @@ func (c Constants) WithValue(t Term, dep Deployment, v float64) Constants {
 }
 
 // times multiplies what goes with a term, shares to no more than the most.
-func (c Constants) times(t Term, by, most float64) Constants {
+func (c Constants) times(t CalibrationTerm, by, most float64) Constants {
 	switch t {
 	case TermFrontend:
 		c.Frontend.Request *= by

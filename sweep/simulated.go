@@ -22,7 +22,7 @@ type Simulated struct {
 	// Version is the release of vLLM that is simulated; "" is the newest known.
 	Version string
 	// Settings are what is configured of it besides.
-	Settings model.Settings
+	Settings model.EngineFeatures
 	// Constants replaces those of the hardware's generation, as a calibration
 	// does; nil leaves them.
 	Constants func(model.Deployment, model.Constants) model.Constants

@@ -79,8 +79,8 @@ func (p *program) calibrate(c *cli.Context) error {
 	k := runs[0].Trial.Knobs
 	var wrong error
 	result, err := interruptible(c.Context, func() (fitted calibrate.File) { // to many loads it takes minutes
-		fitted, wrong = calibrate.Fit(runs, calibrate.Options{
-			Deployment: cfg.Deployment(k), Version: measured, Settings: cfg.Engine.Settings, Date: time.Now().UTC().Format(time.DateOnly),
+		fitted, wrong = calibrate.Fit(runs, calibrate.FitOptions{
+			Deployment: cfg.Deployment(k), Version: measured, Settings: cfg.Engine.EngineFeatures, Date: time.Now().UTC().Format(time.DateOnly),
 		})
 		return fitted
 	})

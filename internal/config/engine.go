@@ -17,7 +17,7 @@ type EngineSettings struct {
 	// Version of the engine that is simulated; "" means the newest known.
 	Version string
 	// Settings are what else is configured of a simulated one.
-	model.Settings
+	model.EngineFeatures
 	// DraftModel names the model that proposes tokens, where one does.
 	DraftModel string
 	// Calibration is the path of a file of fitted constants; "" means none.

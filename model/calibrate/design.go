@@ -21,7 +21,7 @@ type Forecast struct {
 }
 
 // Predict simulates a load point.
-func Predict(p *LoadPoint, c model.Constants, o Options) (Forecast, error) {
+func Predict(p *LoadPoint, c model.Constants, o FitOptions) (Forecast, error) {
 	records, err := p.simulate(&o, c)
 	if err != nil {
 		return Forecast{}, err
@@ -41,7 +41,7 @@ func Predict(p *LoadPoint, c model.Constants, o Options) (Forecast, error) {
 // ones leave open: the logarithm by which its mean latencies would shrink the volume of the
 // posterior, of all terms together and linear around the constants, over how long it takes.
 // It returns -1 if none of the candidates can be simulated.
-func Telling(measured, candidates []LoadPoint, c model.Constants, o Options) (best int, err error) {
+func Telling(measured, candidates []LoadPoint, c model.Constants, o FitOptions) (best int, err error) {
 	all := append(append([]LoadPoint(nil), measured...), candidates...)
 	rows := make([]*mat.Dense, len(all))
 	seconds := make([]float64, len(all))
@@ -99,7 +99,7 @@ func addInformation(precision *mat.SymDense, rows *mat.Dense) {
 
 // sensitivities are the slopes of a run's mean latencies in the logarithms of all terms, over
 // their deviations, and how long it takes; nil if it cannot be simulated.
-func sensitivities(p *LoadPoint, c model.Constants, o Options) (*mat.Dense, float64) {
+func sensitivities(p *LoadPoint, c model.Constants, o FitOptions) (*mat.Dense, float64) {
 	middle, err := Predict(p, c, o)
 	if err != nil {
 		return nil, 0

@@ -68,7 +68,7 @@ type Residual struct {
 	After    float64 `toml:"after_percent"`
 }
 
-func originOf(runs []LoadPoint, o *Options) Origin {
+func originOf(runs []LoadPoint, o *FitOptions) Origin {
 	dep := o.Deployment.Normal()
 	out := Origin{
 		Model: dep.Arch.Name, GPU: dep.Hardware.Name, EngineVersion: o.Version, TensorParallel: dep.TP,
@@ -193,7 +193,7 @@ func (f *File) check() error {
 		}
 	}
 	for name := range f.Terms {
-		if !slices.ContainsFunc(model.Terms(), func(t model.Term) bool { return t.String() == name }) {
+		if !slices.ContainsFunc(model.Terms(), func(t model.CalibrationTerm) bool { return t.String() == name }) {
 			return fmt.Errorf("terms: allowed are %v", model.Terms())
 		}
 	}

@@ -25,18 +25,18 @@ const (
 // above, the runs have said next to nothing about it.
 const identified = 0.95
 
-// Options say what is fitted.
-type Options struct {
+// FitOptions say what is fitted.
+type FitOptions struct {
 	Deployment model.Deployment
 	// Version is the release of the engine that was measured.
 	Version string
 	// Settings are what was configured of that engine besides.
-	Settings model.Settings
+	Settings model.EngineFeatures
 	// Constants to begin with; the zero value stands for the defaults of the GPU and the
 	// release.
 	Constants model.Constants
 	// Terms to fit; nil means all.
-	Terms []model.Term
+	Terms []model.CalibrationTerm
 	// Date says when this is, for the file: a pure function knows no clock.
 	Date string
 }
@@ -50,7 +50,7 @@ type Options struct {
 // Fit refuses overloaded runs and runs that cannot tell one term from another: too few
 // load points, or none of the terms identified. A replayed trace may be overloaded, as
 // its backlog is in its schedule; only times per output token are fitted then.
-func Fit(runs []LoadPoint, o Options) (File, error) {
+func Fit(runs []LoadPoint, o FitOptions) (File, error) {
 	if err := o.complete(); err != nil {
 		return File{}, err
 	}
@@ -73,11 +73,11 @@ func Fit(runs []LoadPoint, o Options) (File, error) {
 }
 
 // engine returns what is known of the engine that was measured, whatever its knobs.
-func (o *Options) engine() model.EngineArgs {
-	return model.EngineArgs{EngineVersion: o.Version, Settings: o.Settings}
+func (o *FitOptions) engine() model.EngineArgs {
+	return model.EngineArgs{EngineVersion: o.Version, EngineFeatures: o.Settings}
 }
 
-func (o *Options) complete() error {
+func (o *FitOptions) complete() error {
 	if err := o.Deployment.Validate(); err != nil {
 		return fmt.Errorf("calibrate: %w", err)
 	}
@@ -98,7 +98,7 @@ func (o *Options) complete() error {
 }
 
 // check refuses runs that must not be fitted to, or that are too few.
-func check(runs []LoadPoint, o *Options) error {
+func check(runs []LoadPoint, o *FitOptions) error {
 	for i := range runs {
 		if err := runs[i].check(o); err != nil {
 			return fmt.Errorf("calibrate: run %d: %w", i+1, err)
@@ -133,10 +133,10 @@ func loads(runs []LoadPoint) []float64 {
 
 // regression is a fit under way. x are logarithms of terms over their defaults.
 type regression struct {
-	o         *Options
+	o         *FitOptions
 	runs      []LoadPoint
 	figures   []figure
-	terms     []model.Term
+	terms     []model.CalibrationTerm
 	prior     []float64
 	before    []float64 // every figure at the defaults
 	x         []float64
@@ -145,7 +145,7 @@ type regression struct {
 	posterior *mat.SymDense
 }
 
-func newRegression(runs []LoadPoint, o *Options) *regression {
+func newRegression(runs []LoadPoint, o *FitOptions) *regression {
 	p := &regression{o: o, runs: runs, terms: slices.Clone(o.Terms)}
 	frontend := false
 	for i := range runs {
@@ -157,7 +157,7 @@ func newRegression(runs []LoadPoint, o *Options) *regression {
 	}
 	p.allowForScatter()
 	if !frontend {
-		p.terms = slices.DeleteFunc(p.terms, func(t model.Term) bool { return t == model.TermFrontend })
+		p.terms = slices.DeleteFunc(p.terms, func(t model.CalibrationTerm) bool { return t == model.TermFrontend })
 	}
 	for _, t := range p.terms {
 		p.prior = append(p.prior, model.SpreadFor(o.Deployment, o.engine()).Of(t))

@@ -16,12 +16,12 @@ import (
 )
 
 // served simulates trials with constants that the fit does not know, and reduces them.
-func served(t testing.TB, o Options, truth model.Constants, trials []measure.Trial) []LoadPoint {
+func served(t testing.TB, o FitOptions, truth model.Constants, trials []measure.Trial) []LoadPoint {
 	t.Helper()
 	var out []LoadPoint
 	for _, trial := range trials {
 		r := LoadPoint{Trial: trial}
-		records, err := r.simulate(&Options{Deployment: o.Deployment, Version: o.Version}, truth)
+		records, err := r.simulate(&FitOptions{Deployment: o.Deployment, Version: o.Version}, truth)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -48,8 +48,8 @@ func chat(t testing.TB, rates ...float64) []measure.Trial {
 	return out
 }
 
-func options(t testing.TB) Options {
-	return Options{Deployment: deployed(t, "llama-3.1-8b", "H100 SXM", 1, model.BF16), Version: "0.20.0", Date: "2026-11-21"}
+func options(t testing.TB) FitOptions {
+	return FitOptions{Deployment: deployed(t, "llama-3.1-8b", "H100 SXM", 1, model.BF16), Version: "0.20.0", Date: "2026-11-21"}
 }
 
 // meanError is the mean absolute relative error of a metric ("tpot", "ttft") before
@@ -219,7 +219,7 @@ func TestFitRefusals(t *testing.T) {
 	for _, q := range []struct {
 		name, want string
 		runs       []LoadPoint
-		change     func(*Options)
+		change     func(*FitOptions)
 	}{
 		{"none", "load points", nil, nil},
 		{"one rate", "load points", good[:1], nil},
@@ -232,8 +232,8 @@ func TestFitRefusals(t *testing.T) {
 			return r
 		}(), nil},
 		{"no workload", "workload", func() []LoadPoint { r := append([]LoadPoint(nil), good...); r[1].Trial.Workload = nil; return r }(), nil},
-		{"no version", "release", good, func(o *Options) { o.Version = "" }},
-		{"nothing to learn", "identify no term", good, func(o *Options) { o.Terms = []model.Term{} }},
+		{"no version", "release", good, func(o *FitOptions) { o.Version = "" }},
+		{"nothing to learn", "identify no term", good, func(o *FitOptions) { o.Terms = []model.CalibrationTerm{} }},
 	} {
 		o := o
 		if q.change != nil {
@@ -247,7 +247,7 @@ func TestFitRefusals(t *testing.T) {
 
 // traceHalves reads the trace as a run whose window is its first half of requests, and
 // says where the second begins.
-func traceHalves(t testing.TB) (LoadPoint, Options, int) {
+func traceHalves(t testing.TB) (LoadPoint, FitOptions, int) {
 	t.Helper()
 	f, err := os.Open("../../testdata/groundtruth/trace-rtxpro6000-llama-3.1-8b.csv")
 	if err != nil {
@@ -275,7 +275,7 @@ func traceHalves(t testing.TB) (LoadPoint, Options, int) {
 	half := len(records) / 2
 	trial := measure.Trial{Workload: w, Window: records[half].Due, Cooldown: w.TraceSpan() - records[half].Due,
 		Knobs: measure.Knobs{MaxNumSeqs: 128, MaxNumBatchedTokens: 2048, GPUMemoryUtilization: 0.90, MaxModelLen: 8192, PrefixCaching: true}}
-	o := Options{Deployment: deployed(t, "llama-3.1-8b", "RTX PRO 6000 Blackwell Server", 1, model.BF16), Version: "0.19.0"}
+	o := FitOptions{Deployment: deployed(t, "llama-3.1-8b", "RTX PRO 6000 Blackwell Server", 1, model.BF16), Version: "0.19.0"}
 	return LoadPoint{Trial: trial, Records: records, EngineTimes: true}, o, half
 }
 

@@ -36,7 +36,7 @@ type LoadPoint struct {
 }
 
 // check refuses a run that cannot be fitted to.
-func (p *LoadPoint) check(o *Options) error {
+func (p *LoadPoint) check(o *FitOptions) error {
 	k := p.Trial.Knobs
 	switch {
 	case p.Trial.Workload == nil:
@@ -59,7 +59,7 @@ func (p *LoadPoint) check(o *Options) error {
 	return nil
 }
 
-func (p *LoadPoint) simulate(o *Options, c model.Constants) ([]measure.Record, error) {
+func (p *LoadPoint) simulate(o *FitOptions, c model.Constants) ([]measure.Record, error) {
 	if p.EngineTimes {
 		c.Frontend.Request, c.Frontend.PromptToken = 0, 0
 	}

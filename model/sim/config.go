@@ -103,10 +103,10 @@ func Configure(r *model.Roofline, m model.Memory, prefixCaching bool) (Config, e
 
 // Args are the settings that knobs give an engine of a release with settings of its own; what they leave open
 // is up to its defaults.
-func Args(k measure.Knobs, version string, settings model.Settings) model.EngineArgs {
+func Args(k measure.Knobs, version string, settings model.EngineFeatures) model.EngineArgs {
 	return model.EngineArgs{
 		MaxNumSeqs: k.MaxNumSeqs, MaxNumBatchedTokens: k.MaxNumBatchedTokens, Utilization: k.GPUMemoryUtilization,
-		MaxModelLen: k.MaxModelLen, KVBlocks: k.KVBlocks, EngineVersion: version, Settings: settings,
+		MaxModelLen: k.MaxModelLen, KVBlocks: k.KVBlocks, EngineVersion: version, EngineFeatures: settings,
 	}
 }
 

@@ -68,7 +68,7 @@ func (c *core) pop() {
 }
 
 // advance takes the loop's next step, or several.
-func (c *core) advance(r *run) {
+func (c *core) advance(r *loadRun) {
 	if c.fastForward(r) {
 		return
 	}
@@ -132,7 +132,7 @@ func (c *core) depth() int {
 }
 
 // output waits for the oldest step and tells the run what it brought.
-func (c *core) output(r *run) {
+func (c *core) output(r *loadRun) {
 	f := &c.flight[0]
 	if f.end > r.horizon {
 		r.done = true
@@ -202,7 +202,7 @@ func (c *core) begin() bool {
 }
 
 // settle ends a streak that is paused.
-func (c *core) settle(r *run) {
+func (c *core) settle(r *loadRun) {
 	if k := &c.streak; k.paused {
 		k.paused = false
 		r.stats.addSteps(c, &k.load, k.step, k.growth, k.spent, k.taken)
@@ -213,7 +213,7 @@ func (c *core) settle(r *run) {
 // The time of such a step grows by the same amount from one to the next, so each
 // costs an addition or two; block edges are counted, not stopped for. It returns
 // false if there is no such step.
-func (c *core) fastForward(r *run) bool {
+func (c *core) fastForward(r *loadRun) bool {
 	k := &c.streak
 	if !k.paused && !c.begin() {
 		return false

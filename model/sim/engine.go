@@ -116,7 +116,7 @@ type Occupancy struct {
 // the caller, who knows it by name.
 func (e *Engine) Run(load Load) measure.Observation { return e.run(load).observation() }
 
-func (e *Engine) run(load Load) *run {
+func (e *Engine) run(load Load) *loadRun {
 	for _, c := range e.cores {
 		c.reset()
 	}

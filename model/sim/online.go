@@ -14,7 +14,7 @@ import (
 // time it is; everything up to then has happened afterwards. An engine that is
 // driven online must not be used otherwise.
 type Online struct {
-	run     *run
+	run     *loadRun
 	now     time.Duration // the caller's time
 	pending []Token       // beyond the caller's time
 }

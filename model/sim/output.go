@@ -81,7 +81,7 @@ func (s *scheduler) output(b *stepBatch) *stepOutput {
 
 // verify draws how many of an item's proposed tokens are accepted and returns how many
 // tokens the sequence gets. What was refused was not computed.
-func (s *scheduler) verify(r *sequence, it *item) int {
+func (s *scheduler) verify(r *sequence, it *batchItem) int {
 	r.verified++
 	draw := float64(mixed(r.luck+r.verified)>>11) / (1 << 53)
 	accepted := 0

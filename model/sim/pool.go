@@ -1,8 +1,8 @@
 package sim
 
-// block is one block of KV cache. Its links are indices into pool.blocks; 0, the
+// kvBlock is one block of KV cache. Its links are indices into pool.blocks; 0, the
 // null block, stands for none.
-type block struct {
+type kvBlock struct {
 	refs int32
 	// node and index say which tokens the block holds, if it is registered in
 	// the prefix cache. Node 0 means that it is not; node private, that it is
@@ -22,7 +22,7 @@ type neighbours struct{ prev, next int32 }
 // blockList is a list of blocks by their links of one kind.
 type blockList struct{ first, last int32 }
 
-func (p *pool) push(c *blockList, kind int, id int32) {
+func (p *blockPool) push(c *blockList, kind int, id int32) {
 	p.blocks[id].links[kind] = neighbours{prev: c.last}
 	if c.last != 0 {
 		p.blocks[c.last].links[kind].next = id
@@ -32,7 +32,7 @@ func (p *pool) push(c *blockList, kind int, id int32) {
 	c.last = id
 }
 
-func (p *pool) remove(c *blockList, kind int, id int32) {
+func (p *blockPool) remove(c *blockList, kind int, id int32) {
 	l := p.blocks[id].links[kind]
 	if l.prev != 0 {
 		p.blocks[l.prev].links[kind].next = l.next
@@ -50,15 +50,15 @@ func (p *pool) remove(c *blockList, kind int, id int32) {
 // for its own text; until then there is no need to make such blocks findable.
 const private int32 = -1
 
-// pool hands out blocks from the head of a queue of free ones and takes them
+// blockPool hands out blocks from the head of a queue of free ones and takes them
 // back. A freed block keeps its place in the prefix cache until it is handed out
 // again, so the order of the queue decides what the cache forgets.
 //
 // The queue has three parts, from the head: blocks freed without a key that are
 // to be reused first (a stack), blocks that were never handed out (a counter),
 // and a list of the others, least recently freed first.
-type pool struct {
-	blocks []block
+type blockPool struct {
+	blocks []kvBlock
 	size   int // of the pool, null block included
 	free   int
 	spare  []int32
@@ -72,13 +72,13 @@ type pool struct {
 	distinct bool
 }
 
-func newPool(size int, unkeyedFirst bool) pool {
-	return pool{blocks: make([]block, 1), size: size, free: size - 1, unkeyedFirst: unkeyedFirst, cache: newTree()}
+func newPool(size int, unkeyedFirst bool) blockPool {
+	return blockPool{blocks: make([]kvBlock, 1), size: size, free: size - 1, unkeyedFirst: unkeyedFirst, cache: newTree()}
 }
 
 // take hands out the block at the head of the queue, which must not be empty.
 // What it held is forgotten.
-func (p *pool) take() int32 {
+func (p *blockPool) take() int32 {
 	p.free--
 	if n := len(p.spare); n > 0 {
 		id := p.spare[n-1]
@@ -87,7 +87,7 @@ func (p *pool) take() int32 {
 		return id
 	}
 	if id := len(p.blocks); id < p.size {
-		p.blocks = append(p.blocks, block{refs: 1})
+		p.blocks = append(p.blocks, kvBlock{refs: 1})
 		return int32(id)
 	}
 	id := p.freed.first
@@ -104,7 +104,7 @@ func (p *pool) take() int32 {
 }
 
 // adopt adds a user to a cached block, which leaves the queue if it had none.
-func (p *pool) adopt(id int32) {
+func (p *blockPool) adopt(id int32) {
 	b := &p.blocks[id]
 	if b.refs == 0 {
 		p.free--
@@ -114,7 +114,7 @@ func (p *pool) adopt(id int32) {
 }
 
 // drop removes a user from a block, which joins the queue if it was the last.
-func (p *pool) drop(id int32) {
+func (p *blockPool) drop(id int32) {
 	b := &p.blocks[id]
 	if b.refs--; b.refs > 0 {
 		return
@@ -129,7 +129,7 @@ func (p *pool) drop(id int32) {
 
 // register enters a block in the prefix cache as block index of node's text,
 // behind those that hold the same tokens already.
-func (p *pool) register(id, node, index int32) {
+func (p *blockPool) register(id, node, index int32) {
 	b := &p.blocks[id]
 	b.node, b.index = node, index
 	p.push(p.cache.slot(node, index), asTwins, id)
@@ -137,7 +137,7 @@ func (p *pool) register(id, node, index int32) {
 }
 
 // unregister takes a block out of the prefix cache.
-func (p *pool) unregister(id int32) {
+func (p *blockPool) unregister(id int32) {
 	b := &p.blocks[id]
 	n := &p.cache.nodes[b.node]
 	p.remove(&n.slots[b.index-n.first], asTwins, id)

@@ -19,7 +19,7 @@ const forever = math.MaxInt
 // Nodes are counted by the sequences and blocks that refer to them and reused
 // when nothing does, so the tree stays as small as the pool.
 type tree struct {
-	nodes []node
+	nodes []prefixNode
 	idle  []int32
 	named map[text]int32
 }
@@ -32,8 +32,8 @@ type text struct {
 	start   int32
 }
 
-// node is one content on the path of a text.
-type node struct {
+// prefixNode is one content on the path of a text.
+type prefixNode struct {
 	text  text
 	refs  int32
 	first int32 // number of the first block that ends in it
@@ -47,7 +47,7 @@ type node struct {
 const root int32 = 0
 
 func newTree() tree {
-	return tree{nodes: make([]node, 1, 64), named: make(map[text]int32)}
+	return tree{nodes: make([]prefixNode, 1, 64), named: make(map[text]int32)}
 }
 
 // enter returns the node of content behind parent, which it makes if need be, and
@@ -67,7 +67,7 @@ func (t *tree) enter(parent int32, content workload.Content, start, blockTokens 
 		t.idle = t.idle[:n-1]
 	} else {
 		id = int32(len(t.nodes))
-		t.nodes = append(t.nodes, node{})
+		t.nodes = append(t.nodes, prefixNode{})
 	}
 	n := &t.nodes[id]
 	n.text, n.refs, n.first, n.slots = key, 1, int32(start/blockTokens), n.slots[:0]
@@ -115,40 +115,40 @@ func (t *tree) slot(id, index int32) *blockList {
 	return &n.slots[i]
 }
 
-// extent is the part of a sequence that lies in one node: all tokens from the end
+// nodeSpan is the part of a sequence that lies in one node: all tokens from the end
 // of the extent before it up to end.
-type extent struct {
+type nodeSpan struct {
 	node int32
 	end  int
 }
 
 // enterPath gives a sequence the nodes of its prompt and output.
-func (p *pool) enterPath(q *workload.Request, path []extent, blockTokens int) []extent {
+func (p *blockPool) enterPath(q *workload.Request, path []nodeSpan, blockTokens int) []nodeSpan {
 	parent, at := root, 0
 	for _, s := range q.Shared {
 		if tokens := min(s.Tokens, q.Prompt+q.Output-at); tokens > 0 {
 			parent = p.cache.enter(parent, s.Content, at, blockTokens)
 			at += tokens
-			path = append(path, extent{parent, at})
+			path = append(path, nodeSpan{parent, at})
 		}
 	}
 	if at < q.Prompt && q.Own != 0 {
 		parent = p.cache.enter(parent, q.Own, at, blockTokens)
 		at = q.Prompt
-		path = append(path, extent{parent, at})
+		path = append(path, nodeSpan{parent, at})
 	}
 	// Without names, own prompt tokens and output are one anonymous text. With
 	// a named output, own tokens that have no name still need a node.
 	if at < q.Prompt && q.Generated != 0 {
 		parent = p.cache.enter(parent, 0, at, blockTokens)
 		at = q.Prompt
-		path = append(path, extent{parent, at})
+		path = append(path, nodeSpan{parent, at})
 	}
-	return append(path, extent{p.cache.enter(parent, q.Generated, at, blockTokens), forever})
+	return append(path, nodeSpan{p.cache.enter(parent, q.Generated, at, blockTokens), forever})
 }
 
 // leavePath gives the nodes back.
-func (p *pool) leavePath(path []extent) {
+func (p *blockPool) leavePath(path []nodeSpan) {
 	for _, s := range path {
 		p.cache.release(s.node)
 	}

@@ -9,13 +9,13 @@ import (
 	"planner/sweep/workload"
 )
 
-// Replica drives an engine of a fleet in virtual time: requests come one by one, from a
+// FleetEngine drives an engine of a fleet in virtual time: requests come one by one, from a
 // router that decides by what all engines hold, and of their answers the first and the
 // last token are told. However often it is advanced on the way, its records are those
 // that [Engine.Run] makes of the same requests. An engine that is driven so must not be
 // used otherwise.
-type Replica struct {
-	run *run
+type FleetEngine struct {
+	run *loadRun
 	// told is what happened, in order of time, of which heard have been handed out.
 	told  []Told
 	heard int
@@ -33,19 +33,19 @@ type Told struct {
 
 // Replica begins to drive the engine at a time in seconds, with its prefix cache as it
 // is. Clients wait for timeout at most; 0 means forever.
-func (e *Engine) Replica(at float64, timeout time.Duration) *Replica {
+func (e *Engine) Replica(at float64, timeout time.Duration) *FleetEngine {
 	for _, c := range e.cores {
 		c.reset()
 		c.now = at
 	}
-	r := &Replica{run: newRun(e, Load{Timeout: timeout})}
+	r := &FleetEngine{run: newRun(e, Load{Timeout: timeout})}
 	r.run.onFirst = func(id int, at float64) { r.tell(Told{At: at, Request: r.run.records[id].ID}) }
 	r.run.onEnd = r.end
 	return r
 }
 
 // end keeps the record of a request that is over.
-func (r *Replica) end(id int, at float64) {
+func (r *FleetEngine) end(id int, at float64) {
 	record := r.run.records[id]
 	r.tell(Told{At: at, Request: record.ID, End: &record})
 	r.run.retire(id)
@@ -53,7 +53,7 @@ func (r *Replica) end(id int, at float64) {
 
 // tell puts what happened into its place: loops that do not step together, and clients
 // that left while a step ran, are told of out of order.
-func (r *Replica) tell(t Told) {
+func (r *FleetEngine) tell(t Told) {
 	r.told = append(r.told, t)
 	for i := len(r.told) - 1; i > r.heard && r.told[i].At < r.told[i-1].At; i-- {
 		r.told[i], r.told[i-1] = r.told[i-1], r.told[i]
@@ -62,30 +62,30 @@ func (r *Replica) tell(t Told) {
 
 // Submit sends at a time in seconds a request that its client made at the time due, under
 // a number of the caller's. What is told of it comes under that number.
-func (r *Replica) Submit(at, due float64, id int, q *workload.Request) {
+func (r *FleetEngine) Submit(at, due float64, id int, q *workload.Request) {
 	own := *q
 	own.ID = id
 	r.run.submit(own, at, due)
 }
 
 // Advance lets everything happen up to a time in seconds.
-func (r *Replica) Advance(to float64) { r.run.advance(to) }
+func (r *FleetEngine) Advance(to float64) { r.run.advance(to) }
 
 // Step lets the next thing happen, and what follows of it by a time without anything
 // ending in between.
-func (r *Replica) Step(to float64) {
+func (r *FleetEngine) Step(to float64) {
 	r.run.until = to
 	r.run.happen(r.run.next())
 }
 
 // Next is when the next thing happens in the engine; infinite if nothing will.
-func (r *Replica) Next() float64 {
+func (r *FleetEngine) Next() float64 {
 	_, now := r.run.next()
 	return now
 }
 
 // Untold is when the next thing is told of all that has happened; infinite for none.
-func (r *Replica) Untold() float64 {
+func (r *FleetEngine) Untold() float64 {
 	if r.heard < len(r.told) {
 		return r.told[r.heard].At
 	}
@@ -94,7 +94,7 @@ func (r *Replica) Untold() float64 {
 
 // Hear appends what became known up to a time to a slice. A step that is under way then
 // tells nothing yet.
-func (r *Replica) Hear(to float64, told []Told) []Told {
+func (r *FleetEngine) Hear(to float64, told []Told) []Told {
 	for r.heard < len(r.told) && r.told[r.heard].At <= to {
 		told = append(told, r.told[r.heard])
 		r.told[r.heard].End = nil
@@ -107,7 +107,7 @@ func (r *Replica) Hear(to float64, told []Told) []Told {
 }
 
 // Occupancy is what the engine holds and has done.
-func (r *Replica) Occupancy() Occupancy { return r.run.occupancy() }
+func (r *FleetEngine) Occupancy() Occupancy { return r.run.occupancy() }
 
 // Predict tells what a request of so many prompt tokens would see that came now: its
 // time to first token and its time per output token behind that, in seconds, where
@@ -115,7 +115,7 @@ func (r *Replica) Occupancy() Occupancy { return r.run.occupancy() }
 // that are there: what waits is computed before it, and if blocks are short some of
 // those that run must end first; as many others will arrive while it is answered as it
 // meets, by Little's law, and delay it by their prompts.
-func (r *Replica) Predict(prompt int, output float64) (ttft, tpot float64) {
+func (r *FleetEngine) Predict(prompt int, output float64) (ttft, tpot float64) {
 	e := r.run.engine
 	s, least := e.cores[0].replicas[0], math.MaxInt
 	for _, c := range e.cores {

@@ -9,9 +9,9 @@ import (
 	"planner/sweep/workload"
 )
 
-// run is one load on its way through an engine: the clients' side of it. Times are in
+// loadRun is one load on its way through an engine: the clients' side of it. Times are in
 // seconds.
-type run struct {
+type loadRun struct {
 	engine  *Engine
 	load    *Load
 	calls   []call
@@ -57,9 +57,9 @@ type call struct {
 	follower, nextFollower int32
 }
 
-func newRun(e *Engine, load Load) *run {
+func newRun(e *Engine, load Load) *loadRun {
 	n := len(load.Requests)
-	r := &run{
+	r := &loadRun{
 		engine: e, load: &load, calls: make([]call, n), records: make([]measure.Record, n),
 		timeout: math.Inf(1), horizon: math.Inf(1), watchAt: math.Inf(1), until: math.Inf(1),
 	}
@@ -79,11 +79,11 @@ func newRun(e *Engine, load Load) *run {
 	return r
 }
 
-func (r *run) watchEvery() float64 { return max(r.load.Every.Seconds(), 1e-3) }
+func (r *loadRun) watchEvery() float64 { return max(r.load.Every.Seconds(), 1e-3) }
 
 // sendFirst makes the records and sends what is due whatever happens: in open
 // loop all requests without a parent, in a closed loop one for each slot.
-func (r *run) sendFirst() {
+func (r *loadRun) sendFirst() {
 	r.arrivals.known = make([]futureEvent, 0, len(r.records))
 	if !math.IsInf(r.timeout, 1) {
 		r.deadlines.known = make([]futureEvent, 0, len(r.records))
@@ -112,27 +112,27 @@ func (r *run) sendFirst() {
 }
 
 // follow notes that a request waits for the end of another one.
-func (r *run) follow(parent, id int) {
+func (r *loadRun) follow(parent, id int) {
 	r.calls[id].nextFollower = r.calls[parent].follower
 	r.calls[parent].follower = int32(id + 1)
 }
 
 // sent notes that a request leaves its client.
-func (r *run) sent(id int, due float64) {
+func (r *loadRun) sent(id int, due float64) {
 	r.calls[id].due = due
 	r.records[id].Due = duration(due)
 	r.records[id].Sent = duration(due)
 }
 
 // send sends a request that was not known to be due from the start.
-func (r *run) send(id int, due float64) {
+func (r *loadRun) send(id int, due float64) {
 	r.sent(id, due)
 	r.expect(id, due, due)
 }
 
 // expect lets a request arrive that reaches the engine's front end at a time and was sent
 // at due.
-func (r *run) expect(id int, at, due float64) {
+func (r *loadRun) expect(id int, at, due float64) {
 	r.arrivals.added.push(futureEvent{at + r.engine.timer.Frontend(r.load.Requests[id].Prompt), id})
 	if !math.IsInf(r.timeout, 1) {
 		r.deadlines.added.push(futureEvent{due + r.timeout, id})
@@ -141,7 +141,7 @@ func (r *run) expect(id int, at, due float64) {
 
 // submit sends at a time in seconds a request of which nothing was known, and that its client
 // made at the time due, under a number that no other has.
-func (r *run) submit(q workload.Request, at, due float64) (id int) {
+func (r *loadRun) submit(q workload.Request, at, due float64) (id int) {
 	if n := len(r.spare); n > 0 {
 		id, r.spare = r.spare[n-1], r.spare[:n-1]
 	} else {
@@ -160,14 +160,14 @@ func (r *run) submit(q workload.Request, at, due float64) (id int) {
 // retire gives back the number of a request of which nothing more is told. One that has not
 // arrived is still expected. The scheduler keeps none of it: what it still computes for a
 // request that was aborted is not reported.
-func (r *run) retire(id int) {
+func (r *loadRun) retire(id int) {
 	if r.calls[id].replica != nil {
 		r.spare = append(r.spare, id)
 	}
 }
 
 // advance lets everything happen up to a time.
-func (r *run) advance(to float64) {
+func (r *loadRun) advance(to float64) {
 	r.until = to
 	for {
 		c, now := r.next()
@@ -180,7 +180,7 @@ func (r *run) advance(to float64) {
 }
 
 // upcoming is when the next request arrives or gives up; infinite if none will.
-func (r *run) upcoming() float64 {
+func (r *loadRun) upcoming() float64 {
 	at := math.Inf(1)
 	if a, ok := r.arrivals.next(); ok {
 		at = a.at
@@ -198,11 +198,11 @@ func (r *run) upcoming() float64 {
 }
 
 // deadline is when the client of a request gives up.
-func (r *run) deadline(k *call) float64 { return k.due + r.timeout }
+func (r *loadRun) deadline(k *call) float64 { return k.due + r.timeout }
 
 // next returns the core whose turn is next, if any, and the time of the next event,
 // infinite if there is none.
-func (r *run) next() (*core, float64) {
+func (r *loadRun) next() (*core, float64) {
 	if c := r.engine.first(); c != nil {
 		return c, c.now
 	}
@@ -210,7 +210,7 @@ func (r *run) next() (*core, float64) {
 }
 
 // happen lets a core take its next step, unless requests arrive or give up by then.
-func (r *run) happen(c *core, now float64) {
+func (r *loadRun) happen(c *core, now float64) {
 	if r.upcoming() > now {
 		c.advance(r)
 		return
@@ -219,7 +219,7 @@ func (r *run) happen(c *core, now float64) {
 }
 
 // hear lets the requests arrive and give up that do so by a time.
-func (r *run) hear(now float64) {
+func (r *loadRun) hear(now float64) {
 	for r.upcoming() <= now {
 		a, arrival := r.arrivals.next()
 		d, deadline := r.deadlines.next()
@@ -235,7 +235,7 @@ func (r *run) hear(now float64) {
 
 // arrive brings a request to the replica with the least to do: as vLLM's load
 // balancer counts it, four for a waiting request and one for a running one.
-func (r *run) arrive(id int, at float64) {
+func (r *loadRun) arrive(id int, at float64) {
 	k := &r.calls[id]
 	q := &r.load.Requests[id]
 	core, replica, least := r.engine.cores[0], r.engine.cores[0].replicas[0], math.MaxInt
@@ -266,7 +266,7 @@ func (r *run) arrive(id int, at float64) {
 }
 
 // giveUp is what a client does that waited long enough.
-func (r *run) giveUp(id int, at float64) {
+func (r *loadRun) giveUp(id int, at float64) {
 	k := &r.calls[id]
 	if k.ended {
 		return
@@ -282,7 +282,7 @@ func (r *run) giveUp(id int, at float64) {
 }
 
 // close ends a request and starts what waited for its end.
-func (r *run) close(id int, at float64, outcome measure.Outcome) {
+func (r *loadRun) close(id int, at float64, outcome measure.Outcome) {
 	r.calls[id].ended = true
 	r.calls[id].seq = nil
 	r.records[id].Outcome = outcome
@@ -304,7 +304,7 @@ func (r *run) close(id int, at float64, outcome measure.Outcome) {
 }
 
 // scheduled notes what the making of a batch says of requests.
-func (r *run) scheduled(c *core, b *stepBatch) {
+func (r *loadRun) scheduled(c *core, b *stepBatch) {
 	for _, a := range b.admitted {
 		if a.resumed {
 			continue
@@ -321,7 +321,7 @@ func (r *run) scheduled(c *core, b *stepBatch) {
 }
 
 // received notes the output of a batch, which arrived now.
-func (r *run) received(c *core, o *stepOutput) {
+func (r *loadRun) received(c *core, o *stepOutput) {
 	r.countGaps(c, o)
 	for _, id := range o.first {
 		if c.now <= r.calls[id].due+r.timeout {
@@ -353,7 +353,7 @@ func (r *run) received(c *core, o *stepOutput) {
 }
 
 // countGaps records the times between requests' tokens and the ones before.
-func (r *run) countGaps(c *core, o *stepOutput) {
+func (r *loadRun) countGaps(c *core, o *stepOutput) {
 	if r.gaps == nil {
 		return
 	}
@@ -373,7 +373,7 @@ func (r *run) countGaps(c *core, o *stepOutput) {
 }
 
 // over reports whether the run ends at this time though requests are left.
-func (r *run) over(now float64) bool {
+func (r *loadRun) over(now float64) bool {
 	if r.done || now >= r.horizon {
 		r.end = r.horizon
 		return true
@@ -388,11 +388,11 @@ func (r *run) over(now float64) bool {
 	return r.stopped.Text != ""
 }
 
-func (r *run) progress(now float64) Progress {
+func (r *loadRun) progress(now float64) Progress {
 	return Progress{Now: duration(now), Arrived: r.stats.arrived, Ended: r.stats.ended, Occupancy: r.occupancy(), Records: r.records}
 }
 
-func (r *run) occupancy() Occupancy {
+func (r *loadRun) occupancy() Occupancy {
 	o := r.stats.counts
 	replicas := 0
 	for _, c := range r.engine.cores {

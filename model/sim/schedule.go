@@ -8,7 +8,7 @@ import (
 
 // stepBatch is what one step computes.
 type stepBatch struct {
-	items []item
+	items []batchItem
 	// preempted lists the requests that lost their blocks when the batch was
 	// made, admitted those that left the waiting queue.
 	preempted []int
@@ -20,10 +20,10 @@ type stepBatch struct {
 	load model.Batch
 }
 
-// item is one sequence of a batch. The sample belongs to the batch and not to the
+// batchItem is one sequence of a batch. The sample belongs to the batch and not to the
 // sequence: a sequence that was preempted and resumed since may be in another
 // state when the batch's output arrives.
-type item struct {
+type batchItem struct {
 	r       *sequence
 	tokens  int
 	samples bool
@@ -97,7 +97,7 @@ func (s *scheduler) put(b *stepBatch, r *sequence, tokens, drafted int) {
 		}
 	}
 	r.inFlight++
-	b.items = append(b.items, item{r, tokens, samples, drafted, r.order})
+	b.items = append(b.items, batchItem{r, tokens, samples, drafted, r.order})
 }
 
 // threshold is the most tokens that one request gets in this step, 0 for no such

@@ -21,7 +21,7 @@ type sequence struct {
 	out, pending, computed int
 	drafted                int
 	kv                     kvHolding
-	path                   []extent
+	path                   []nodeSpan
 	// order rises with admission: running is sorted by it. At the latest admission the
 	// prefix cache held so many tokens; resumed says that it was not the first.
 	order   int
@@ -79,7 +79,7 @@ func (r *sequence) total() int { return r.prompt + r.out }
 type scheduler struct {
 	config      Config
 	blockTokens int
-	pool        pool
+	pool        blockPool
 	// reserve is the number of blocks that the watermark keeps free.
 	reserve int
 	// lookahead is for how many tokens beyond those computed blocks are reserved.
@@ -110,7 +110,7 @@ type spare struct {
 	batches   []*stepBatch
 	sequences []*sequence
 	lists     [][]int32 // of blocks
-	items     []item
+	items     []batchItem
 }
 
 // list returns an empty list of blocks.

@@ -59,7 +59,7 @@ func (s *stats) addSteps(c *core, load *model.Batch, t model.StepTime, growth, s
 }
 
 // observation is the run in the form that measured trials have, too.
-func (r *run) observation() measure.Observation {
+func (r *loadRun) observation() measure.Observation {
 	s, c := &r.stats, &r.engine.config
 	return measure.Observation{
 		Records: r.records, End: duration(r.end), Gaps: r.gaps, Aborted: r.stopped,
@@ -71,7 +71,7 @@ func (r *run) observation() measure.Observation {
 }
 
 // timeShares splits the busy time by what bound it; nil if no step ran.
-func (r *run) timeShares() *measure.TimeShares {
+func (r *loadRun) timeShares() *measure.TimeShares {
 	if r.stats.steps == 0 {
 		return nil
 	}

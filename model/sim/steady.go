@@ -305,7 +305,7 @@ func (s *scheduler) dissolve(b *stepBatch) {
 		}
 		if s.config.Rules.Async && !listed {
 			r.inFlight++
-			unlisted = append(unlisted, item{r: r, tokens: 1, samples: true})
+			unlisted = append(unlisted, batchItem{r: r, tokens: 1, samples: true})
 		}
 	}
 	if len(unlisted) > 0 {

@@ -25,7 +25,7 @@ type replica struct {
 	number int
 	state  state
 	node   *node
-	engine *sim.Replica
+	engine *sim.FleetEngine
 	// readyAt is when it is ready, until when it must be gone if it drains.
 	readyAt, until float64
 	// replaces says that it was asked for because another was lost.

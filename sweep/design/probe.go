@@ -35,7 +35,7 @@ type ProbeSpec struct {
 type Probe struct {
 	spec    ProbeSpec
 	knobs   measure.Knobs
-	options calibrate.Options
+	options calibrate.FitOptions
 	longest int // tokens of a request
 	// least is how long the weights take to be read for each token, at least.
 	least    time.Duration
@@ -72,8 +72,8 @@ func NewProbe(cfg *config.Config, g sweep.Ground, spec ProbeSpec) (*Probe, error
 	k := runnable[0]
 	args := g.Predict.Args(k)
 	p := &Probe{spec: spec, knobs: k, seed: cfg.Workload.Seed, slowdown: 1, forecast: map[int]calibrate.Forecast{}}
-	p.options = calibrate.Options{Deployment: g.Predict.Deployment(k), Version: cmp.Or(cfg.Engine.Version, spec.Version, sweep.NewestKnown),
-		Settings: args.Settings, Date: spec.Date}
+	p.options = calibrate.FitOptions{Deployment: g.Predict.Deployment(k), Version: cmp.Or(cfg.Engine.Version, spec.Version, sweep.NewestKnown),
+		Settings: args.EngineFeatures, Date: spec.Date}
 	roofline, err := g.Predict.Roofline(k)
 	if err != nil {
 		return nil, err
@@ -194,7 +194,7 @@ func (p *Probe) drawn(i uint64) measure.Trial {
 
 // constants are those that are known by now.
 func (p *Probe) constants() model.Constants {
-	c := model.ConstantsFor(p.options.Deployment.Hardware, model.EngineArgs{EngineVersion: p.options.Version, Settings: p.options.Settings})
+	c := model.ConstantsFor(p.options.Deployment.Hardware, model.EngineArgs{EngineVersion: p.options.Version, EngineFeatures: p.options.Settings})
 	if p.fitted != nil {
 		if fitted, err := p.fitted.Apply(p.options.Deployment, p.options.Version, c); err == nil {
 			return fitted

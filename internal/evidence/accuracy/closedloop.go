@@ -174,7 +174,7 @@ func (r *closedRow) format(arch model.Arch) model.Precision {
 func (r *closedRow) args() model.EngineArgs {
 	a := model.EngineArgs{
 		MaxNumSeqs: r.seqs, MaxNumBatchedTokens: 8192, Utilization: 0.90, MaxModelLen: r.length, EngineVersion: r.version,
-		Settings: model.Settings{Kernels: model.Kernels{Sampler: model.SamplerGreedy}}, // temperature 0
+		EngineFeatures: model.EngineFeatures{Kernels: model.Kernels{Sampler: model.SamplerGreedy}}, // temperature 0
 	}
 	if a.MaxModelLen == 0 {
 		a.MaxModelLen = 10240

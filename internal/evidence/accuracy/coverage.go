@@ -100,15 +100,15 @@ func (c *covered) add(measured, predicted float64, drawn []float64) {
 func printCoverage(w io.Writer, servers []server, fits map[string][]float64) error {
 	servers = thinned(servers)
 	same := func(s server) server { return s }
-	with := func(e func(*server) model.Evidence) func(*server) model.Spread {
+	with := func(e func(*server) model.EvidenceLevel) func(*server) model.Spread {
 		return func(s *server) model.Spread {
 			spread := model.SpreadFor(s.dep, s.limits)
 			spread[model.DoubtEquations] = e(s).Error()
 			return spread
 		}
 	}
-	fixed := func(e model.Evidence) func(*server) model.Spread {
-		return with(func(*server) model.Evidence { return e })
+	fixed := func(e model.EvidenceLevel) func(*server) model.Spread {
+		return with(func(*server) model.EvidenceLevel { return e })
 	}
 	unknown := func(s server) server {
 		s.dep.Hardware.Name, s.dep.Hardware.Generation, s.dep.Hardware.Flops.MeasuredBF16 = "unknown", model.GenerationUnknown, 0
@@ -116,7 +116,7 @@ func printCoverage(w io.Writer, servers []server, fits map[string][]float64) err
 	}
 	for _, g := range []guise{
 		{"as calibrated", same, defaults, fixed(model.Served)},
-		{"without the model", same, func(s *server) model.Constants { return turned(s, fits[s.model]) }, with(func(s *server) model.Evidence { return s.beside(servers) })},
+		{"without the model", same, func(s *server) model.Constants { return turned(s, fits[s.model]) }, with(func(s *server) model.EvidenceLevel { return s.beside(servers) })},
 		{"without its kind of models", same, func(s *server) model.Constants { return turned(s, fits[s.kind()]) }, fixed(model.NeverServed)},
 		{"without the GPU", same, func(s *server) model.Constants { return turned(s, fits[s.gpu]) }, fixed(model.ServedApart)},
 		{"GPU of an unknown generation", unknown, defaults, fixed(model.NeverServed)},
@@ -129,7 +129,7 @@ func printCoverage(w io.Writer, servers []server, fits map[string][]float64) err
 }
 
 // beside is the evidence that other models' runs give of a server.
-func (s *server) beside(all []server) model.Evidence {
+func (s *server) beside(all []server) model.EvidenceLevel {
 	e := model.NeverServed
 	for i := range all {
 		o := &all[i]

@@ -45,7 +45,7 @@ func calibrateHalf(dir string, s *server) (halves, error) {
 		Knobs: measure.Knobs{MaxNumSeqs: s.limits.MaxNumSeqs, MaxNumBatchedTokens: s.limits.MaxNumBatchedTokens,
 			GPUMemoryUtilization: s.limits.Utilization, MaxModelLen: s.limits.MaxModelLen, PrefixCaching: s.cache},
 	}}
-	fit, err := calibrate.Fit([]calibrate.LoadPoint{run}, calibrate.Options{Deployment: s.dep, Version: s.limits.EngineVersion})
+	fit, err := calibrate.Fit([]calibrate.LoadPoint{run}, calibrate.FitOptions{Deployment: s.dep, Version: s.limits.EngineVersion})
 	if err != nil {
 		return halves{}, err
 	}

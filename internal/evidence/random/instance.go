@@ -62,7 +62,7 @@ func (d *draft) limit(limits []relative) error {
 		return err
 	}
 	knobs, _ := cfg.Candidates()
-	sim := &sweep.Simulated{Deployment: cfg.Deployment, Version: cfg.Engine.Version, Settings: cfg.Engine.Settings, Gaps: true}
+	sim := &sweep.Simulated{Deployment: cfg.Deployment, Version: cfg.Engine.Version, Settings: cfg.Engine.EngineFeatures, Gaps: true}
 	o, err := sim.Observe(measure.Trial{Knobs: knobs[0], Workload: &cfg.Workload, Concurrency: 1, Requests: idleRequests,
 		Seed: cfg.Workload.Seed, Whole: true})
 	if err != nil {
@@ -119,7 +119,7 @@ func (d draft) instance(dir string) (*instance, error) {
 	if in.cfg, err = d.load("search", trace); err != nil {
 		return nil, err
 	}
-	in.sim = &sweep.Simulated{Deployment: in.cfg.Deployment, Version: in.cfg.Engine.Version, Settings: in.cfg.Engine.Settings}
+	in.sim = &sweep.Simulated{Deployment: in.cfg.Deployment, Version: in.cfg.Engine.Version, Settings: in.cfg.Engine.EngineFeatures}
 	knobs, _ := in.cfg.Candidates()
 	capacity, err := in.sim.Capacity(knobs[0], sweep.MeanRequest(&in.cfg.Workload), measure.SLO{})
 	if err != nil {
