@@ -150,7 +150,7 @@ func (p *program) planAgain(c *cli.Context, trials []measure.Measurement) (again
 	if err = p.prepare(again); err != nil {
 		return nil, answer, err
 	}
-	var found []decide.Searched // none in the folder of an earlier version, or of a run that was interrupted
+	var found []decide.SearchResults // none in the folder of an earlier version, or of a run that was interrupted
 	if folder.ReadJSON(searchedFile, &found) == nil {
 		if study := again.study.(decide.PlanStudy); study.Recall(found, trials) {
 			answer, err = study.Answer()

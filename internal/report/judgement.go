@@ -19,7 +19,7 @@ func doubted(items []trust.Item) Paragraph {
 }
 
 // trustTones say how an item of the checklist stands.
-var trustTones = map[trust.State]Tone{trust.Pass: Good, trust.Fail: Bad, trust.Unknown: Doubt}
+var trustTones = map[trust.ItemState]Tone{trust.Pass: Good, trust.Fail: Bad, trust.Unknown: Doubt}
 
 // addTrust says how each item of the checklist stands: those that pass by name, the others
 // with what the data shows.

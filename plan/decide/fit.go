@@ -69,7 +69,7 @@ func Fit(cfg *config.Config, trials []measure.Measurement, m Measured) (sweep.An
 	if err != nil {
 		return without(cfg, err, b)
 	}
-	i := slices.IndexFunc(fits, func(f fitted) bool { return f.offer.Knobs == made.Offer.Knobs })
+	i := slices.IndexFunc(fits, func(f fittedSet) bool { return f.offer.Knobs == made.Offer.Knobs })
 	if curves := fits[i].curves; len(curves) > 0 {
 		made.Evidence.Curve, made.Evidence.Curves = curves[0], curves[1:]
 	}
@@ -99,7 +99,7 @@ func Fit(cfg *config.Config, trials []measure.Measurement, m Measured) (sweep.An
 // doubtFits adds to the rates of sets on the simulated engine what is not known of its
 // constants, and says how much that is. It is nearly the same for all sets of a kind of
 // instance, and taken at the fastest.
-func doubtFits(cfg *config.Config, g sweep.Ground, fits []fitted) (said []string, err error) {
+func doubtFits(cfg *config.Config, g sweep.Ground, fits []fittedSet) (said []string, err error) {
 	kindOf := measure.Knobs.Kind
 	fastest := map[measure.Knobs]*plan.Offer{}
 	for i := range fits {
@@ -144,9 +144,9 @@ func asMeant(trials []measure.Measurement, of workload.RateOf) (told []measure.M
 	return told, rates
 }
 
-// fitted is one knob set of the results: its curves, that of the binding metric
+// fittedSet is one knob set of the results: its curves, that of the binding metric
 // first, none where no trial resolves it, and what one instance gives.
-type fitted struct {
+type fittedSet struct {
 	curves []*curve.Curve
 	offer  plan.Offer
 }
@@ -154,7 +154,7 @@ type fitted struct {
 // fitSets fits the trials of each knob set on their own, in the order in which they
 // come. A set that cannot be fitted is rejected with the reason, unless it is the only
 // one. Different traffic has no common curve.
-func fitSets(cfg *config.Config, trials []measure.Measurement) (fits []fitted, rejected []measure.Rejection, err error) {
+func fitSets(cfg *config.Config, trials []measure.Measurement) (fits []fittedSet, rejected []measure.Rejection, err error) {
 	var order []measure.Knobs
 	sets := map[measure.Knobs][]measure.Measurement{}
 	var traffic []byte
@@ -192,8 +192,8 @@ func fitSets(cfg *config.Config, trials []measure.Measurement) (fits []fitted, r
 	return fits, rejected, err
 }
 
-func fitSet(cfg *config.Config, trials []measure.Measurement) (fitted, error) {
-	f := fitted{offer: plan.Offer{Knobs: trials[0].Trial.Knobs}}
+func fitSet(cfg *config.Config, trials []measure.Measurement) (fittedSet, error) {
+	f := fittedSet{offer: plan.Offer{Knobs: trials[0].Trial.Knobs}}
 	f.offer.PromptTokens = meanTokens(trials, func(m *measure.Measurement) float64 { return m.MeanPrompt })
 	f.offer.OutputTokens = meanTokens(trials, func(m *measure.Measurement) float64 { return m.MeanOutput })
 	rate, counted := countedRate(cfg, trials)

@@ -27,12 +27,12 @@ func autoscaling(p *plan.Plan, trials []measure.Measurement) *plan.Autoscaling {
 // inFlightAt is how many requests an instance has in flight at a rate: by Little's law the
 // rate times the mean time of a request. It is nil where no trial tells.
 func inFlightAt(trials []measure.Measurement, k measure.Knobs) func(rate float64) float64 {
-	var points []point
+	var points []rateFigure
 	for i := range trials {
 		m := &trials[i]
 		told := m.Trial.Knobs == k && m.Rejected.Text == "" && m.Valid && !m.Overloaded && !m.Trial.Closed()
 		if told && m.Offered() > 0 && m.E2E.Mean > 0 {
-			points = append(points, point{m.Offered(), m.E2E.Mean.Seconds()})
+			points = append(points, rateFigure{m.Offered(), m.E2E.Mean.Seconds()})
 		}
 	}
 	seconds := interpolated(points)
@@ -65,13 +65,13 @@ func fewSlots(cfg *config.Config, binding string, inFlight func(float64) float64
 	return note.If(taken >= allowed, note.FewSlots, n, 100*taken, l.Slots, l.Adapters)
 }
 
-// point is a figure that was measured at a rate.
-type point struct{ rate, figure float64 }
+// rateFigure is a figure that was measured at a rate.
+type rateFigure struct{ rate, figure float64 }
 
 // interpolated is a figure between the points at both sides of a rate, of which those at one
 // rate are averaged, and beyond them that of the last; nil without points.
-func interpolated(points []point) func(rate float64) float64 {
-	slices.SortStableFunc(points, func(a, b point) int { return cmp.Compare(a.rate, b.rate) })
+func interpolated(points []rateFigure) func(rate float64) float64 {
+	slices.SortStableFunc(points, func(a, b rateFigure) int { return cmp.Compare(a.rate, b.rate) })
 	var rates, figures []float64
 	for i := 0; i < len(points); {
 		sum, n := 0.0, 0

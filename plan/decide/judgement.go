@@ -15,7 +15,7 @@ import (
 // Settings are the sets of knobs that were tried on the kind of instance that a plan
 // takes, with about the rates that they carry.
 func Settings(p *plan.Plan, trials []measure.Measurement) []effects.Setting {
-	ref := effects.Reference{Knobs: p.Offer.Knobs, Rate: p.Offer.Rate.Value, Curves: p.Evidence.Curves}
+	ref := effects.Baseline{Knobs: p.Offer.Knobs, Rate: p.Offer.Rate.Value, Curves: p.Evidence.Curves}
 	if p.Evidence.Curve != nil {
 		ref.Curves = append([]*curve.Curve{p.Evidence.Curve}, ref.Curves...)
 	}

@@ -13,10 +13,10 @@ import (
 	"planner/sweep/measure"
 )
 
-// Pools is the study of a mix whose classes have limits of their own: the decision on one
+// PoolStudy is the study of a mix whose classes have limits of their own: the decision on one
 // pool of instances for all classes, and those on a pool for each class, side by side in
 // virtual time and one after the other on real engines.
-type Pools struct {
+type PoolStudy struct {
 	sweep.Chain
 
 	cfg     *config.Config
@@ -46,7 +46,7 @@ func (p *PoolsPlanned) Files() map[string]any { return map[string]any{"plan.json
 // NewPlan prepares the study of a plan: a decision, or those on pools of classes.
 func NewPlan(cfg *config.Config, g sweep.Ground) (PlanStudy, error) {
 	one, err := New(cfg, g)
-	p := &Pools{cfg: cfg, one: one, classes: cfg.Pools()}
+	p := &PoolStudy{cfg: cfg, one: one, classes: cfg.Pools()}
 	if err != nil || len(p.classes) == 0 {
 		return one, err
 	}
@@ -69,13 +69,13 @@ func NewPlan(cfg *config.Config, g sweep.Ground) (PlanStudy, error) {
 }
 
 // decisions are all of them, that on one pool first.
-func (p *Pools) decisions() []*Decision { return append([]*Decision{p.one}, p.each...) }
+func (p *PoolStudy) decisions() []*Decision { return append([]*Decision{p.one}, p.each...) }
 
 // Rejected lists the configurations that cannot run whatever they serve.
-func (p *Pools) Rejected() []measure.Rejection { return p.one.Rejected() }
+func (p *PoolStudy) Rejected() []measure.Rejection { return p.one.Rejected() }
 
 // Searches is how many searches the budget holds for.
-func (p *Pools) Searches() (n int) {
+func (p *PoolStudy) Searches() (n int) {
 	for _, d := range p.decisions() {
 		n += d.Searches()
 	}
@@ -83,7 +83,7 @@ func (p *Pools) Searches() (n int) {
 }
 
 // Forecast says in words what the searches would take on real engines.
-func (p *Pools) Forecast(ctx context.Context) (string, error) {
+func (p *PoolStudy) Forecast(ctx context.Context) (string, error) {
 	var parts []string
 	for i, d := range p.decisions() {
 		text, err := d.Forecast(ctx)
@@ -99,7 +99,7 @@ func (p *Pools) Forecast(ctx context.Context) (string, error) {
 }
 
 // Best is the best result so far of the decision under way.
-func (p *Pools) Best() (best search.Result, of string) {
+func (p *PoolStudy) Best() (best search.Result, of string) {
 	for i, d := range p.decisions() {
 		if best, of = d.Best(); of != "" && i > 0 {
 			return best, p.classes[i-1] + " alone, " + of
@@ -111,7 +111,7 @@ func (p *Pools) Best() (best search.Result, of string) {
 }
 
 // Stage says how many kinds of instances are done for all decisions.
-func (p *Pools) Stage() (done, of int, what string) {
+func (p *PoolStudy) Stage() (done, of int, what string) {
 	for _, d := range p.decisions() {
 		if n, all, word := d.Stage(); all > 0 {
 			done, of, what = done+n, of+all, word
@@ -122,7 +122,7 @@ func (p *Pools) Stage() (done, of int, what string) {
 
 // Answer is the plan of one pool with those of the classes beside it, or the plans of the
 // classes where one pool has none.
-func (p *Pools) Answer() (sweep.Answer, error) {
+func (p *PoolStudy) Answer() (sweep.Answer, error) {
 	answer, err := p.one.Answer()
 	if err != nil || !p.Ended {
 		if answer.State == sweep.Done {

@@ -14,9 +14,9 @@ import (
 	"planner/sweep/measure"
 )
 
-// Searched is what the searches of a decision found, as a run folder keeps it: for another demand, or at other prices, a
+// SearchResults are what the searches of a decision found, as a run folder keeps it: for another demand, or at other prices, a
 // plan is made of it without a search.
-type Searched struct {
+type SearchResults struct {
 	// Of is a digest of all in the configuration that decides what is found.
 	Of          string              `json:"of"`
 	Kinds       []search.RaceResult `json:"kinds"`    // of the kinds of instances that were searched in full
@@ -45,20 +45,20 @@ type placed struct {
 // A result is what a search found, of one that was run or of one that is told of again.
 type result[T any] interface{ Result() T }
 
-// told is what an earlier search found.
-type told[T any] struct{ found T }
+// recalled is what an earlier search found.
+type recalled[T any] struct{ found T }
 
 // Result is what it found.
-func (t told[T]) Result() T { return t.found }
+func (t recalled[T]) Result() T { return t.found }
 
 // A PlanStudy is the study of a plan, whose searches can be kept and told of again.
 type PlanStudy interface {
 	sweep.Study
 	// Searched is what the searches found, once they have ended.
-	Searched() []Searched
+	Searched() []SearchResults
 	// Recall answers by what the searches of an earlier study found, and its trials; false where that asked for something
 	// else, or some of it is not there.
-	Recall(found []Searched, trials []measure.Measurement) bool
+	Recall(found []SearchResults, trials []measure.Measurement) bool
 }
 
 // digest tells searches of other configurations apart. By prices a coarse pass leaves kinds of instances out.
@@ -71,8 +71,8 @@ func (d *Decision) digest() string {
 }
 
 // Searched is what the searches found.
-func (d *Decision) Searched() []Searched {
-	s := Searched{Of: d.digest(), Rejected: d.rejected, Doubts: d.doubts, Placed: d.placed,
+func (d *Decision) Searched() []SearchResults {
+	s := SearchResults{Of: d.digest(), Rejected: d.rejected, Doubts: d.doubts, Placed: d.placed,
 		Trials: list.Map(d.Seen, func(m measure.Measurement) int { return m.Trial.Number })}
 	for _, i := range d.instances {
 		s.Kinds = append(s.Kinds, i.race.Result())
@@ -80,11 +80,11 @@ func (d *Decision) Searched() []Searched {
 	if d.certificate != nil {
 		s.Certificate = new(d.certificate.Result())
 	}
-	return []Searched{s}
+	return []SearchResults{s}
 }
 
 // Recall takes the place of the searches, and of the curve of what was chosen then.
-func (d *Decision) Recall(found []Searched, trials []measure.Measurement) bool {
+func (d *Decision) Recall(found []SearchResults, trials []measure.Measurement) bool {
 	if len(found) != 1 || found[0].Of != d.digest() {
 		return false
 	}
@@ -93,7 +93,7 @@ func (d *Decision) Recall(found []Searched, trials []measure.Measurement) bool {
 	for _, i := range d.instances {
 		at := slices.IndexFunc(s.Kinds, func(r search.RaceResult) bool { return r.Knobs.Kind() == i.priors[0].Knobs.Kind() })
 		if at >= 0 {
-			i.race, kept = told[search.RaceResult]{s.Kinds[at]}, append(kept, i)
+			i.race, kept = recalled[search.RaceResult]{s.Kinds[at]}, append(kept, i)
 		} else if !slices.ContainsFunc(s.Rejected, func(r measure.Rejection) bool { return r.Knobs == i.typical().Knobs }) {
 			return false // neither searched nor left out by a coarse pass
 		}
@@ -103,7 +103,7 @@ func (d *Decision) Recall(found []Searched, trials []measure.Measurement) bool {
 		return false
 	}
 	if s.Certificate != nil {
-		d.certificate = told[search.Certified]{*s.Certificate}
+		d.certificate = recalled[search.Certified]{*s.Certificate}
 	}
 	d.instances, d.rejected, d.Seen, d.doubts, d.placed = kept, s.Rejected, trials, s.Doubts, s.Placed
 	d.plan, d.solved = d.solve()
@@ -112,7 +112,7 @@ func (d *Decision) Recall(found []Searched, trials []measure.Measurement) bool {
 }
 
 // Searched is what the searches of one pool and of each class found.
-func (p *Pools) Searched() (all []Searched) {
+func (p *PoolStudy) Searched() (all []SearchResults) {
 	for _, d := range p.decisions() {
 		all = append(all, d.Searched()...)
 	}
@@ -120,7 +120,7 @@ func (p *Pools) Searched() (all []Searched) {
 }
 
 // Recall takes the place of the searches of one pool and of each class.
-func (p *Pools) Recall(found []Searched, trials []measure.Measurement) bool {
+func (p *PoolStudy) Recall(found []SearchResults, trials []measure.Measurement) bool {
 	all := p.decisions()
 	p.Ended = len(found) == len(all)
 	for i, d := range all {

@@ -29,7 +29,7 @@ func TestRecall(t *testing.T) {
 	folder := must.Get(sweep.CreateFolder(filepath.Join(t.TempDir(), "run"), sweep.About{Command: "plan"}, nil))
 	must.Get(sweep.Drive(t.Context(), &folder, g, study, nil, nil))
 	must.OK(folder.WriteJSON("searches.json", study.Searched()))
-	var found []Searched
+	var found []SearchResults
 	must.OK(folder.ReadJSON("searches.json", &found))
 	trials := must.Get(sweep.ReadJournal(folder.File(sweep.JournalFile)))
 

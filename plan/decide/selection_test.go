@@ -57,7 +57,7 @@ func TestSecure(t *testing.T) {
 		{Knobs: set(32, 512), Status: search.Tied}, {Knobs: set(64, 128), Status: search.Skipped},
 	}}
 	for shift, want := range map[float64]int{0.1: 0, 0.5: 1} {
-		d := &Decision{searches: searches{cfg: cfg, ground: sweep.Ground{Virtual: true}, instances: []*instance{{race: told[search.RaceResult]{race}}},
+		d := &Decision{searches: searches{cfg: cfg, ground: sweep.Ground{Virtual: true}, instances: []*instance{{race: recalled[search.RaceResult]{race}}},
 			doubts: []doubted{{race.Knobs, 5, calibrate.Shifts{-shift, 0, shift}}}}}
 		if together := d.secure().(*sweep.Together); len(together.Sources) != want {
 			t.Errorf("shifts of %v: %d sets are searched, want %d", shift, len(together.Sources), want)

@@ -27,15 +27,15 @@ const (
 // mostCrossed is how many knob sets that behave differently are run for [Decision.crossed].
 const mostCrossed = 16
 
-// scenario is something that may turn out other than planned and moves the rate of an
+// perturbation is something that may turn out other than planned and moves the rate of an
 // instance: limits that are longer by a factor, or requests.
-type scenario struct {
+type perturbation struct {
 	what                     string
 	limits, prompts, answers float64
 }
 
-func scenarios() []scenario {
-	return []scenario{
+func scenarios() []perturbation {
+	return []perturbation{
 		{"prompts twice as long", 1, 2, 1},
 		{"answers twice as long", 1, 1, 2},
 		{"latency limits +20 %", 1 + limitStep, 1, 1},
@@ -110,7 +110,7 @@ func (d *Decision) moves(o plan.Offer) (all []moved) {
 
 // inScenario is the situation of the chosen knobs in a scenario, looked for first where
 // arithmetic has it. It is an error of type [*measure.Rejection] where they do not run.
-func (d *Decision) inScenario(s *scenario, known calibrate.Situation, k measure.Knobs) (calibrate.Situation, error) {
+func (d *Decision) inScenario(s *perturbation, known calibrate.Situation, k measure.Knobs) (calibrate.Situation, error) {
 	if s.limits != 1 {
 		return calibrate.Situation{Objective: loosened(d.cfg.Objective, s.limits), Run: known.Run}, nil
 	}

@@ -14,36 +14,36 @@ import (
 	"planner/sweep/measure"
 )
 
-// Kind names a finding.
-type Kind string
+// FindingKind names a finding.
+type FindingKind string
 
 // What can be found.
 const (
 	// Faster: tokens come faster than the hardware named can read the weights.
 	Faster Kind = "faster_than_hardware"
 	// Prefill: the time to first token grows with the prompt, at low load already.
-	Prefill Kind = "prefill"
+	Prefill FindingKind = "prefill"
 	// Bandwidth: tokens come slowly at low load, as fast as the weights can be read.
-	Bandwidth Kind = "bandwidth"
+	Bandwidth FindingKind = "bandwidth"
 	// Inefficiency: tokens come slowly at low load, far from what the bandwidth allows.
-	Inefficiency Kind = "inefficiency"
+	Inefficiency FindingKind = "inefficiency"
 	// Queueing: some first tokens come very late though most come soon.
-	Queueing Kind = "queueing"
+	Queueing FindingKind = "queueing"
 	// MixedLengths: the same, and those late are the long prompts.
-	MixedLengths Kind = "mixed_lengths"
+	MixedLengths FindingKind = "mixed_lengths"
 	// Batching: a limit on the pace of tokens ends the load where throughput still grows.
-	Batching Kind = "batching"
+	Batching FindingKind = "batching"
 	// CacheMisses and CacheEviction: shared prefixes are not found in the prefix cache, in
 	// the latter case as it cannot hold them.
-	CacheMisses   Kind = "cache_misses"
-	CacheEviction Kind = "cache_eviction"
+	CacheMisses   FindingKind = "cache_misses"
+	CacheEviction FindingKind = "cache_eviction"
 	// Host: a saturated server does far less than the hardware allows.
-	Host Kind = "host"
+	Host FindingKind = "host"
 )
 
 // Finding is one thing that is not as it should be.
 type Finding struct {
-	Kind Kind `json:"kind"` // its name for programs
+	Kind FindingKind `json:"kind"` // its name for programs
 	// Symptom says what it is, Evidence by which figures of which trials, and Next which
 	// knob or measurement comes next.
 	Symptom  string   `json:"symptom"`
@@ -75,8 +75,8 @@ const (
 	saturatedPart = 0.93 // of the rate that came, below which it is not completed
 )
 
-// server is what the trials of one set of knobs show, by load.
-type server struct {
+// serverTrials are the trials of one set of knobs, by load.
+type serverTrials struct {
 	trials []*measure.Measurement
 	// bounds are those of the data sheets; nil where model or hardware is not known.
 	bounds *model.Bounds
@@ -88,7 +88,7 @@ type server struct {
 // Of lists what the trials of one set of knobs show, beside what the data sheets allow,
 // which may be nil. It is nil where no trial says anything.
 func Of(trials []measure.Measurement, bounds *model.Bounds) []Finding {
-	s := server{bounds: bounds}
+	s := serverTrials{bounds: bounds}
 	for i := range trials {
 		if m := &trials[i]; m.Rejected.Text == "" && m.Valid && m.Requests >= fewest && 2*m.Failed < m.Requests {
 			s.trials = append(s.trials, m)
@@ -120,13 +120,13 @@ func Of(trials []measure.Measurement, bounds *model.Bounds) []Finding {
 }
 
 // whole are the trials that were not ended early.
-func (s *server) whole() []*measure.Measurement {
+func (s *serverTrials) whole() []*measure.Measurement {
 	return slices.DeleteFunc(slices.Clone(s.trials), func(m *measure.Measurement) bool { return m.Aborted.Text != "" })
 }
 
 // low is the trial of the least load, nil where that is no low one: more than half of
 // the highest throughput, with many requests at once.
-func (s *server) low() *measure.Measurement {
+func (s *serverTrials) low() *measure.Measurement {
 	all := s.whole()
 	if len(all) == 0 || all[0].Overloaded {
 		return nil
@@ -141,7 +141,7 @@ func (s *server) low() *measure.Measurement {
 func inFlight(m *measure.Measurement) float64 { return m.Achieved * max(m.E2E.Mean.Seconds(), 0) }
 
 // limitOf is the tightest limit on a latency, 0 where there is none.
-func (s *server) limitOf(metric measure.Metric) time.Duration {
+func (s *serverTrials) limitOf(metric measure.Metric) time.Duration {
 	least := time.Duration(0)
 	for _, b := range s.slo.Latencies() {
 		if b.Metric == metric && (least == 0 || b.Limit < least) {

@@ -18,7 +18,7 @@ import (
 var ailments = []struct {
 	name string
 	make func(*virtual, *rand.Rand)
-	want diagnose.Kind
+	want diagnose.FindingKind
 }{
 	{"healthy", func(*virtual, *rand.Rand) {}, ""},
 	{"healthy, its overload cut", func(v *virtual, _ *rand.Rand) { v.load.Shapes[0].Prompt.Median, v.cut = 30, true }, ""},

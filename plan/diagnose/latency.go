@@ -26,7 +26,7 @@ func (s *server) faster() *Finding {
 }
 
 // prefill looks whether prompts take too long even where nothing else runs.
-func (s *server) prefill() *Finding {
+func (s *serverTrials) prefill() *Finding {
 	m := s.low()
 	if m == nil || m.ByPrompt == nil {
 		return nil
@@ -62,7 +62,7 @@ func (s *server) prefill() *Finding {
 
 // decode looks whether tokens come slowly even where little else runs, and tells a
 // bandwidth that is used up from one that is not.
-func (s *server) decode() *Finding {
+func (s *serverTrials) decode() *Finding {
 	m := s.low()
 	if m == nil || m.TPOT.P50 <= 0 {
 		return nil
@@ -103,7 +103,7 @@ func (s *server) decode() *Finding {
 }
 
 // waits looks for late first tokens at loads where nothing should wait.
-func (s *server) waits() *Finding {
+func (s *serverTrials) waits() *Finding {
 	limit := s.limitOf(measure.TTFT)
 	var worst *measure.Measurement
 	most := spike
@@ -141,13 +141,13 @@ func longAreSlow(m *measure.Measurement) bool {
 // lengthsAlone reports whether the lengths of the prompts make first tokens late where
 // nothing else does: behind a long prompt short ones wait too, so under load those that
 // are late are no longer the long ones alone.
-func (s *server) lengthsAlone() bool {
+func (s *serverTrials) lengthsAlone() bool {
 	m := s.low()
 	return m != nil && longAreSlow(m) && over(m.TTFT.P99, m.TTFT.P50) >= spike
 }
 
 // cause says what requests may have waited for in a trial, and what to try.
-func (s *server) cause(m *measure.Measurement) (evidence, next string) {
+func (s *serverTrials) cause(m *measure.Measurement) (evidence, next string) {
 	seqs := m.Trial.Knobs.MaxNumSeqs
 	switch flight := inFlight(m); {
 	case m.Server.Preemptions != nil && *m.Server.Preemptions > 0 || m.Server.PeakKV != nil && *m.Server.PeakKV >= fullPool:

@@ -10,7 +10,7 @@ import (
 )
 
 // batching looks for throughput that a limit on the pace of tokens leaves unused.
-func (s *server) batching() *Finding {
+func (s *serverTrials) batching() *Finding {
 	var within, beyond *measure.Measurement
 	for _, m := range s.whole() {
 		slow := s.missed(m, measure.TPOT, measure.ITL)
@@ -32,12 +32,12 @@ func (s *server) batching() *Finding {
 }
 
 // missed reports whether a trial is beyond a limit on one of the latencies.
-func (s *server) missed(m *measure.Measurement, metrics ...measure.Metric) bool {
+func (s *serverTrials) missed(m *measure.Measurement, metrics ...measure.Metric) bool {
 	return slices.ContainsFunc(s.slo.Latencies(), func(b measure.Bound) bool { return slices.Contains(metrics, b.Metric) && m.Bounded(b) > b.Limit })
 }
 
 // cache looks whether shared prefixes are found in the prefix cache.
-func (s *server) cache() *Finding {
+func (s *serverTrials) cache() *Finding {
 	for _, m := range s.whole() {
 		w := m.Trial.Workload
 		if w == nil || m.Overloaded {
@@ -70,7 +70,7 @@ func (s *server) cache() *Finding {
 
 // notFound says that a trial found little of what its prompts share; "" where it did, or
 // nobody knows. A trial that began with a warm cache is set beside the cold one.
-func (s *server) notFound(m *measure.Measurement, share float64) string {
+func (s *serverTrials) notFound(m *measure.Measurement, share float64) string {
 	if rate := m.Server.HitRate; rate != nil {
 		if *rate >= found*share || m.Trial.Warmup <= 0 {
 			return ""
@@ -106,7 +106,7 @@ func used(m *measure.Measurement) float64 {
 
 // host looks whether a saturated server does far less than its hardware allows: by the time of
 // its steps where that is known, which also tells links and small batches from the host.
-func (s *server) host() *Finding {
+func (s *serverTrials) host() *Finding {
 	if s.bounds == nil || s.bounds.PromptsPerS <= 0 || s.bounds.OutputTokensPerS <= 0 {
 		return nil
 	}

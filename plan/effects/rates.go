@@ -17,8 +17,8 @@ type Setting struct {
 	Rate  float64       `json:"rate_per_s"` // about the highest rate within the limits
 }
 
-// Reference is the set that was searched in full: its maximum rate and its fitted curves.
-type Reference struct {
+// Baseline is the set that was searched in full: its maximum rate and its fitted curves.
+type Baseline struct {
 	Knobs  measure.Knobs
 	Rate   float64
 	Curves []*curve.Curve
@@ -30,7 +30,7 @@ type Reference struct {
 // rate overloads carries what it completes. Sets are tried on the same requests, so that ratios are much
 // surer than rates. A set without a trial that tells is left out; those whose rates are known
 // otherwise have these.
-func Rates(trials []measure.Measurement, ref Reference, known []Setting) []Setting {
+func Rates(trials []measure.Measurement, ref Baseline, known []Setting) []Setting {
 	out := append([]Setting{{ref.Knobs, ref.Rate}}, known...)
 	if !(ref.Rate > 0) {
 		return nil
@@ -59,7 +59,7 @@ func Rates(trials []measure.Measurement, ref Reference, known []Setting) []Setti
 }
 
 // off is how far a trial is from the reference's rate, in logarithms.
-func (r *Reference) off(m *measure.Measurement) float64 {
+func (r *Baseline) off(m *measure.Measurement) float64 {
 	return math.Abs(math.Log(m.Trial.Rate / r.Rate))
 }
 
@@ -71,7 +71,7 @@ const alike = 2.2
 
 // carried is about the rate that the set of a trial carries; false where the trial does
 // not tell.
-func (r *Reference) carried(m *measure.Measurement) (float64, bool) {
+func (r *Baseline) carried(m *measure.Measurement) (float64, bool) {
 	rate, known := math.Inf(1), false
 	for _, c := range r.Curves {
 		s := m.Of(c.Class).Latency(c.Metric)
@@ -94,7 +94,7 @@ func (r *Reference) carried(m *measure.Measurement) (float64, bool) {
 
 // within is the rate up to which the reference keeps the limits on the latency of a curve, as far as
 // the curve goes: its own where that latency limits it, and more where another one does.
-func (r *Reference) within(c *curve.Curve, o measure.SLO) float64 {
+func (r *Baseline) within(c *curve.Curve, o measure.SLO) float64 {
 	rate := math.Inf(1)
 	for _, b := range o.Latencies() {
 		if x, ok := inverse(c, b.Quantile, b.Limit); ok && b.Metric == c.Metric && b.Class == c.Class {

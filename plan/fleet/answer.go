@@ -157,8 +157,8 @@ type SeedRow struct {
 
 // replay replays a policy on seeds, side by side, and tells of the first minute by minute. The
 // requests of a seed live as long as its replay.
-func (p *Plant) replay(policy Policy, seeds []uint64) []Summary {
-	out := make([]Summary, len(seeds))
+func (p *Plant) replay(policy Policy, seeds []uint64) []EpisodeSummary {
+	out := make([]EpisodeSummary, len(seeds))
 	p.sideBySide(len(seeds), func(i int) {
 		s := p.scenario(policy, p.Traffic(seeds[i]), seeds[i])
 		e := Run(s)
@@ -199,7 +199,7 @@ func (p *Plant) Answer(policy Policy, seeds []uint64) *Answer {
 	return a
 }
 
-func over(all []Summary, of func(*Summary) float64) []float64 {
+func over(all []EpisodeSummary, of func(*EpisodeSummary) float64) []float64 {
 	out := make([]float64, len(all))
 	for i := range all {
 		out[i] = of(&all[i])
@@ -207,17 +207,17 @@ func over(all []Summary, of func(*Summary) float64) []float64 {
 	return out
 }
 
-func (p *Plant) sum(all []Summary) *Answer {
+func (p *Plant) sum(all []EpisodeSummary) *Answer {
 	first := &all[0]
 	a := &Answer{Requests: first.Requests, Duration: first.Duration, Limits: p.Limits, Spent: Spent{GPUs: p.GPUs}, Verdict: measure.Met}
 	inf := math.Inf(1)
-	a.Attainment = estimate(over(all, func(s *Summary) float64 { return s.Within }), 1)
+	a.Attainment = estimate(over(all, func(s *EpisodeSummary) float64 { return s.Within }), 1)
 	for i, c := range first.Classes {
-		c.Attainment = estimate(over(all, func(s *Summary) float64 { return s.Classes[i].Attainment.Value }), 1)
+		c.Attainment = estimate(over(all, func(s *EpisodeSummary) float64 { return s.Classes[i].Attainment.Value }), 1)
 		c.Limits = slices.Clone(c.Limits)
 		for j := range c.Limits {
 			l := &c.Limits[j]
-			l.Share = estimate(over(all, func(s *Summary) float64 { return s.Classes[i].Limits[j].Share.Value }), 1)
+			l.Share = estimate(over(all, func(s *EpisodeSummary) float64 { return s.Classes[i].Limits[j].Share.Value }), 1)
 			l.Verdict = verdict(l.Share, l.Asked)
 			if l.Verdict == measure.Missed || l.Verdict == measure.Unsure && a.Verdict == measure.Met {
 				a.Verdict = l.Verdict
@@ -225,15 +225,15 @@ func (p *Plant) sum(all []Summary) *Answer {
 		}
 		a.Classes = append(a.Classes, c)
 	}
-	hours := over(all, func(s *Summary) float64 { return s.ReplicaHours })
-	gpuHours := over(all, func(s *Summary) float64 { return s.ReplicaHours * float64(p.GPUs) })
-	a.Replicas = Replicas{Mean: estimate(over(all, func(s *Summary) float64 { return s.Replicas }), inf), Peak: first.Peak,
+	hours := over(all, func(s *EpisodeSummary) float64 { return s.ReplicaHours })
+	gpuHours := over(all, func(s *EpisodeSummary) float64 { return s.ReplicaHours * float64(p.GPUs) })
+	a.Replicas = Replicas{Mean: estimate(over(all, func(s *EpisodeSummary) float64 { return s.Replicas }), inf), Peak: first.Peak,
 		Hours: estimate(hours, inf), GPUHours: estimate(gpuHours, inf)}
-	mean := func(of func(*Summary) int) float64 {
-		return stat.Mean(over(all, func(s *Summary) float64 { return float64(of(s)) }), nil)
+	mean := func(of func(*EpisodeSummary) int) float64 {
+		return stat.Mean(over(all, func(s *EpisodeSummary) float64 { return float64(of(s)) }), nil)
 	}
-	a.Counts = Counts{mean(func(s *Summary) int { return s.Starts }), mean(func(s *Summary) int { return len(s.Decisions) }),
-		mean(func(s *Summary) int { return s.Failures }), mean(func(s *Summary) int { return s.Retries }), mean(func(s *Summary) int { return s.Failed })}
+	a.Counts = Counts{mean(func(s *EpisodeSummary) int { return s.Starts }), mean(func(s *EpisodeSummary) int { return len(s.Decisions) }),
+		mean(func(s *EpisodeSummary) int { return s.Failures }), mean(func(s *EpisodeSummary) int { return s.Retries }), mean(func(s *EpisodeSummary) int { return s.Failed })}
 	a.Cost = p.cost(all)
 	for _, s := range all {
 		a.Seeds = append(a.Seeds, SeedRow{s.Seed, s.Within, s.Replicas, s.ReplicaHours * float64(p.GPUs)})
@@ -254,11 +254,11 @@ func verdict(share Estimate, asked float64) measure.State {
 // hoursPerMonth is that of a mean month.
 const hoursPerMonth = 730
 
-func (p *Plant) cost(all []Summary) Cost {
-	usd := over(all, func(s *Summary) float64 { return s.ReplicaHours * float64(p.GPUs) * p.USDPerGPUHour })
+func (p *Plant) cost(all []EpisodeSummary) Cost {
+	usd := over(all, func(s *EpisodeSummary) float64 { return s.ReplicaHours * float64(p.GPUs) * p.USDPerGPUHour })
 	c := Cost{Total: estimate(usd, math.Inf(1))}
-	hours := stat.Mean(over(all, func(s *Summary) float64 { return s.Duration.Hours() }), nil)
-	requests := stat.Mean(over(all, func(s *Summary) float64 { return float64(s.Requests) }), nil)
+	hours := stat.Mean(over(all, func(s *EpisodeSummary) float64 { return s.Duration.Hours() }), nil)
+	requests := stat.Mean(over(all, func(s *EpisodeSummary) float64 { return float64(s.Requests) }), nil)
 	c.PerHour = c.Total.Value / hours
 	c.PerMonth, c.PerThousandRequest = c.PerHour*hoursPerMonth, 1000*c.Total.Value/requests
 	return c

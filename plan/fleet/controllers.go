@@ -7,29 +7,31 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// Kind names an autoscaler.
-type Kind string
+// AutoscalerKind names an autoscaler.
+type AutoscalerKind string
 
 // The autoscalers. None keeps the number of replicas.
 const (
-	None       Kind = "none"
-	ByHPA      Kind = "hpa"
-	ByKEDA     Kind = "keda"
-	Saturation Kind = "saturation"
-	Schedule   Kind = "schedule"
-	Forecast   Kind = "forecast"
+	None       AutoscalerKind = "none"
+	ByHPA      AutoscalerKind = "hpa"
+	ByKEDA     AutoscalerKind = "keda"
+	Saturation AutoscalerKind = "saturation"
+	Schedule   AutoscalerKind = "schedule"
+	Forecast   AutoscalerKind = "forecast"
 )
 
 // Kinds lists the autoscalers.
-func Kinds() []Kind { return []Kind{None, ByHPA, ByKEDA, Saturation, Schedule, Forecast} }
+func Kinds() []AutoscalerKind {
+	return []AutoscalerKind{None, ByHPA, ByKEDA, Saturation, Schedule, Forecast}
+}
 
 // Autoscaler says who asks for replicas, and by what.
 type Autoscaler struct {
-	Kind    Kind     `json:"kind"`
-	Metrics []Metric `json:"metrics"`
-	Monitor Monitor  `json:"monitor"`
-	HPA     HPA      `json:"hpa"`
-	KEDA    KEDA     `json:"keda"`
+	Kind    AutoscalerKind `json:"kind"`
+	Metrics []Metric       `json:"metrics"`
+	Monitor Monitor        `json:"monitor"`
+	HPA     HPA            `json:"hpa"`
+	KEDA    KEDA           `json:"keda"`
 	// Analyser, Entries and Outlook are those of the kinds saturation, schedule and
 	// forecast.
 	Analyser Analyser `json:"analyser"`

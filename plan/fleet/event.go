@@ -34,13 +34,13 @@ func (e *events) Pop() any {
 	return x
 }
 
-func (f *fleet) at(t float64, do func()) {
+func (f *fleetRun) at(t float64, do func()) {
 	heap.Push(&f.events, event{t, f.announced, do})
 	f.announced++
 }
 
 // drained removes a replica that drains once it has nothing to do, or at the end of its grace.
-func (f *fleet) drained(r *replica) {
+func (f *fleetRun) drained(r *replica) {
 	if r.state == draining && (r.flight.requests == 0 || f.now >= r.until) {
 		f.remove(r)
 		f.place()
@@ -49,14 +49,14 @@ func (f *fleet) drained(r *replica) {
 }
 
 // over ends a stage, unless the next one waits for its last request.
-func (f *fleet) over(stage int) {
+func (f *fleetRun) over(stage int) {
 	if stage == f.stage && (!f.s.Stages[stage].Drain || f.lefts[stage] == 0) {
 		f.enter(stage + 1)
 	}
 }
 
 // fail takes a node away until it is repaired.
-func (f *fleet) fail(n *node) {
+func (f *fleetRun) fail(n *gpuNode) {
 	f.lose(n)
 	n.away, n.warm = true, false
 	f.at(f.now+f.s.Nodes.Repair.Seconds(), func() {
@@ -68,7 +68,7 @@ func (f *fleet) fail(n *node) {
 }
 
 // leave tells a node that it will be taken, and lets its replicas drain until then.
-func (f *fleet) leave(n *node) {
+func (f *fleetRun) leave(n *gpuNode) {
 	notice := f.s.Nodes.Notice.Seconds()
 	n.leaving = true
 	for _, r := range slices.Clone(f.replicas) {
@@ -87,7 +87,7 @@ func (f *fleet) leave(n *node) {
 }
 
 // tell tells a watcher of the time that has passed, at least so much of it.
-func (f *fleet) tell(least time.Duration) {
+func (f *fleetRun) tell(least time.Duration) {
 	if passed := f.now - f.watched; f.s.Watch != nil && passed >= least.Seconds() {
 		f.s.Watch(seconds(passed))
 		f.watched = f.now

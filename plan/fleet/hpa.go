@@ -63,18 +63,18 @@ func (h *HPA) Bare() bool {
 type hpa struct {
 	spec            HPA
 	min, max        int
-	recommendations []change
-	ups, downs      []change
+	recommendations []scaleEvent
+	ups, downs      []scaleEvent
 }
 
-// change is a number of replicas at a time in seconds: recommended, added or removed.
-type change struct {
+// scaleEvent is a number of replicas at a time in seconds: recommended, added or removed.
+type scaleEvent struct {
 	at       float64
 	replicas int
 }
 
 func newHPA(spec HPA, least, most, current int) *hpa {
-	return &hpa{spec: spec, min: least, max: most, recommendations: []change{{0, current}}}
+	return &hpa{spec: spec, min: least, max: most, recommendations: []scaleEvent{{0, current}}}
 }
 
 // podMetric is what an HPA knows of a pod.
@@ -172,9 +172,9 @@ func (h *hpa) normalize(now float64, current, desired int) int {
 	}
 	to = min(max(to, h.min), h.max)
 	if to > current {
-		h.ups = append(h.ups, change{now, to - current})
+		h.ups = append(h.ups, scaleEvent{now, to - current})
 	} else if to < current {
-		h.downs = append(h.downs, change{now, current - to})
+		h.downs = append(h.downs, scaleEvent{now, current - to})
 	}
 	return to
 }
@@ -195,7 +195,7 @@ func (h *hpa) stabilize(now float64, current, desired int) int {
 			kept = append(kept, r)
 		}
 	}
-	h.recommendations = append(kept, change{now, desired})
+	h.recommendations = append(kept, scaleEvent{now, desired})
 	if h.spec.Bare() { // an older rule, which holds on to what was recommended while it grows, too
 		return down
 	}
@@ -230,7 +230,7 @@ func (h *hpa) limit(now float64, current int, b *Behavior, direction int) int {
 }
 
 // recent sums the changes of the period up to now.
-func recent(changes []change, now float64, period time.Duration) int {
+func recent(changes []scaleEvent, now float64, period time.Duration) int {
 	sum := 0
 	for _, c := range changes {
 		if c.at > now-period.Seconds() {

@@ -213,7 +213,7 @@ func TestSchedule(t *testing.T) {
 // TestRateOfTheFirstMinute sees the rate of the requests before there are as many seconds of
 // them as are looked at, and none before the first scrape.
 func TestRateOfTheFirstMinute(t *testing.T) {
-	f := &fleet{monitor: monitor{spec: &Monitor{Scrape: 15 * time.Second, Window: time.Minute, Delay: 5 * time.Second}}}
+	f := &fleetRun{monitor: monitor{spec: &Monitor{Scrape: 15 * time.Second, Window: time.Minute, Delay: 5 * time.Second}}}
 	for i := range 2000 {
 		f.monitor.arrivals = append(f.monitor.arrivals, observed{float64(i+1) / 10, 1})
 	}

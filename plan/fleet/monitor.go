@@ -43,8 +43,8 @@ type Monitor struct {
 	Quantile float64 `json:"quantile"`
 }
 
-// sample is what a replica tells when it is scraped; the last three only grow.
-type sample struct {
+// scrape is what a replica tells when it is scraped; the last three only grow.
+type scrape struct {
 	at                                  float64
 	inFlight, waiting, kv               float64
 	arrived, promptTokens, outputTokens float64
@@ -72,11 +72,11 @@ type monitor struct {
 	// arrivals are the requests as they came, those that found no replica too.
 	arrivals []observed
 	// sums are those of all samples, and of what all replicas did in between.
-	sums             sample
+	sums             scrape
 	samples, scrapes int
 }
 
-func (m *monitor) begin(f *fleet) {
+func (m *monitor) begin(f *fleetRun) {
 	a := &f.s.Policy.Autoscaler
 	m.on, m.spec = true, &a.Monitor
 	for _, l := range f.s.Limits {
@@ -91,17 +91,17 @@ func (m *monitor) begin(f *fleet) {
 	f.at(f.control.at(), f.decide)
 }
 
-func (m *monitor) scrape(f *fleet) {
+func (m *monitor) scrape(f *fleetRun) {
 	from := f.now - m.spec.Window.Seconds() - m.spec.Delay.Seconds() - 2*m.spec.Scrape.Seconds()
 	for _, r := range f.targets {
 		o := r.engine.Occupancy()
-		now := sample{f.now, float64(r.flight.requests), float64(o.Waiting), o.KV,
+		now := scrape{f.now, float64(r.flight.requests), float64(o.Waiting), o.KV,
 			float64(r.arrived), float64(r.promptTokens), float64(r.outputTokens)}
 		m.samples++
 		m.sums.inFlight += now.inFlight
 		m.sums.kv += now.kv
 		r.samples = append(r.samples, now)
-		r.samples = since(r.samples, from, func(s sample) float64 { return s.at })
+		r.samples = since(r.samples, from, func(s scrape) float64 { return s.at })
 	}
 	old := func(list *[]observed) { *list = since(*list, from, func(o observed) float64 { return o.at }) }
 	old(&m.ttft)
@@ -126,7 +126,7 @@ func since[T any](list []T, from float64, at func(T) float64) []T {
 	return list[:copy(list, list[n:])]
 }
 
-func (m *monitor) first(f *fleet, t *sim.Told) {
+func (m *monitor) first(f *fleetRun, t *sim.Told) {
 	if !m.on {
 		return
 	}
@@ -139,7 +139,7 @@ func (m *monitor) first(f *fleet, t *sim.Told) {
 
 // ended notes the time per token of a request that is over, or what had been predicted
 // of it: llm-d's router counts a prediction once it knows what became of the request.
-func (m *monitor) ended(f *fleet, r *measure.Record) {
+func (m *monitor) ended(f *fleetRun, r *measure.Record) {
 	if !m.on {
 		return
 	}
@@ -169,7 +169,7 @@ func (m *monitor) means() map[string]float64 {
 }
 
 // notice keeps a latency that has a limit.
-func (m *monitor) notice(f *fleet, class, kind int, v float64) {
+func (m *monitor) notice(f *fleetRun, class, kind int, v float64) {
 	if l := &m.limits[class][kind]; l.limit > 0 {
 		l.seen = append(l.seen, observed{f.now, v})
 	}
@@ -177,7 +177,7 @@ func (m *monitor) notice(f *fleet, class, kind int, v float64) {
 
 // routed notes a request, and predicts its latencies on the replica that is about to get it,
 // nil where there is none.
-func (m *monitor) routed(f *fleet, r *replica, id int) {
+func (m *monitor) routed(f *fleetRun, r *replica, id int) {
 	if !m.on {
 		return
 	}
@@ -191,7 +191,7 @@ func (m *monitor) routed(f *fleet, r *replica, id int) {
 type view struct {
 	now          float64
 	asked, ready int
-	f            *fleet
+	f            *fleetRun
 }
 
 // seen is the time of the last scrape that can be seen.
@@ -233,15 +233,15 @@ func (v *view) podValue(r *replica, name string) (float64, bool) {
 		begin--
 	}
 	window := r.samples[begin:end]
-	level := func(of func(*sample) float64) (float64, bool) {
+	level := func(of func(*scrape) float64) (float64, bool) {
 		sum := 0.0
 		for i := range window {
 			sum += of(&window[i])
 		}
 		return sum / float64(len(window)), true
 	}
-	rate := func(of func(*sample) float64) (float64, bool) {
-		last, first := &window[len(window)-1], sample{at: r.readyAt}
+	rate := func(of func(*scrape) float64) (float64, bool) {
+		last, first := &window[len(window)-1], scrape{at: r.readyAt}
 		if begin > 0 {
 			first = r.samples[begin-1]
 		}
@@ -252,15 +252,15 @@ func (v *view) podValue(r *replica, name string) (float64, bool) {
 	}
 	switch name {
 	case "waiting":
-		return level(func(s *sample) float64 { return s.waiting })
+		return level(func(s *scrape) float64 { return s.waiting })
 	case "kv_usage":
-		return level(func(s *sample) float64 { return s.kv })
+		return level(func(s *scrape) float64 { return s.kv })
 	case "requests_per_s":
-		return rate(func(s *sample) float64 { return s.arrived })
+		return rate(func(s *scrape) float64 { return s.arrived })
 	case "tokens_per_s":
-		return rate(func(s *sample) float64 { return s.promptTokens + s.outputTokens })
+		return rate(func(s *scrape) float64 { return s.promptTokens + s.outputTokens })
 	}
-	return level(func(s *sample) float64 { return s.inFlight })
+	return level(func(s *scrape) float64 { return s.inFlight })
 }
 
 // fleetValue is a metric of the whole fleet.
@@ -325,7 +325,7 @@ func (v *view) statistic(all []observed, quantile float64, bounds []float64) (fl
 	return histogramQuantile(values, quantile, bounds), true
 }
 
-func (f *fleet) decide() {
+func (f *fleetRun) decide() {
 	v := &view{now: f.now, asked: f.asked, ready: len(f.targets), f: f}
 	want, why := f.control.decide(v)
 	if want = min(max(want, f.s.Policy.Min), f.s.Policy.Max); want != f.asked {

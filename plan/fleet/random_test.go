@@ -22,7 +22,7 @@ func anyPlant(t *testing.T, r *rand.Rand) (*Plant, Policy) {
 		profile = append(profile, workload.RateStep{Rate: 60 * r.Float64(), Length: 20*time.Second + pick(60)})
 	}
 	profile[0].Rate += 5
-	kind := []Kind{None, ByHPA, ByKEDA, Saturation, Forecast}[r.IntN(5)]
+	kind := []AutoscalerKind{None, ByHPA, ByKEDA, Saturation, Forecast}[r.IntN(5)]
 	names := MetricNames()
 	m := Metric{Name: names[r.IntN(5)], Target: 1 + 30*r.Float64()}
 	if kind == Forecast {

@@ -70,9 +70,9 @@ func TestRecordedDecisions(t *testing.T) {
 			h.metrics = append(h.metrics, Metric{Name: map[string]string{"pods": "in_flight", "value": "saturation"}[m.Kind], Target: m.Target})
 		}
 		for i, step := range s.Steps {
-			f := &fleet{monitor: monitor{spec: &Monitor{Window: time.Nanosecond}}}
+			f := &fleetRun{monitor: monitor{spec: &Monitor{Window: time.Nanosecond}}}
 			for _, v := range step.Values {
-				f.replicas = append(f.replicas, &replica{state: ready, samples: []sample{{at: step.At, inFlight: v}}})
+				f.replicas = append(f.replicas, &replica{state: ready, samples: []scrape{{at: step.At, inFlight: v}}})
 			}
 			f.replicas = append(f.replicas, slices.Repeat([]*replica{{state: starting}}, step.Missing)...)
 			f.replicas = append(f.replicas, slices.Repeat([]*replica{{state: pending}}, step.Unready)...)

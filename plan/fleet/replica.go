@@ -9,12 +9,12 @@ import (
 	"planner/sweep/measure"
 )
 
-// state is where a replica is in its life.
-type state int
+// replicaState is where a replica is in its life.
+type replicaState int
 
 const (
-	pending  state = iota // without a place on a node
-	starting              // with one
+	pending  replicaState = iota // without a place on a node
+	starting                     // with one
 	ready
 	draining
 	gone
@@ -23,8 +23,8 @@ const (
 // replica is one replica from the moment in which it is asked for.
 type replica struct {
 	number int
-	state  state
-	node   *node
+	state  replicaState
+	node   *gpuNode
 	engine *sim.FleetEngine
 	// readyAt is when it is ready, until when it must be gone if it drains.
 	readyAt, until float64
@@ -33,15 +33,15 @@ type replica struct {
 	flight   flight
 	// counters since its start, as its metrics endpoint tells them.
 	arrived, promptTokens, outputTokens int
-	samples                             []sample // newest last, see monitor.go
+	samples                             []scrape // newest last, see monitor.go
 }
 
 // flight is what a replica has to do, as the router counts it: requests, their prompt
 // tokens, and those of prompts whose first token has not come yet.
 type flight struct{ requests, tokens, prefill int }
 
-// node is a machine, or the place of one.
-type node struct {
+// gpuNode is a machine, or the place of one.
+type gpuNode struct {
 	used int // slots
 	warm bool
 	// away says that it is being repaired, leaving that its time is up.
@@ -51,7 +51,7 @@ type node struct {
 
 // ask makes as many replicas exist as are asked for: missing ones are placed, of those
 // that are too many the ones go first that serve least, as a ReplicaSet chooses them.
-func (f *fleet) ask(want int) {
+func (f *fleetRun) ask(want int) {
 	f.asked = want
 	var have []*replica
 	for _, r := range f.replicas {
@@ -80,7 +80,7 @@ func (f *fleet) ask(want int) {
 	f.note()
 }
 
-func (f *fleet) place() {
+func (f *fleetRun) place() {
 	for _, r := range f.replicas {
 		if r.state != pending {
 			continue
@@ -100,7 +100,7 @@ func (f *fleet) place() {
 }
 
 // slot finds the first node with a free slot; nil where the ceiling is reached.
-func (f *fleet) slot() *node {
+func (f *fleetRun) slot() *gpuNode {
 	for _, n := range f.nodes {
 		if !n.away && !n.leaving && n.used < f.s.Nodes.Slots {
 			return n
@@ -109,26 +109,26 @@ func (f *fleet) slot() *node {
 	if f.s.Nodes.Max > 0 && len(f.nodes) >= f.s.Nodes.Max {
 		return nil
 	}
-	n := &node{rng: rand.New(rand.NewPCG(f.s.Seed, streamNode+uint64(len(f.nodes))))}
+	n := &gpuNode{rng: rand.New(rand.NewPCG(f.s.Seed, streamNode+uint64(len(f.nodes))))}
 	f.nodes = append(f.nodes, n)
 	f.failNext(n)
 	f.spotNext(n)
 	return n
 }
 
-func (f *fleet) failNext(n *node) {
+func (f *fleetRun) failNext(n *gpuNode) {
 	if mtbf := f.s.Nodes.MTBF.Seconds(); mtbf > 0 {
 		f.at(f.now+n.rng.ExpFloat64()*mtbf, func() { f.fail(n) })
 	}
 }
 
-func (f *fleet) spotNext(n *node) {
+func (f *fleetRun) spotNext(n *gpuNode) {
 	if mtbf := f.s.Nodes.SpotMTBF.Seconds(); mtbf > 0 {
 		f.at(f.now+n.rng.ExpFloat64()*mtbf, func() { f.leave(n) })
 	}
 }
 
-func (f *fleet) serve(r *replica) {
+func (f *fleetRun) serve(r *replica) {
 	r.state, r.readyAt = ready, f.now
 	r.node.warm = true
 	r.engine = f.s.Engine().Replica(f.now, f.s.Timeout)
@@ -147,7 +147,7 @@ func (f *fleet) serve(r *replica) {
 
 // dismiss takes a replica out of service: one that serves may finish what it has within
 // a grace.
-func (f *fleet) dismiss(r *replica, grace float64) {
+func (f *fleetRun) dismiss(r *replica, grace float64) {
 	switch r.state {
 	case ready:
 		r.state = draining
@@ -164,7 +164,7 @@ func (f *fleet) dismiss(r *replica, grace float64) {
 }
 
 // remove ends a replica with all that it still has, and frees its place.
-func (f *fleet) remove(r *replica) {
+func (f *fleetRun) remove(r *replica) {
 	if r.state == gone {
 		return
 	}
@@ -188,7 +188,7 @@ func (f *fleet) remove(r *replica) {
 }
 
 // lose ends all replicas of a node. Others are asked for in their place.
-func (f *fleet) lose(n *node) {
+func (f *fleetRun) lose(n *gpuNode) {
 	before := len(f.replicas)
 	for _, r := range slices.Clone(f.replicas) {
 		if r.node == n {
@@ -203,7 +203,7 @@ func (f *fleet) lose(n *node) {
 	}
 }
 
-func (f *fleet) levels() Level {
+func (f *fleetRun) levels() Level {
 	l := Level{At: f.now, Asked: f.asked}
 	for _, r := range f.replicas {
 		if r.replaces && r.state < ready {
@@ -224,7 +224,7 @@ func (f *fleet) levels() Level {
 }
 
 // note keeps how many replicas there are from now on.
-func (f *fleet) note() {
+func (f *fleetRun) note() {
 	l := f.levels()
 	if n := len(f.episode.Levels); n > 0 && f.episode.Levels[n-1].At == f.now {
 		f.episode.Levels[n-1] = l

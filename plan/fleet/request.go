@@ -2,9 +2,9 @@ package fleet
 
 import "planner/sweep/measure"
 
-// call is what the fleet knows of a request.
-type call struct {
-	state    callState
+// routedRequest is what the fleet knows of a request.
+type routedRequest struct {
+	state    requestState
 	replica  *replica
 	due      float64 // of its first attempt
 	sent     float64 // of the one under way
@@ -19,16 +19,16 @@ type call struct {
 	predicted [2]float64
 }
 
-type callState uint8
+type requestState uint8
 
 const (
-	unsent callState = iota
+	unsent requestState = iota
 	queued
 	inFlight
 	closed
 )
 
-func (f *fleet) send(id int) {
+func (f *fleetRun) send(id int) {
 	c := &f.calls[id]
 	if c.attempts == 0 {
 		c.due = f.now
@@ -41,7 +41,7 @@ func (f *fleet) send(id int) {
 	f.route(id)
 }
 
-func (f *fleet) route(id int) {
+func (f *fleetRun) route(id int) {
 	c, q := &f.calls[id], f.requests[id]
 	if len(f.targets) == 0 {
 		c.state = queued
@@ -64,14 +64,14 @@ func (f *fleet) route(id int) {
 }
 
 // giveUp ends a request that no replica took in its client's time.
-func (f *fleet) giveUp(id int) {
+func (f *fleetRun) giveUp(id int) {
 	if c := &f.calls[id]; c.state == queued && f.now >= c.sent+f.s.Timeout.Seconds() {
 		f.end(id, f.unanswered(id, measure.Timeout), f.now)
 	}
 }
 
 // forsake keeps the records of requests that nothing will ever serve.
-func (f *fleet) forsake() {
+func (f *fleetRun) forsake() {
 	for id := range f.calls {
 		if c := &f.calls[id]; c.state != closed {
 			r := f.unanswered(id, measure.InFlight)
@@ -82,7 +82,7 @@ func (f *fleet) forsake() {
 }
 
 // unanswered is the record of an attempt at a request that got no token.
-func (f *fleet) unanswered(id int, outcome measure.Outcome) *measure.Record {
+func (f *fleetRun) unanswered(id int, outcome measure.Outcome) *measure.Record {
 	q := f.requests[id]
 	return &measure.Record{ID: id, Class: q.Class, Sent: seconds(f.calls[id].sent), First: measure.Never, Last: measure.Never,
 		Prompt: q.Prompt, Outcome: outcome}

@@ -10,8 +10,8 @@ import (
 	"planner/sweep/workload"
 )
 
-// fleet is a scenario that is being replayed.
-type fleet struct {
+// fleetRun is a scenario that is being replayed.
+type fleetRun struct {
 	s      *Scenario
 	now    float64
 	events events
@@ -22,31 +22,31 @@ type fleet struct {
 	monitor   monitor
 	told      []sim.Told
 	episode   Episode
-	pool
-	traffic
+	replicaSet
+	trafficState
 	// missed counts the requests that missed a limit, held the seconds of all replicas.
 	missed int
 	held   float64
 	// watched is up to when a watcher has been told.
 	watched float64
-	judges  []tally
+	judges  []classTally
 }
 
-// pool are the replicas and their nodes.
-type pool struct {
+// replicaSet holds the replicas and their nodes.
+type replicaSet struct {
 	replicas []*replica // all that are not gone, in the order in which they were asked for
 	live     []*replica // those with an engine
 	targets  []*replica // those that take requests
-	nodes    []*node
+	nodes    []*gpuNode
 	asked    int
 	count    int // of replicas ever
 	lost     int // replicas that nobody has asked for again yet
 }
 
-// traffic is how far the requests are.
-type traffic struct {
+// trafficState is how far the requests are.
+type trafficState struct {
 	requests []*workload.Request
-	calls    []call
+	calls    []routedRequest
 	queue    []int // requests that no replica takes, in order
 	// stage is the one whose requests arrive, arrival the next of its requests, of which
 	// first is the number of the first.
@@ -60,7 +60,7 @@ type traffic struct {
 
 // Run replays a scenario. The same scenario gives the same episode, to the byte.
 func Run(s *Scenario) *Episode {
-	f := &fleet{s: s, router: newRouter(&s.Policy, s.Seed)}
+	f := &fleetRun{s: s, router: newRouter(&s.Policy, s.Seed)}
 	f.load()
 	f.judges = tallies(s.Limits)
 	first := s.Policy.Replicas
@@ -95,18 +95,18 @@ func Run(s *Scenario) *Episode {
 }
 
 // hopeless reports whether the bounds of the scenario are passed.
-func (f *fleet) hopeless() bool {
+func (f *fleetRun) hopeless() bool {
 	f.episode.Dropped = f.s.MostMissed > 0 && f.missed > f.s.MostMissed || f.s.MostHours > 0 && f.held/3600 > f.s.MostHours
 	return f.episode.Dropped
 }
 
 // load makes the list of all requests.
-func (f *fleet) load() {
+func (f *fleetRun) load() {
 	for i := range f.s.Stages {
 		base := len(f.requests)
 		for j := range f.s.Stages[i].Requests {
 			q := &f.s.Stages[i].Requests[j]
-			c := call{root: base + j, stage: i}
+			c := routedRequest{root: base + j, stage: i}
 			if q.Parent > 0 {
 				parent := &f.calls[base+q.Parent-1]
 				c.next, parent.follower = parent.follower, base+j+1
@@ -125,7 +125,7 @@ func (f *fleet) load() {
 }
 
 // begin puts the first replicas into service, as if they had been there before.
-func (f *fleet) begin(n int) {
+func (f *fleetRun) begin(n int) {
 	f.ask(n)
 	for _, r := range f.replicas {
 		if r.state == starting {
@@ -136,7 +136,7 @@ func (f *fleet) begin(n int) {
 }
 
 // enter begins a stage, and those behind it that are over at once.
-func (f *fleet) enter(stage int) {
+func (f *fleetRun) enter(stage int) {
 	f.stage, f.arrival = stage, 0
 	if stage >= len(f.s.Stages) {
 		return
@@ -150,7 +150,7 @@ func (f *fleet) enter(stage int) {
 
 // due is when the next request of the schedule arrives, infinite if none does in this
 // stage. One that waits for another is not among them.
-func (f *fleet) due() float64 {
+func (f *fleetRun) due() float64 {
 	if f.stage >= len(f.s.Stages) {
 		return never
 	}
@@ -164,9 +164,9 @@ func (f *fleet) due() float64 {
 	return f.start() + requests[f.arrival].Due.Seconds()
 }
 
-func (f *fleet) start() float64 { return f.episode.Stages[f.stage] }
+func (f *fleetRun) start() float64 { return f.episode.Stages[f.stage] }
 
-func (f *fleet) nextTime() float64 {
+func (f *fleetRun) nextTime() float64 {
 	t := f.due()
 	if len(f.events) > 0 {
 		t = min(t, f.events[0].at)
@@ -176,7 +176,7 @@ func (f *fleet) nextTime() float64 {
 
 // creep lets the engines step one after another where the end of a request may start
 // something before the next event: to the first time at which one is told.
-func (f *fleet) creep(to float64) float64 {
+func (f *fleetRun) creep(to float64) float64 {
 	for {
 		var first *replica
 		next, second, told := never, never, never
@@ -198,7 +198,7 @@ func (f *fleet) creep(to float64) float64 {
 }
 
 // advance lets all engines run up to a time, and hears what became of their requests.
-func (f *fleet) advance(to float64) {
+func (f *fleetRun) advance(to float64) {
 	f.held += (to - f.now) * float64(len(f.replicas))
 	f.now = to
 	f.told = f.told[:0]
@@ -224,14 +224,14 @@ func (f *fleet) advance(to float64) {
 }
 
 // begun takes the prompt of an attempt off what its replica has yet to compute.
-func (f *fleet) begun(c *call, q *workload.Request) {
+func (f *fleetRun) begun(c *routedRequest, q *workload.Request) {
 	if !c.begun {
 		c.begun = true
 		c.replica.flight.prefill -= q.Prompt
 	}
 }
 
-func (f *fleet) land(id int, record *measure.Record) {
+func (f *fleetRun) land(id int, record *measure.Record) {
 	r := f.calls[id].replica
 	r.flight.requests--
 	r.flight.tokens -= f.requests[id].Prompt
@@ -244,7 +244,7 @@ func (f *fleet) land(id int, record *measure.Record) {
 
 // end concludes an attempt at a request: it is sent again if it failed and its client
 // has the patience.
-func (f *fleet) end(id int, record *measure.Record, at float64) {
+func (f *fleetRun) end(id int, record *measure.Record, at float64) {
 	c := &f.calls[id]
 	if record.Outcome != measure.OK && record.Outcome != measure.Rejected && c.attempts <= f.s.Retries {
 		c.state = unsent
@@ -272,7 +272,7 @@ func (f *fleet) end(id int, record *measure.Record, at float64) {
 
 // happen lets everything happen that is due now: events first, so that a replica that
 // has just become ready takes what arrives.
-func (f *fleet) happen() {
+func (f *fleetRun) happen() {
 	for len(f.events) > 0 && f.events[0].at <= f.now {
 		heap.Pop(&f.events).(event).do()
 	}

@@ -43,7 +43,7 @@ type Tried struct {
 	USDPerHour float64 `json:"usd_per_hour"`
 
 	policy  Policy
-	summary Summary
+	summary EpisodeSummary
 }
 
 // Faster is the cheapest policy at another start-up.
@@ -137,7 +137,7 @@ func (p *Plant) try(all []Tried, ceiling float64, stages []Stage, seed uint64, o
 		for i := range part {
 			t := &part[i]
 			sum := &t.summary
-			one := p.sum([]Summary{t.summary})
+			one := p.sum([]EpisodeSummary{t.summary})
 			out.Policies++
 			out.Days += min(sum.Duration.Hours()/24, days(stages))
 			if sum.Dropped {

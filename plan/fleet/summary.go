@@ -8,8 +8,8 @@ import (
 	"planner/sweep/measure"
 )
 
-// Summary is what an episode comes to.
-type Summary struct {
+// EpisodeSummary is what an episode comes to.
+type EpisodeSummary struct {
 	Seed             uint64
 	Requests, Failed int
 	// Within is the share of the requests that ended well within all limits of their
@@ -54,8 +54,8 @@ type Miss struct {
 const breakOff = 60.0
 
 // Summarize says what came of a scenario.
-func Summarize(s *Scenario, e *Episode) Summary {
-	out := Summary{Seed: s.Seed, Requests: len(e.Records), Duration: seconds(e.End), Course: Course{Decisions: e.Decisions}, Tallies: e.Tallies}
+func Summarize(s *Scenario, e *Episode) EpisodeSummary {
+	out := EpisodeSummary{Seed: s.Seed, Requests: len(e.Records), Duration: seconds(e.End), Course: Course{Decisions: e.Decisions}, Tallies: e.Tallies}
 	classes := tallies(s.Limits)
 	var missed []*measure.Record
 	within := 0
@@ -80,25 +80,25 @@ func Summarize(s *Scenario, e *Episode) Summary {
 	return out
 }
 
-// tally counts the requests of a class within its limits.
-type tally struct {
+// classTally counts the requests of a class within its limits.
+type classTally struct {
 	of               *ClassLimits
 	limits           []measure.Bound
 	requests, within int
 	each             []int
 }
 
-func tallies(limits []ClassLimits) []tally {
-	out := make([]tally, len(limits))
+func tallies(limits []ClassLimits) []classTally {
+	out := make([]classTally, len(limits))
 	for i := range limits {
 		parts := limits[i].Parts(0)
-		out[i] = tally{of: &limits[i], limits: parts, each: make([]int, len(parts))}
+		out[i] = classTally{of: &limits[i], limits: parts, each: make([]int, len(parts))}
 	}
 	return out
 }
 
 // add counts a request, and reports whether it ended well within all limits.
-func (t *tally) add(r *measure.Record) bool {
+func (t *classTally) add(r *measure.Record) bool {
 	t.requests++
 	good := r.Outcome == measure.OK
 	for i, b := range t.limits {
@@ -115,7 +115,7 @@ func (t *tally) add(r *measure.Record) bool {
 }
 
 // share is what came of the class, without intervals.
-func (t *tally) share() ClassAnswer {
+func (t *classTally) share() ClassAnswer {
 	of := func(n int) Estimate { return Estimate{Value: float64(n) / float64(max(t.requests, 1))} }
 	out := ClassAnswer{Class: t.of.Name, Requests: t.requests, Attainment: of(t.within)}
 	add := func(m measure.Metric, limit time.Duration, within int) {
@@ -130,7 +130,7 @@ func (t *tally) share() ClassAnswer {
 	return out
 }
 
-func (out *Summary) count(e *Episode) {
+func (out *EpisodeSummary) count(e *Episode) {
 	existing, holding := 0.0, 0.0
 	for i, l := range e.Levels {
 		end := e.End

@@ -10,20 +10,20 @@ import (
 	"planner/sweep/workload"
 )
 
-// Shape is how a day goes.
-type Shape string
+// DailyShape is how a day goes.
+type DailyShape string
 
 // The shapes: a sine with its trough at four in the night and its peak at four in the
 // afternoon, and the peak from nine to five with two hours of rise and fall.
 const (
-	Sine   Shape = "sine"
-	Office Shape = "office"
+	Sine   DailyShape = "sine"
+	Office DailyShape = "office"
 )
 
 // Daily is a rate that goes up and down every day, from midnight on.
 type Daily struct {
 	Peak, Trough float64
-	Shape        Shape
+	Shape        DailyShape
 	Days         int
 }
 
@@ -38,7 +38,7 @@ func (d *Daily) Profile() workload.Profile {
 }
 
 // share is how far between trough and peak an hour of the day is.
-func (s Shape) share(hour float64) float64 {
+func (s DailyShape) share(hour float64) float64 {
 	if s == Office {
 		return min(1, max(0, min((hour-7)/2, (19-hour)/2)))
 	}

@@ -29,7 +29,7 @@ func anyPolicy(r *rand.Rand) fleet.Policy {
 	}
 	least := 1 + r.IntN(4)
 	p := fleet.Policy{Min: least, Max: least + r.IntN(9), Router: fleet.LeastInFlight, Autoscaler: fleet.Autoscaler{
-		Kind: []fleet.Kind{fleet.ByHPA, fleet.ByKEDA}[r.IntN(2)], HPA: fleet.HPA{Sync: 15 * time.Second, Tolerance: []float64{0.1, 0.05, 0}[r.IntN(3)], Up: behavior(), Down: behavior()},
+		Kind: []fleet.AutoscalerKind{fleet.ByHPA, fleet.ByKEDA}[r.IntN(2)], HPA: fleet.HPA{Sync: 15 * time.Second, Tolerance: []float64{0.1, 0.05, 0}[r.IntN(3)], Up: behavior(), Down: behavior()},
 		KEDA: fleet.KEDA{Polling: 30 * time.Second, Cooldown: time.Minute}}}
 	names := fleet.MetricNames()[:8] // all but the saturation
 	for range 1 + r.IntN(3) {

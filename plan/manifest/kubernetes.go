@@ -30,7 +30,7 @@ var amdImages = map[string]string{"vllm": "vllm/vllm-openai-rocm:v{version}"}
 
 // imageOf is the published image of an engine, "" where none is known: of a release that
 // is not known there is none but for projects that name their latest.
-func (d *deployment) imageOf(kind, version string) string {
+func (d *templateData) imageOf(kind, version string) string {
 	image := map[string]map[string]string{nvidia: images, amd: amdImages}[d.Resource()][kind]
 	if version == "" && strings.Contains(image, "{version}") {
 		return ""
@@ -61,15 +61,15 @@ func Kubernetes(p *plan.Plan, o Options) ([]byte, error) {
 
 // A pod is one node of an instance: its leader, which serves, or a worker.
 type pod struct {
-	*deployment
+	*templateData
 	Role string
 }
 
 // Leader is the node that serves.
-func (d *deployment) Leader() pod { return pod{d, "leader"} }
+func (d *templateData) Leader() pod { return pod{d, "leader"} }
 
 // Worker is any further node.
-func (d *deployment) Worker() pod { return pod{d, "worker"} }
+func (d *templateData) Worker() pod { return pod{d, "worker"} }
 
 // Words are the command line of the pod, with values put in by Kubernetes.
 func (p pod) Words() []string {
@@ -100,7 +100,7 @@ func (p pod) Probe() string {
 const nvidia, amd = "nvidia.com/gpu", "amd.com/gpu"
 
 // Resource is what Kubernetes calls the GPUs.
-func (d *deployment) Resource() string {
+func (d *templateData) Resource() string {
 	for _, of := range [][2]string{{"MI", amd}, {"Gaudi", "habana.ai/gaudi"}, {"TPU", "google.com/tpu"}} {
 		if strings.HasPrefix(d.Plan.Offer.GPU, of[0]) {
 			return of[1]
@@ -110,14 +110,14 @@ func (d *deployment) Resource() string {
 }
 
 // CPUs are those that an engine asks for: one a GPU, and two for its server and scheduler.
-func (d *deployment) CPUs() int { return 2 + d.PerNode }
+func (d *templateData) CPUs() int { return 2 + d.PerNode }
 
 // SharedMemory is that of the processes of a node, in GiB.
-func (d *deployment) SharedMemory() int { return 2 * d.PerNode }
+func (d *templateData) SharedMemory() int { return 2 * d.PerNode }
 
 // ModelDir is where the claim is mounted: the folder that a path names, or the cache of
 // what comes from the hub.
-func (d *deployment) ModelDir() string {
+func (d *templateData) ModelDir() string {
 	switch checkpoint := d.Model.Checkpoint; {
 	case !d.Local():
 		return d.CacheDir()
@@ -129,7 +129,7 @@ func (d *deployment) ModelDir() string {
 }
 
 // CacheDir is that of what comes from the hub, "" where the pod keeps none.
-func (d *deployment) CacheDir() string {
+func (d *templateData) CacheDir() string {
 	if d.VolumeClaim == "" || d.Local() {
 		return ""
 	}
@@ -137,20 +137,22 @@ func (d *deployment) CacheDir() string {
 }
 
 // OptionFile is the name of the file that the engine reads its options from.
-func (d *deployment) OptionFile() string { return path.Base(d.Engine.File.Path) }
+func (d *templateData) OptionFile() string { return path.Base(d.Engine.File.Path) }
 
 // OptionDir is the folder of that file in a pod.
-func (d *deployment) OptionDir() string { return "/etc/" + d.Name }
+func (d *templateData) OptionDir() string { return "/etc/" + d.Name }
 
 // Probes is how often the start of an instance is looked at, every ten seconds.
-func (d *deployment) Probes() int { return max(1, int(math.Ceil(d.Engine.ReadyTimeout.Seconds()/10))) }
+func (d *templateData) Probes() int {
+	return max(1, int(math.Ceil(d.Engine.ReadyTimeout.Seconds()/10)))
+}
 
 // Deadline is how long an update may stand still, in seconds.
-func (d *deployment) Deadline() int { return 600 + 10*d.Probes() }
+func (d *templateData) Deadline() int { return 600 + 10*d.Probes() }
 
 // Grace is how long requests in flight have to end when an instance is stopped, in seconds:
 // ten times what one takes in the mean, from a minute to half an hour.
-func (d *deployment) Grace() int {
+func (d *templateData) Grace() int {
 	if d.Scale == nil || d.Scale.Rate <= 0 {
 		return 600
 	}
@@ -158,23 +160,23 @@ func (d *deployment) Grace() int {
 }
 
 // Level is what a replica is to have in flight, as a quantity.
-func (d *deployment) Level() string { return fmt.Sprintf("%dm", int(math.Round(1000*d.Scale.Level))) }
+func (d *templateData) Level() string { return fmt.Sprintf("%dm", int(math.Round(1000*d.Scale.Level))) }
 
 // MetricName is what the autoscaler calls the requests in flight.
-func (d *deployment) MetricName() string { return d.Name + "-requests-in-flight" }
+func (d *templateData) MetricName() string { return d.Name + "-requests-in-flight" }
 
 // Surge is how many new instances start ahead of the end of an old one: none where a
 // spare covers it.
-func (d *deployment) Surge() int { return 1 - d.Unavailable() }
+func (d *templateData) Surge() int { return 1 - d.Unavailable() }
 
 // Unavailable is how many instances an update stops at once.
-func (d *deployment) Unavailable() int { return min(d.Plan.Fleet.Spare, 1) }
+func (d *templateData) Unavailable() int { return min(d.Plan.Fleet.Spare, 1) }
 
 // Disrupted is how many instances whoever drains nodes may stop at once.
-func (d *deployment) Disrupted() int { return max(1, d.Plan.Fleet.Spare) }
+func (d *templateData) Disrupted() int { return max(1, d.Plan.Fleet.Spare) }
 
 // Target is the API of the instances, and their kind.
-func (d *deployment) Target() [2]string {
+func (d *templateData) Target() [2]string {
 	if d.Nodes > 1 {
 		return [2]string{"leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"}
 	}

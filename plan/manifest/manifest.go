@@ -48,8 +48,8 @@ type Options struct {
 var ErrNoEngine = errors.New("the plan does not say how an instance is started: " +
 	"it was made of results alone, of a server that ran already, or by an earlier version")
 
-// deployment is what templates are filled in with.
-type deployment struct {
+// templateData is what templates are filled in with.
+type templateData struct {
 	Options
 	Plan   *plan.Plan
 	Engine *plan.Engine
@@ -64,7 +64,7 @@ type deployment struct {
 	Series   engine.Series
 }
 
-func newDeployment(p *plan.Plan, o Options) (*deployment, error) {
+func newDeployment(p *plan.Plan, o Options) (*templateData, error) {
 	e, m := p.Handover.Engine, p.Handover.Model
 	if e == nil || m == nil {
 		return nil, ErrNoEngine
@@ -73,7 +73,7 @@ func newDeployment(p *plan.Plan, o Options) (*deployment, error) {
 		return nil, errors.New("the plan's command has a hidden key; write {env:NAME} in engine.extra_args instead and plan again")
 	}
 	o.Name = cmp.Or(o.Name, nameOf(m, o.Pool))
-	d := &deployment{Options: o, Plan: p, Engine: e, Model: m, Scale: p.Handover.Autoscaling, Nodes: 1, PerNode: e.GPUs,
+	d := &templateData{Options: o, Plan: p, Engine: e, Model: m, Scale: p.Handover.Autoscaling, Nodes: 1, PerNode: e.GPUs,
 		Series: engine.SeriesOf(e.Kind)}
 	if on := cmp.Or(o.NodeGPUs, e.NodeGPUs); on > 0 && e.GPUs > on {
 		if e.GPUs%on != 0 {
@@ -113,12 +113,12 @@ func nameOf(m *plan.Served, pool string) string {
 }
 
 // Local reports whether the engine loads a path, and nothing from a hub.
-func (d *deployment) Local() bool {
+func (d *templateData) Local() bool {
 	return strings.HasPrefix(d.Model.Checkpoint, "/") || strings.HasPrefix(d.Model.Checkpoint, ".")
 }
 
 // EnvNames are the variables with values, those first that others stand for.
-func (d *deployment) EnvNames() []string {
+func (d *templateData) EnvNames() []string {
 	return slices.SortedFunc(maps.Keys(d.Env), func(a, b string) int {
 		refers := func(name string) int { return len(secret.References(d.Env[name])) }
 		return cmp.Or(cmp.Compare(refers(a), refers(b)), cmp.Compare(a, b))
@@ -153,12 +153,12 @@ func fillIn(text string, d any) ([]byte, error) {
 
 // InFlight is the number of requests in flight of the instances whose series a matcher
 // picks.
-func (d *deployment) InFlight(matcher string) string {
+func (d *templateData) InFlight(matcher string) string {
 	return fmt.Sprintf("sum(%s{%s}) + sum(%s{%[2]s})", d.Series.Running, matcher, d.Series.Waiting)
 }
 
 // Matcher picks the series of the instances; pools of one model differ by their jobs.
-func (d *deployment) Matcher() string {
+func (d *templateData) Matcher() string {
 	if d.Series.Model == "" || d.Pool != "" {
 		return fmt.Sprintf("job=%q", d.Name)
 	}

@@ -195,7 +195,7 @@ func TestNodes(t *testing.T) {
 	objects := strictly(t, out)
 	s := objects["LeaderWorkerSet"].(*leaderWorkerSet).Spec
 	leader, worker := s.LeaderWorkerTemplate.LeaderTemplate, s.LeaderWorkerTemplate.WorkerTemplate
-	gpus := worker.Spec.Containers[0].Resources.Limits[core.ResourceName((&deployment{Plan: p}).Resource())]
+	gpus := worker.Spec.Containers[0].Resources.Limits[core.ResourceName((&templateData{Plan: p}).Resource())]
 	if int(s.Replicas) != e.Replicas || s.LeaderWorkerTemplate.Size != 2 || gpus.Value() != 8 || objects["Deployment"] != nil {
 		t.Errorf("%d groups of %d pods with %v GPUs", s.Replicas, s.LeaderWorkerTemplate.Size, gpus)
 	}

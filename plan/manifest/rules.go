@@ -56,7 +56,7 @@ const (
 )
 
 // recorded are what the plan says, and what replicas do in the same units.
-func (d *deployment) recorded() []Rule {
+func (d *templateData) recorded() []Rule {
 	label := map[string]string{"plan": d.Name}
 	record := func(series, expr string) Rule { return Rule{Record: series, Expr: expr, Labels: label} }
 	all := []Rule{
@@ -91,7 +91,7 @@ func (d *deployment) recorded() []Rule {
 func vector(x float64) string { return "vector(" + strconv.FormatFloat(x, 'g', 6, 64) + ")" }
 
 // alert makes a rule that says what is wrong and what to do.
-func (d *deployment) alert(name, severity, expr string, wait time.Duration, summary, description string) Rule {
+func (d *templateData) alert(name, severity, expr string, wait time.Duration, summary, description string) Rule {
 	return Rule{Alert: name, Expr: expr, For: short(wait), Labels: map[string]string{"plan": d.Name, "severity": severity},
 		Annotations: map[string]string{"summary": d.Name + ": " + summary, "description": description}}
 }
@@ -104,7 +104,7 @@ func short(d time.Duration) string {
 }
 
 // loadAlerts are raised where replicas have more to do than the plan gives them.
-func (d *deployment) loadAlerts() []Rule {
+func (d *templateData) loadAlerts() []Rule {
 	mine := fmt.Sprintf(`{plan=%q}`, d.Name)
 	all := []Rule{d.alert("LLMNoReplica", "page", fmt.Sprintf("absent(%s{%s})", d.Series.Running, d.Matcher()), 5*time.Minute,
 		"no replica tells of itself", "Nothing serves, or Prometheus does not find the replicas.")}
@@ -154,7 +154,7 @@ const mostBeyond = 0.9
 // objectiveAlerts are raised where too many requests are beyond a limit of the objective.
 // That a share s is beyond it is that the quantile 1-s is, whatever the histogram's
 // buckets are.
-func (d *deployment) objectiveAlerts() []Rule {
+func (d *templateData) objectiveAlerts() []Rule {
 	var all []Rule
 	for _, m := range measure.AllLatencies() {
 		series, told := d.Series.Latencies[m], strings.ToUpper(m.String())

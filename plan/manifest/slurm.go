@@ -22,11 +22,11 @@ func Slurm(p *plan.Plan, o Options) ([]byte, error) {
 }
 
 // Last is the number of the last instance.
-func (d *deployment) Last() int { return d.Engine.Replicas - 1 }
+func (d *templateData) Last() int { return d.Engine.Replicas - 1 }
 
 // Lines are the command for a shell in which PORT is the
 // port of the instance; an option and its value stand on a line.
-func (d *deployment) Lines() []string {
+func (d *templateData) Lines() []string {
 	argv := slices.Clone(d.Engine.Argv)
 	for i, word := range argv {
 		if word == strconv.Itoa(d.Engine.Port) && i > 0 && strings.HasSuffix(argv[i-1], "port") {

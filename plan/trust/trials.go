@@ -10,7 +10,7 @@ import (
 	"planner/sweep/measure"
 )
 
-func (d *data) warmUp() (State, string) {
+func (d *dataset) warmUp() (ItemState, string) {
 	if why, part := noted(d.near(2), note.NotStationary, note.ConversationsStarting); part > some {
 		return Fail, why
 	}
@@ -30,7 +30,7 @@ func (d *data) warmUp() (State, string) {
 	return Pass, "load of " + seconds(least) + " or more ahead of each window is not counted"
 }
 
-func (d *data) openLoop() (State, string) {
+func (d *dataset) openLoop() (ItemState, string) {
 	why, part := noted(d.ran, note.LoopClosedBySlots, note.LoopClosedByLimit, note.SentAtOnce, note.Flood)
 	// What one request at a time shows of an idle engine needs no open loop.
 	closed := share(d.ran, func(m *measure.Measurement) bool { return m.Trial.Closed() && m.Trial.Concurrency > 1 })
@@ -50,7 +50,7 @@ func (d *data) openLoop() (State, string) {
 
 // samples asks that the trials near the maximum resolve the quantiles that are bounded,
 // if any: where the throughput alone counts there is none.
-func (d *data) samples() (State, string) {
+func (d *dataset) samples() (ItemState, string) {
 	most, resolving := 0, 0
 	for _, m := range d.near(1.25) {
 		most = max(most, m.Requests)
@@ -78,7 +78,7 @@ func (d *data) samples() (State, string) {
 	return Pass, fmt.Sprintf("%s; %d resolve all quantiles that are bounded", text, resolving)
 }
 
-func (d *data) tails() (State, string) {
+func (d *dataset) tails() (ItemState, string) {
 	if why, part := noted(d.ran, note.OpenLeftOut, note.EvenArrivals); part > some {
 		return Fail, why
 	}
@@ -94,7 +94,7 @@ func (d *data) tails() (State, string) {
 	return Pass, "latency counts from the intended time; late, open and failed requests count as beyond every limit"
 }
 
-func (d *data) lengths() (State, string) {
+func (d *dataset) lengths() (ItemState, string) {
 	if why, part := noted(d.ran, note.ShorterAnswers, note.PromptsOff); part > some {
 		return Fail, why
 	}
@@ -116,7 +116,7 @@ func (d *data) lengths() (State, string) {
 const otherLengths = 1.25
 
 // meanLengths compares the lengths of loads of which a tool told the means.
-func (d *data) meanLengths() (State, string) {
+func (d *dataset) meanLengths() (ItemState, string) {
 	var told []float64
 	for _, m := range d.used {
 		if m.MeanPrompt > 0 && m.MeanOutput > 0 {
@@ -137,7 +137,7 @@ func (d *data) meanLengths() (State, string) {
 const aside = 1.25
 
 // sweep asks for loads on both sides of the maximum, and that it lies between them where they do not overlap.
-func (d *data) sweep() (State, string) {
+func (d *dataset) sweep() (ItemState, string) {
 	low, high, unsure, loads := 0, 0, 0, map[float64]bool{}
 	met, missed := 0.0, math.Inf(1)
 	for _, m := range d.used {
@@ -183,7 +183,7 @@ const (
 	leastLives  = 5
 )
 
-func (d *data) duration() (State, string) {
+func (d *dataset) duration() (ItemState, string) {
 	longest, lives := time.Duration(0), 0.0
 	for _, m := range d.near(1.25) {
 		if m.Duration > longest {
@@ -204,7 +204,7 @@ func (d *data) duration() (State, string) {
 	return Pass, "up to " + seconds(longest) + " near the maximum"
 }
 
-func (d *data) repeats() (State, string) {
+func (d *dataset) repeats() (ItemState, string) {
 	seeds := map[uint64]bool{}
 	for _, m := range d.near(1.25) {
 		seeds[m.Trial.Seed] = true
@@ -219,7 +219,7 @@ func (d *data) repeats() (State, string) {
 }
 
 // client asks whether the load generator kept up.
-func (d *data) client() (State, string) {
+func (d *dataset) client() (ItemState, string) {
 	if d.simulated {
 		return Pass, "virtual time: there is no client to be late"
 	}

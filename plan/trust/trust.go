@@ -14,21 +14,21 @@ import (
 	"planner/sweep/measure"
 )
 
-// State says how an item stands.
-type State string
+// ItemState says how an item stands.
+type ItemState string
 
 // The states of an item. What the data does not tell is unknown, and never a pass.
 const (
-	Pass    State = "pass"
-	Fail    State = "fail"
-	Unknown State = "unknown"
+	Pass    ItemState = "pass"
+	Fail    ItemState = "fail"
+	Unknown ItemState = "unknown"
 )
 
 // Item is one of the checklist.
 type Item struct {
-	Name  string `json:"check"` // the item of the checklist
-	State State  `json:"state"` // pass, fail or unknown
-	Why   string `json:"why"`   // the evidence, or what is missing
+	Name  string    `json:"check"` // the item of the checklist
+	State ItemState `json:"state"` // pass, fail or unknown
+	Why   string    `json:"why"`   // the evidence, or what is missing
 }
 
 // Subject is what the trials were of, as far as it is known.
@@ -41,8 +41,8 @@ type Subject struct {
 	Objective measure.SLO
 }
 
-// data are the trials behind a plan.
-type data struct {
+// dataset holds the trials behind a plan.
+type dataset struct {
 	Subject
 
 	// ran are all trials, used those of them that can be trusted.
@@ -54,7 +54,7 @@ type data struct {
 // put load on a server: what one request at a time shows, such as that an idle engine misses
 // the limits, needs none.
 func Check(trials []measure.Measurement, of Subject) []Item {
-	d := data{Subject: of}
+	d := dataset{Subject: of}
 	for i := range trials {
 		if m := &trials[i]; m.Rejected.Text == "" {
 			d.ran = append(d.ran, m)
@@ -70,7 +70,7 @@ func Check(trials []measure.Measurement, of Subject) []Item {
 	var items []Item
 	for _, c := range []struct {
 		name  string
-		check func() (State, string)
+		check func() (ItemState, string)
 	}{
 		{"warm-up", d.warmUp}, {"open loop", d.openLoop}, {"samples", d.samples}, {"tails", d.tails}, {"lengths", d.lengths}, {"sweep", d.sweep},
 		{"duration", d.duration}, {"hardware", d.hardware}, {"precision", d.precision}, {"versions", d.versions}, {"repeats", d.repeats}, {"client limits", d.client},
@@ -115,7 +115,7 @@ const some = 0.25
 
 // near are the trials that can be trusted within a factor of the rate in question, all of
 // them where none is near.
-func (d *data) near(factor float64) []*measure.Measurement {
+func (d *dataset) near(factor float64) []*measure.Measurement {
 	out := slices.DeleteFunc(slices.Clone(d.used), func(m *measure.Measurement) bool {
 		return !(d.Rate > 0) || m.Trial.Rate < d.Rate/factor || m.Trial.Rate > d.Rate*factor
 	})
@@ -134,7 +134,7 @@ func times(n int, what string) string {
 
 func seconds(d time.Duration) string { return d.Round(time.Second).String() }
 
-func (d *data) hardware() (State, string) {
+func (d *dataset) hardware() (ItemState, string) {
 	switch {
 	case d.GPU == "":
 		return Unknown, "no GPU is named"
@@ -144,14 +144,14 @@ func (d *data) hardware() (State, string) {
 	return Pass, "measured on " + d.GPU
 }
 
-func (d *data) precision() (State, string) {
+func (d *dataset) precision() (ItemState, string) {
 	if d.Weights == "" {
 		return Unknown, "the format of the weights is not known"
 	}
 	return Pass, "weights in " + d.Weights
 }
 
-func (d *data) versions() (State, string) {
+func (d *dataset) versions() (ItemState, string) {
 	var seen []string
 	for _, m := range d.ran {
 		e := m.Server.Engine

@@ -47,7 +47,7 @@ func TestSoundDataPasses(t *testing.T) {
 func TestImportedSamples(t *testing.T) {
 	of := subject
 	of.Objective = sound()[0].Trial.Objective
-	for requests, want := range map[int]State{3000: Pass, 300: Fail, 0: Unknown} {
+	for requests, want := range map[int]ItemState{3000: Pass, 300: Fail, 0: Unknown} {
 		trials := sound()
 		for i := range trials {
 			trials[i].Trial.Objective, trials[i].Requests = measure.SLO{}, requests
@@ -62,7 +62,7 @@ func TestImportedSamples(t *testing.T) {
 
 // TestImportedLengths: of the trials of other tools the mean lengths may be known, and tell one traffic from another.
 func TestImportedLengths(t *testing.T) {
-	for last, want := range map[float64]State{0: Unknown, 600: Unknown, 700: Unknown, 800: Fail, 300: Fail} {
+	for last, want := range map[float64]ItemState{0: Unknown, 600: Unknown, 700: Unknown, 800: Fail, 300: Fail} {
 		trials := sound()
 		for i := range trials {
 			trials[i].Trial.Workload, trials[i].MeanPrompt, trials[i].MeanOutput = nil, 500, 100
@@ -108,7 +108,7 @@ func TestFaults(t *testing.T) {
 	}
 	for _, f := range []struct {
 		item   string
-		state  State
+		state  ItemState
 		change func([]measure.Measurement) []measure.Measurement
 	}{
 		{"warm-up", Fail, each(func(m *measure.Measurement) { m.Warnings = note.Notes{note.New(note.NotStationary, 40.0, 20.0)} })},
