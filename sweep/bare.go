@@ -49,7 +49,7 @@ func (l *Live) reach(ctx context.Context, k measure.Knobs) *engine.Engine {
 		l.announce(e)
 	case ctx.Err() == nil:
 		l.remark("warning: ask the server what it is: %v", err)
-		e.Facts = engine.Facts{Dialect: e.Facts.Dialect}
+		e.Facts = engine.ServerFacts{Dialect: e.Facts.Dialect}
 	}
 	return e
 }

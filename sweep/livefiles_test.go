@@ -140,7 +140,7 @@ func TestSightingRoundTrip(t *testing.T) {
 	s := newEngineTelemetry(&measure.Trial{Number: 7, Knobs: liveKnobs(16)})
 	s.EngineTime, s.ClientTTFT, s.Gap, s.Notes = 90*time.Second, 12500*time.Microsecond, GapFrontEnd, note.Notes{note.Text("a note")}
 	s.Engine = TrialEngine{Kind: "vllm", Command: "vllm serve x", Log: "engine/0003.log", Fresh: true, Cold: 30 * time.Second,
-		Stages: []engine.Stage{{Name: "weights", Took: 1500 * time.Millisecond}}, Facts: engine.Facts{Version: "1", Changed: []string{"x is 1, asked for 2"}}}
+		Stages: []engine.StartStage{{Name: "weights", Took: 1500 * time.Millisecond}}, Facts: engine.ServerFacts{Version: "1", Changed: []string{"x is 1, asked for 2"}}}
 	s.Failure = &engine.Failure{Class: "mem.oom", Knobs: s.Knobs, Stage: "serving", Cause: "out of memory", Log: "engine/0003.log"}
 	s.Said = engine.Metrics{PeakKV: 0.5, Counters: engine.Counters{Preemptions: 3, HitRate: math.NaN(), PromptRate: math.NaN(), OutputRate: 12.5, TTFT: 11 * time.Millisecond, Queue: -1, FirstTokens: 9}}
 	folder := Folder{t.TempDir()}

@@ -19,19 +19,19 @@ type Study interface {
 
 // Answer is what a study knows.
 type Answer struct {
-	State State
+	State StudyState
 	// Value is what --json prints and what a report is built of; nil where there is
 	// nothing to show yet.
 	Value any
 }
 
-// State says how a study stands.
-type State int
+// StudyState says how a study stands.
+type StudyState int
 
 // The states of a study.
 const (
 	// Unfinished studies have trials to propose still.
-	Unfinished State = iota
+	Unfinished StudyState = iota
 	// Done says that the question is answered.
 	Done
 	// Infeasible says that what was asked for cannot be.
@@ -43,7 +43,7 @@ const (
 )
 
 // ExitCode is how a command ends whose study stands so.
-func (s State) ExitCode() int {
+func (s StudyState) ExitCode() int {
 	switch s {
 	case Done:
 		return 0

@@ -64,10 +64,10 @@ type TrialEngine struct {
 	// Fresh says that it was started, or reached, for this trial.
 	Fresh bool `json:"started_for_this_trial"`
 	// Without names the knobs that it has no option for.
-	Without []string       `json:"not_applied"`
-	Facts   engine.Facts   `json:"facts"`
-	Cold    time.Duration  `json:"cold_start_s"`
-	Stages  []engine.Stage `json:"stages"`
+	Without []string            `json:"not_applied"`
+	Facts   engine.ServerFacts  `json:"facts"`
+	Cold    time.Duration       `json:"cold_start_s"`
+	Stages  []engine.StartStage `json:"stages"`
 }
 
 func newEngineTelemetry(t *measure.Trial) EngineTelemetry {

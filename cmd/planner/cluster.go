@@ -160,7 +160,7 @@ func (p *program) dryJobs(r *run) error {
 	}
 	for _, part := range r.follower.Study.Parts() {
 		folder := filepath.Join(runs, "NAME", sweep.PartsDir, part.Name)
-		script, err := r.follower.Scheduler.Script(cluster.Job{Run: "planner-RUN", Part: part, Folder: folder})
+		script, err := r.follower.Scheduler.Script(cluster.PartJob{Run: "planner-RUN", Part: part, Folder: folder})
 		if err != nil {
 			return err
 		}

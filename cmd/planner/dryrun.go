@@ -151,7 +151,7 @@ func (p *program) dryRounds(r *run) (servers []report.StartCommand, _ error) {
 
 // dryPoint says what would run.
 func (p *program) dryPoint(r *run) ([]report.StartCommand, error) {
-	t := r.study.(*design.LoadPoint).Trial
+	t := r.study.(*design.PointStudy).Trial
 	load := fmt.Sprintf("open loop at %g requests/s for %v after %v of warm-up", t.Rate, t.Window, t.Warmup)
 	switch {
 	case t.Closed():

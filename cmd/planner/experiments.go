@@ -202,7 +202,7 @@ func probeStudy(p *program, r *run) (sweep.Study, error) {
 	if r.started.IsZero() {
 		spec.Date = ""
 	}
-	return study(func(cfg *config.Config, on sweep.Ground) (*design.Probe, error) {
+	return study(func(cfg *config.Config, on sweep.Ground) (*design.ProbeStudy, error) {
 		return design.NewProbe(cfg, on, spec)
 	})(p, r)
 }

@@ -56,7 +56,7 @@ func (s *fleetReplay) Answer() (sweep.Answer, error) {
 	if s.answer == nil {
 		return sweep.Answer{}, nil
 	}
-	ends := map[measure.State]sweep.State{measure.Met: sweep.Done, measure.Missed: sweep.Infeasible, measure.Unsure: sweep.Undecided}
+	ends := map[measure.State]sweep.StudyState{measure.Met: sweep.Done, measure.Missed: sweep.Infeasible, measure.Unsure: sweep.Undecided}
 	return sweep.Answer{State: ends[s.answer.Verdict], Value: s.answer}, nil
 }
 

@@ -167,7 +167,7 @@ type exitStatus int
 func (o exitStatus) Error() string { return fmt.Sprintf("exit code %d", int(o)) }
 
 // ended ends a command by the state of its answer.
-func ended(s sweep.State) error {
+func ended(s sweep.StudyState) error {
 	if code := s.ExitCode(); code != exitDone {
 		return exitStatus(code)
 	}

@@ -35,7 +35,7 @@ func cluster(ctx context.Context, cfg *config.Config) []Check {
 	runnable, _ := cfg.Candidates()
 	for _, part := range sweep.KindsOf(runnable) {
 		found := passed("%s would take it: %d x %s", name, part.GPUs, part.GPU)
-		if _, err := scheduler.Submit(ctx, jobs.Job{Run: "planner-doctor", Part: part, Folder: filepath.Join(dir, part.Name), Check: true}); err != nil {
+		if _, err := scheduler.Submit(ctx, jobs.PartJob{Run: "planner-doctor", Part: part, Folder: filepath.Join(dir, part.Name), Check: true}); err != nil {
 			found = problem("correct [cluster]; `planner plan --dry-run` shows the job", "%v", err)
 		}
 		found.Name = "job " + part.Name

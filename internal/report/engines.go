@@ -117,7 +117,7 @@ func startTable(seen []sweep.EngineTelemetry) Table {
 		s := &starts[i].Engine
 		name := fmt.Sprintf("trial %d", starts[i].Trial) + behind(": ", values([]measure.Knobs{starts[i].Knobs}, which))
 		took := list.Map(stages, func(stage string) Cell {
-			if i := slices.IndexFunc(s.Stages, func(x engine.Stage) bool { return x.Name == stage }); i >= 0 {
+			if i := slices.IndexFunc(s.Stages, func(x engine.StartStage) bool { return x.Name == stage }); i >= 0 {
 				return Cell{Text: latency(s.Stages[i].Took)}
 			}
 			return Cell{Text: unknown}

@@ -20,8 +20,8 @@ import (
 func liveRun() (Engines, []measure.Measurement) {
 	k := measure.Knobs{GPU: "H100 SXM", TensorParallel: 2, MaxNumSeqs: 64}
 	served := sweep.TrialEngine{Kind: "vllm", Command: "vllm serve m --max-num-seqs 64", Cold: 41 * time.Second, Without: []string{"kv_blocks"},
-		Stages: []engine.Stage{{Name: "weights", Took: 30 * time.Second}, {Name: "graphs", Took: 11 * time.Second}},
-		Facts: engine.Facts{Version: "0.32.0", KVBlocks: 28388, BlockTokens: 16, Flags: []engine.Flag{{Name: "max_num_seqs", Value: "64"}},
+		Stages: []engine.StartStage{{Name: "weights", Took: 30 * time.Second}, {Name: "graphs", Took: 11 * time.Second}},
+		Facts: engine.ServerFacts{Version: "0.32.0", KVBlocks: 28388, BlockTokens: 16, Flags: []engine.Flag{{Name: "max_num_seqs", Value: "64"}},
 			Changed: []string{"prefix_caching is false, asked for true"}}}
 	said := engine.Metrics{PeakKV: 0.5, Counters: engine.Counters{TTFT: 30 * time.Millisecond, Queue: -1, HitRate: math.NaN(), Preemptions: 3, OutputRate: 1200}}
 	var seen []sweep.EngineTelemetry

@@ -33,7 +33,7 @@ func sweepDocument(s *design.Swept, e Engines) Document {
 }
 
 // findings say what became of a hypothesis.
-var findings = map[design.Finding]Cell{
+var findings = map[design.HypothesisResult]Cell{
 	design.Held: {"held", Good}, design.Refuted: {"refuted", Bad}, design.Unclear: {"undecided", Doubt}, design.NotRun: {"not run", Quiet},
 }
 
@@ -48,7 +48,7 @@ func sweptTitle(s *design.Swept) string {
 		return t + " of " + plural(len(sets(s.Seen)), "set") + " of knobs"
 	}
 	var parts []string
-	for _, f := range []design.Finding{design.Held, design.Refuted, design.Unclear, design.NotRun} {
+	for _, f := range []design.HypothesisResult{design.Held, design.Refuted, design.Unclear, design.NotRun} {
 		if n := list.Count(s.Rows, func(r design.MatrixRow) bool { return r.Finding == f }); n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, findings[f].Text))
 		}

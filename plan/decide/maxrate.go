@@ -143,7 +143,7 @@ func (s *RateSearch) Answer() (sweep.Answer, error) {
 
 // state is how a finished search ends, with its certificate, which it adds to the
 // result.
-func (s *RateSearch) state(r *search.Result) sweep.State {
+func (s *RateSearch) state(r *search.Result) sweep.StudyState {
 	certified := true
 	if s.certificate != nil && s.Ended {
 		c := s.certificate.Result()

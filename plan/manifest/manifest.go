@@ -61,7 +61,7 @@ type templateData struct {
 	// that an instance may do without.
 	Secrets  []string
 	Optional string
-	Series   engine.Series
+	Series   engine.SeriesNames
 }
 
 func newDeployment(p *plan.Plan, o Options) (*templateData, error) {

@@ -225,7 +225,7 @@ func TestMeasuredStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, cold := range []time.Duration{300 * time.Second, 100 * time.Second, 90 * time.Second, 5 * time.Second} {
-		stages := []engine.Stage{{Name: "loading weights", Took: 11 * time.Second}, {Name: "torch.compile of the graph", Took: 33 * time.Second},
+		stages := []engine.StartStage{{Name: "loading weights", Took: 11 * time.Second}, {Name: "torch.compile of the graph", Took: 33 * time.Second},
 			{Name: "capturing CUDA graphs", Took: 8 * time.Second}, {Name: "weights of tomorrow", Took: time.Hour}}
 		s := sweep.EngineTelemetry{Trial: i + 1, Knobs: measure.Knobs{}, Engine: sweep.TrialEngine{Fresh: i < 3, Cold: cold, Stages: stages}}
 		if err := folder.WriteEngineTelemetry(s); err != nil {

@@ -44,7 +44,7 @@ func (f *Follower) Recall(held []measure.Measurement) {
 }
 
 // reply answers what a part has measured, or will not measure any more.
-func (f *Follower) reply(p *part) bool {
+func (f *Follower) reply(p *partRun) bool {
 	before := len(p.waiting)
 	p.waiting = slices.DeleteFunc(p.waiting, func(a ask) bool {
 		got, ready := f.find(p, a.trial)
@@ -60,7 +60,7 @@ func (f *Follower) reply(p *part) bool {
 }
 
 // find is what is known of a trial, if anything is.
-func (f *Follower) find(p *part, t measure.Trial) (sweep.Brought, bool) {
+func (f *Follower) find(p *partRun, t measure.Trial) (sweep.Brought, bool) {
 	if m := p.take(&t); m != nil {
 		if m.Rejected.Text == "" || m.Trial.Number > 0 {
 			seen, err := f.Folder.Gather(p.Name, m.Trial.Number, t.Number)

@@ -23,7 +23,7 @@ import (
 type Follower struct {
 	// Launcher is how users call the scheduler.
 	Launcher  string
-	Scheduler Scheduler
+	Scheduler JobScheduler
 	Study     sweep.Divided
 	// Folder is the run's.
 	Folder sweep.Folder
@@ -35,7 +35,7 @@ type Follower struct {
 	See sweep.Watcher
 
 	run   string
-	parts []*part
+	parts []*partRun
 	asks  chan ask
 	// listed is when the scheduler was last asked, saying what was remarked on it since,
 	// and said what before.
@@ -63,7 +63,7 @@ func (f *Follower) Start(ctx context.Context) error {
 		return err
 	}
 	for _, p := range f.Study.Parts() {
-		f.parts = append(f.parts, &part{Part: p, folder: sweep.Folder{Path: filepath.Join(path, p.Name)}})
+		f.parts = append(f.parts, &partRun{Part: p, folder: sweep.Folder{Path: filepath.Join(path, p.Name)}})
 	}
 	f.asks, f.ended = make(chan ask), make(chan struct{})
 	ctx, f.stopped = context.WithCancel(ctx)
@@ -86,7 +86,7 @@ func (f *Follower) Finish(ctx context.Context) error {
 		if err != nil {
 			return nil // what has ended needs no cancelling, and what has not ends soon
 		}
-		if !slices.ContainsFunc(all, func(s Status) bool { return s.active() && s.State != Hopeless }) {
+		if !slices.ContainsFunc(all, func(s JobStatus) bool { return s.active() && s.State != Hopeless }) {
 			break
 		}
 	}
@@ -134,9 +134,9 @@ func (f *Follower) follow(ctx context.Context) {
 }
 
 // partOf is the part of a trial; nil for none.
-func (f *Follower) partOf(t measure.Trial) *part {
+func (f *Follower) partOf(t measure.Trial) *partRun {
 	name := f.Study.PartOf(t)
-	i := slices.IndexFunc(f.parts, func(p *part) bool { return p.Name == name })
+	i := slices.IndexFunc(f.parts, func(p *partRun) bool { return p.Name == name })
 	if i < 0 {
 		return nil
 	}
@@ -174,7 +174,7 @@ func (f *Follower) list(ctx context.Context) bool {
 		return false
 	}
 	for _, p := range f.parts {
-		p.known = slices.DeleteFunc(slices.Clone(all), func(s Status) bool { return s.Part != p.Name })
+		p.known = slices.DeleteFunc(slices.Clone(all), func(s JobStatus) bool { return s.Part != p.Name })
 		if said := p.update(jobOf(p)); said != "" {
 			f.See.See(said)
 		}
@@ -184,10 +184,10 @@ func (f *Follower) list(ctx context.Context) bool {
 
 // jobOf is the job of a part among those that the scheduler knows, nil for none: the one
 // that is followed, or else one that is active.
-func jobOf(p *part) *Status {
-	i := slices.IndexFunc(p.known, func(s Status) bool { return p.job != nil && s.ID == p.job.ID })
+func jobOf(p *partRun) *JobStatus {
+	i := slices.IndexFunc(p.known, func(s JobStatus) bool { return p.job != nil && s.ID == p.job.ID })
 	if i < 0 {
-		i = slices.IndexFunc(p.known, func(s Status) bool { return s.active() })
+		i = slices.IndexFunc(p.known, func(s JobStatus) bool { return s.active() })
 	}
 	if i < 0 {
 		return nil
@@ -196,7 +196,7 @@ func jobOf(p *part) *Status {
 }
 
 func (f *Follower) active() int {
-	return list.Count(f.parts, func(p *part) bool { return p.job != nil })
+	return list.Count(f.parts, func(p *partRun) bool { return p.job != nil })
 }
 
 // remark says what keeps the scheduler from answering, once for as long as it does.
@@ -215,7 +215,7 @@ func (f *Follower) remark(ctx context.Context, said string) {
 }
 
 // gather takes what a part has measured, and answers those who wait for it.
-func (f *Follower) gather(ctx context.Context, p *part, fresh bool) bool {
+func (f *Follower) gather(ctx context.Context, p *partRun, fresh bool) bool {
 	if far, ok := f.Scheduler.(*Kubernetes); ok && fresh {
 		f.collect(ctx, p, far)
 	}
@@ -227,7 +227,7 @@ func (f *Follower) gather(ctx context.Context, p *part, fresh bool) bool {
 // job, and where none is followed from those that have ended, also while nobody followed
 // them. These go once that is done, so that what they say never comes behind what the next
 // one does.
-func (f *Follower) collect(ctx context.Context, p *part, far *Kubernetes) {
+func (f *Follower) collect(ctx context.Context, p *partRun, far *Kubernetes) {
 	for _, s := range p.known {
 		if p.job != nil && s.ID != p.job.ID {
 			continue
@@ -242,7 +242,7 @@ func (f *Follower) collect(ctx context.Context, p *part, far *Kubernetes) {
 	}
 }
 
-func (f *Follower) step(ctx context.Context, p *part, fresh bool) (changed bool) {
+func (f *Follower) step(ctx context.Context, p *partRun, fresh bool) (changed bool) {
 	switch {
 	case p.failed != "" || p.cut != "":
 	case p.job != nil && p.left(fresh):
@@ -255,7 +255,7 @@ func (f *Follower) step(ctx context.Context, p *part, fresh bool) (changed bool)
 	return false
 }
 
-func (f *Follower) submit(ctx context.Context, p *part) bool {
+func (f *Follower) submit(ctx context.Context, p *partRun) bool {
 	if f.active() >= f.MaxJobs || time.Since(p.tried) < polite {
 		return false
 	}
@@ -264,7 +264,7 @@ func (f *Follower) submit(ctx context.Context, p *part) bool {
 		p.stop(err.Error())
 		return true
 	}
-	id, err := f.Scheduler.Submit(ctx, Job{Run: f.run, Part: p.Part, Folder: p.folder.Path})
+	id, err := f.Scheduler.Submit(ctx, PartJob{Run: f.run, Part: p.Part, Folder: p.folder.Path})
 	var refused *Refusal
 	switch {
 	case errors.As(err, &refused):
@@ -279,7 +279,7 @@ func (f *Follower) submit(ctx context.Context, p *part) bool {
 	return true
 }
 
-func (f *Follower) prepare(p *part) error {
+func (f *Follower) prepare(p *partRun) error {
 	files, err := f.Files(p.Name, p.whole)
 	if err != nil {
 		return err
@@ -302,7 +302,7 @@ func (f *Follower) prepare(p *part) error {
 // attempts is how many jobs of a part may end before their first trial.
 const attempts = 3
 
-func (f *Follower) settle(ctx context.Context, p *part) bool {
+func (f *Follower) settle(ctx context.Context, p *partRun) bool {
 	job, ending := p.job, p.ending()
 	p.job = nil
 	switch {

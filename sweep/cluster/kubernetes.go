@@ -42,7 +42,7 @@ func (k *Kubernetes) kubectl(ctx context.Context, input any, args ...string) (st
 
 // Submit creates the pod of a part, with what it begins with, below the object of the
 // run; or has the API server check the pod without making anything.
-func (k *Kubernetes) Submit(ctx context.Context, j Job) (string, error) {
+func (k *Kubernetes) Submit(ctx context.Context, j PartJob) (string, error) {
 	create := []string{"create", "-f", "-", "-o", "jsonpath={.metadata.name}"}
 	var owner object
 	name := j.Name() + "-files"
@@ -119,7 +119,7 @@ type containerState struct {
 }
 
 // List asks once for all pods of a run.
-func (k *Kubernetes) List(ctx context.Context, run string) ([]Status, error) {
+func (k *Kubernetes) List(ctx context.Context, run string) ([]JobStatus, error) {
 	out, err := k.kubectl(ctx, nil, "get", "pods", "-l", runLabel+"="+run, "-o", "json")
 	if err != nil && (strings.Contains(err.Error(), "(Forbidden)") || strings.Contains(err.Error(), "(Unauthorized)")) {
 		return nil, &Refusal{err.Error()}
@@ -130,10 +130,10 @@ func (k *Kubernetes) List(ctx context.Context, run string) ([]Status, error) {
 	if err := json.Unmarshal([]byte(out), &pods); err != nil {
 		return nil, fmt.Errorf("kubectl: %w", err)
 	}
-	var all []Status
+	var all []JobStatus
 	for i := range pods.Items {
 		p := &pods.Items[i]
-		s := Status{ID: p.Metadata.Name, Part: p.Metadata.Labels[partLabel], Node: p.Spec.NodeName}
+		s := JobStatus{ID: p.Metadata.Name, Part: p.Metadata.Labels[partLabel], Node: p.Spec.NodeName}
 		s.State, s.Reason = p.state()
 		if k.waitsInVain(&s) {
 			s.State = Hopeless
@@ -148,8 +148,8 @@ func (k *Kubernetes) List(ctx context.Context, run string) ([]Status, error) {
 // readFailures finds pods that will not start: an image cannot be had, or its program not
 // be run. The node says so in an event at once, and in the state of the pod up to 15 s
 // later; who may not list events learns it then.
-func (k *Kubernetes) readFailures(ctx context.Context, all []Status) {
-	if !slices.ContainsFunc(all, func(s Status) bool { return s.State == Starting }) {
+func (k *Kubernetes) readFailures(ctx context.Context, all []JobStatus) {
+	if !slices.ContainsFunc(all, func(s JobStatus) bool { return s.State == Starting }) {
 		return
 	}
 	out, err := k.kubectl(ctx, nil, "get", "events", "--field-selector", "involvedObject.kind=Pod,reason=Failed", "-o", "json")
@@ -163,7 +163,7 @@ func (k *Kubernetes) readFailures(ctx context.Context, all []Status) {
 		return
 	}
 	for _, e := range events.Items {
-		i := slices.IndexFunc(all, func(s Status) bool { return s.State == Starting && s.ID == e.Pod.Name })
+		i := slices.IndexFunc(all, func(s JobStatus) bool { return s.State == Starting && s.ID == e.Pod.Name })
 		if i >= 0 {
 			all[i].State, all[i].Reason = Hopeless, strings.TrimPrefix(e.Message, "Error: ")
 		}
@@ -175,7 +175,7 @@ var noNode = regexp.MustCompile(`preemption: 0/(\d+) nodes are available: (\d+) 
 
 // waitsInVain reports whether no node of the cluster can ever take a pod that is queued,
 // for longer than it takes a node to appear. Nodes that are away may come back.
-func (k *Kubernetes) waitsInVain(s *Status) bool {
+func (k *Kubernetes) waitsInVain(s *JobStatus) bool {
 	found := noNode.FindStringSubmatch(s.Reason)
 	if s.State != Queued || found == nil || found[1] != found[2] || strings.Contains(s.Reason, "node.kubernetes.io/") || strings.Contains(s.Reason, "were unschedulable") {
 		delete(k.stuck, s.ID)
@@ -191,7 +191,7 @@ func (k *Kubernetes) waitsInVain(s *Status) bool {
 var unstartable = []string{"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError", "CreateContainerError", "RunContainerError"}
 
 // state reads how far a pod is, and why in the cluster's words.
-func (p *podState) state() (State, string) {
+func (p *podState) state() (JobState, string) {
 	for _, c := range p.Status.Conditions {
 		if c.Type == "DisruptionTarget" && c.Status == "True" && p.Status.Phase != "Running" {
 			return Ended, "disruption: " + c.Message
@@ -229,7 +229,7 @@ func (p *podState) state() (State, string) {
 
 // Collect reads what a pod has printed since it was last asked: the files of the part,
 // and the log of its job.
-func (k *Kubernetes) Collect(ctx context.Context, job *Status, part sweep.Folder) error {
+func (k *Kubernetes) Collect(ctx context.Context, job *JobStatus, part sweep.Folder) error {
 	args, id := []string{"logs", job.ID, "-c", "planner", "--timestamps"}, job.ID
 	last := k.read[id]
 	if !last.IsZero() {

@@ -13,8 +13,8 @@ import (
 	"planner/sweep/measure"
 )
 
-// part is one part of a run, with the job that runs it.
-type part struct {
+// partRun is one part of a run, with the job that runs it.
+type partRun struct {
 	sweep.Part
 	folder sweep.Folder
 	// seen is the journal as far as it was read, size its bytes; taken says what of it was
@@ -25,8 +25,8 @@ type part struct {
 	// known are the part's jobs that the scheduler tells of, job is the one at present, nil
 	// for none. attempt counts those since the part last got on, tried is when the last was
 	// submitted.
-	known   []Status
-	job     *placed
+	known   []JobStatus
+	job     *submittedJob
 	attempt int
 	tried   time.Time
 	// checked says that failures of an earlier process were looked for.
@@ -36,27 +36,27 @@ type part struct {
 	// failed says why the part will never be measured, cut why not by this process.
 	failed, cut string
 	waiting     []ask
-	spent       spent
+	spent       gpuHours
 }
 
-// placed is a job that the scheduler was given.
-type placed struct {
-	Status
+// submittedJob is a job that the scheduler was given.
+type submittedJob struct {
+	JobStatus
 	// lines is how long the part's journal was before.
 	lines int
 	// silent is since when the scheduler knows no such job, or says that it ended.
 	silent time.Time
 }
 
-// spent are the GPU hours of a part's jobs at a time.
-type spent struct {
+// gpuHours are the GPU hours of a part's jobs at a time.
+type gpuHours struct {
 	hours float64
 	at    time.Time
 }
 
 // stop notes why no more of the part is measured: for good, or, where a disk is full, by
 // this process.
-func (p *part) stop(why string) {
+func (p *partRun) stop(why string) {
 	if strings.Contains(why, syscall.ENOSPC.Error()) || strings.Contains(why, syscall.EDQUOT.Error()) {
 		p.cut = why
 		return
@@ -65,7 +65,7 @@ func (p *part) stop(why string) {
 }
 
 // forget drops engines that failed from the end of the journal: they are tried again.
-func (p *part) forget() error {
+func (p *partRun) forget() error {
 	if !p.folder.Has(sweep.JournalFile) {
 		return nil
 	}
@@ -74,12 +74,12 @@ func (p *part) forget() error {
 	return err
 }
 
-func (p *part) submitted(id string) {
-	p.job = &placed{Status: Status{ID: id}, lines: len(p.seen)}
+func (p *partRun) submitted(id string) {
+	p.job = &submittedJob{JobStatus: JobStatus{ID: id}, lines: len(p.seen)}
 	p.attempt++
 }
 
-func (p *part) progressed(j *placed) bool {
+func (p *partRun) progressed(j *submittedJob) bool {
 	if len(p.seen) <= j.lines {
 		return false
 	}
@@ -89,7 +89,7 @@ func (p *part) progressed(j *placed) bool {
 
 // update takes what the scheduler says of the part's job, nil where it knows of none, and
 // puts what is new in words.
-func (p *part) update(now *Status) string {
+func (p *partRun) update(now *JobStatus) string {
 	if now != nil && p.job == nil && now.active() && p.failed == "" {
 		p.submitted(now.ID) // of an earlier process
 	}
@@ -108,8 +108,8 @@ func (p *part) update(now *Status) string {
 	if now == nil || now.ID != j.ID {
 		return ""
 	}
-	was := j.Status
-	j.Status = *now
+	was := j.JobStatus
+	j.JobStatus = *now
 	switch {
 	case now.State == Running && was.State != Running:
 		return fmt.Sprintf("job %s (%s) runs on %s", j.ID, p.Name, now.Node)
@@ -127,7 +127,7 @@ const gone = "the scheduler knows nothing of it any more"
 const settling = 5 * time.Second
 
 // left reports whether the part's job will do no more.
-func (p *part) left(fresh bool) bool {
+func (p *partRun) left(fresh bool) bool {
 	if e := p.ending(); e != nil && (e.Done || e.Failure != "") {
 		return true
 	}
@@ -146,7 +146,7 @@ func cutShort(reason string) bool {
 
 // ending says how the last process of the part ended, nil where it did not say or where
 // not all that it wrote is seen yet.
-func (p *part) ending() *sweep.Ending {
+func (p *partRun) ending() *sweep.Ending {
 	e, err := p.folder.Ending()
 	if err != nil {
 		p.stop(err.Error())
@@ -159,7 +159,7 @@ func (p *part) ending() *sweep.Ending {
 
 // again has engines tried again that failed last, if nobody has been told of that: so it
 // is on a run that is resumed for it.
-func (p *part) again() bool {
+func (p *partRun) again() bool {
 	if p.checked {
 		return false
 	}
@@ -176,7 +176,7 @@ func (p *part) again() bool {
 
 // wanted reports whether the part has something left to do. That trials are waited for
 // which it ended without asks for its last stages.
-func (p *part) wanted() bool {
+func (p *partRun) wanted() bool {
 	e := p.ending()
 	switch {
 	case p.failed != "":
@@ -194,7 +194,7 @@ func (p *part) wanted() bool {
 }
 
 // read reads the journal where it has grown, and reports whether it has.
-func (p *part) read() bool {
+func (p *partRun) read() bool {
 	path := p.folder.File(sweep.JournalFile)
 	info, err := os.Stat(path)
 	if err != nil || info.Size() == int64(p.size) {
@@ -214,7 +214,7 @@ func (p *part) read() bool {
 }
 
 // take finds the measurement of a trial that nobody took yet; nil where there is none.
-func (p *part) take(t *measure.Trial) *measure.Measurement {
+func (p *partRun) take(t *measure.Trial) *measure.Measurement {
 	for i := range p.seen {
 		if m := p.seen[i]; !p.taken[i] && sweep.Measures(&m, t) {
 			p.taken[i] = true
@@ -225,7 +225,7 @@ func (p *part) take(t *measure.Trial) *measure.Measurement {
 }
 
 // hours are the GPU hours of the part's jobs so far.
-func (p *part) hours() float64 {
+func (p *partRun) hours() float64 {
 	if time.Since(p.spent.at) < most || !p.spent.at.IsZero() && p.job == nil {
 		return p.spent.hours
 	}
@@ -242,7 +242,7 @@ func (p *part) hours() float64 {
 }
 
 // lastWords is the last line that the part's jobs printed.
-func (p *part) lastWords() string {
+func (p *partRun) lastWords() string {
 	file, err := os.Open(filepath.Join(p.folder.Path, JobLog))
 	if err != nil {
 		return "it printed nothing"

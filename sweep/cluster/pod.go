@@ -25,7 +25,7 @@ type object = map[string]any
 
 // pod is the pod of a job, owned by the object of its run and with the part's files in
 // the config map of that name.
-func (k *Kubernetes) pod(j Job, owner object, seed string) (object, error) {
+func (k *Kubernetes) pod(j PartJob, owner object, seed string) (object, error) {
 	run := podRuns + "/" + j.Run + "/" + j.Part.Name
 	program, mounts := k.Planner, []any{object{"name": "runs", "mountPath": podRuns}, object{"name": "seed", "mountPath": podSeed}, object{"name": "shm", "mountPath": "/dev/shm"}}
 	tools := object{"name": "tools", "mountPath": podTools}
@@ -69,7 +69,7 @@ func (k *Kubernetes) pod(j Job, owner object, seed string) (object, error) {
 	return pod, nil
 }
 
-func (k *Kubernetes) meta(j Job, owner object) object {
+func (k *Kubernetes) meta(j PartJob, owner object) object {
 	m := object{"generateName": j.Name() + "-", "labels": object{"app.kubernetes.io/managed-by": "planner", runLabel: j.Run, partLabel: j.Part.Name}}
 	if owner != nil {
 		m["ownerReferences"] = []any{owner}
@@ -108,7 +108,7 @@ func merge(into, patch object) {
 }
 
 // Script is the manifest of the pod.
-func (k *Kubernetes) Script(j Job) (string, error) {
+func (k *Kubernetes) Script(j PartJob) (string, error) {
 	pod, err := k.pod(j, nil, j.Name()+"-files")
 	if err != nil {
 		return "", err

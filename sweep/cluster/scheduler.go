@@ -21,22 +21,22 @@ import (
 	"planner/sweep"
 )
 
-// A Scheduler runs jobs.
-type Scheduler interface {
+// A JobScheduler runs jobs.
+type JobScheduler interface {
 	// Script is all that a submission contains.
-	Script(j Job) (string, error)
+	Script(j PartJob) (string, error)
 	// Submit submits a job and returns its id, or has it checked and no more. A *Refusal
 	// says that it never will run.
-	Submit(ctx context.Context, j Job) (id string, err error)
+	Submit(ctx context.Context, j PartJob) (id string, err error)
 	// List tells of the jobs of a run that the scheduler still knows.
-	List(ctx context.Context, run string) ([]Status, error)
+	List(ctx context.Context, run string) ([]JobStatus, error)
 	// Cancel ends a job of a run, or, where its id is "", all of them, and removes what
 	// else there is of the run.
 	Cancel(ctx context.Context, run, id string) error
 }
 
 // New is the scheduler that a configuration's launcher names.
-func New(cfg *config.Config) (Scheduler, error) {
+func New(cfg *config.Config) (JobScheduler, error) {
 	site := cfg.Cluster
 	if cfg.Search.BudgetGiven && slices.Contains([]string{"plan", "search"}, cfg.Run.Command) {
 		// Engine time, once more of it for further starts, and the first: a job that asks for
@@ -55,8 +55,8 @@ func New(cfg *config.Config) (Scheduler, error) {
 	return s, nil
 }
 
-// Job is one part of a run.
-type Job struct {
+// PartJob is one part of a run.
+type PartJob struct {
 	// Run names the run at the scheduler.
 	Run  string
 	Part sweep.Part
@@ -67,15 +67,15 @@ type Job struct {
 }
 
 // Name is the job's at the scheduler.
-func (j Job) Name() string { return j.Run + "-" + j.Part.Name }
+func (j PartJob) Name() string { return j.Run + "-" + j.Part.Name }
 
-// State is how far a job is.
-type State int
+// JobState is how far a job is.
+type JobState int
 
 // The states of a job.
 const (
 	// Queued jobs wait for their turn, Starting ones for their node.
-	Queued State = iota
+	Queued JobState = iota
 	Starting
 	Running
 	// Ended jobs do not run any more.
@@ -86,15 +86,15 @@ const (
 	Hopeless
 )
 
-// Status is what a scheduler says of a job.
-type Status struct {
+// JobStatus is what a scheduler says of a job.
+type JobStatus struct {
 	ID, Part string
-	State    State
+	State    JobState
 	// Reason is why in the scheduler's words, Node where the job runs.
 	Reason, Node string
 }
 
-func (s *Status) active() bool { return s.State != Ended && s.State != Cancelled }
+func (s *JobStatus) active() bool { return s.State != Ended && s.State != Cancelled }
 
 // Refusal is what a scheduler says that does not take a job.
 type Refusal struct{ Words string }
@@ -143,7 +143,7 @@ func oneLine(text string) string {
 }
 
 // Active counts the jobs of a run that have not ended.
-func Active(ctx context.Context, s Scheduler, run string) (int, error) {
+func Active(ctx context.Context, s JobScheduler, run string) (int, error) {
 	jobs, err := s.List(ctx, run)
-	return list.Count(jobs, func(j Status) bool { return j.active() }), err
+	return list.Count(jobs, func(j JobStatus) bool { return j.active() }), err
 }

@@ -29,7 +29,7 @@ func warning(limit time.Duration) int { return int(min(time.Minute, limit/4).Sec
 const JobLog = "job.log"
 
 // Script is the job script: all options stand in it.
-func (s *Slurm) Script(j Job) (string, error) {
+func (s *Slurm) Script(j PartJob) (string, error) {
 	var b strings.Builder
 	b.WriteString("#!/bin/bash -l\n")
 	option := func(name, value string) {
@@ -79,7 +79,7 @@ var passing = []string{"Unable to contact", "Socket timed out", "Connection refu
 	"Unable to connect", "connection refused", "was refused - did you specify", "i/o timeout", "TLS handshake timeout", "ServiceUnavailable", "currently unable", "etcdserver"}
 
 // Submit pipes the job script to sbatch.
-func (s *Slurm) Submit(ctx context.Context, j Job) (string, error) {
+func (s *Slurm) Submit(ctx context.Context, j PartJob) (string, error) {
 	script, err := s.Script(j)
 	if err != nil {
 		return "", err
@@ -109,12 +109,12 @@ func refusal(ctx context.Context, err error) error {
 
 // List asks squeue once for all jobs of the user; those that ended minutes ago are still
 // among them.
-func (s *Slurm) List(ctx context.Context, run string) ([]Status, error) {
+func (s *Slurm) List(ctx context.Context, run string) ([]JobStatus, error) {
 	out, err := call(ctx, "", "squeue", "--me", "--noheader", "--states=all", "--format=%i|%T|%r|%N|%j")
 	if err != nil {
 		return nil, err
 	}
-	var all []Status
+	var all []JobStatus
 	for line := range strings.Lines(out) {
 		f := strings.SplitN(strings.TrimSpace(line), "|", 5)
 		if len(f) < 5 {
@@ -122,11 +122,11 @@ func (s *Slurm) List(ctx context.Context, run string) ([]Status, error) {
 		}
 		if part, ours := strings.CutPrefix(f[4], run+"-"); ours {
 			state, reason := slurmState(f[1], f[2])
-			all = append(all, Status{ID: f[0], Part: part, State: state, Reason: reason, Node: f[3]})
+			all = append(all, JobStatus{ID: f[0], Part: part, State: state, Reason: reason, Node: f[3]})
 		}
 	}
 	// A limit on all jobs of a user or an account passes when one of them ends.
-	if slices.ContainsFunc(all, func(j Status) bool { return j.State == Running }) {
+	if slices.ContainsFunc(all, func(j JobStatus) bool { return j.State == Running }) {
 		for i, j := range all {
 			if j.State == Hopeless && (strings.HasPrefix(j.Reason, "Assoc") || strings.HasPrefix(j.Reason, "QOS")) {
 				all[i].State = Queued
@@ -141,7 +141,7 @@ var hopeless = []string{"PartitionNodeLimit", "PartitionTimeLimit", "PartitionCo
 	"AccountNotAllowed", "ReqNodeNotAvail", "BadConstraints", "JobHeldUser", "JobHeldAdmin", "DependencyNeverSatisfied", "InvalidAccount", "InvalidQOS",
 	"launch failed requeued held", "job requeued in held state"}
 
-func slurmState(state, reason string) (State, string) {
+func slurmState(state, reason string) (JobState, string) {
 	switch state {
 	case "PENDING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT":
 		bare := strings.Trim(reason, "()")

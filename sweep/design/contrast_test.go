@@ -123,7 +123,7 @@ func TestContrastBehind(t *testing.T) {
 		name  string
 		last  pairing
 		want  Judgement
-		state sweep.State
+		state sweep.StudyState
 	}{
 		{"B grew", pairing{at(12, 0, ""), at(8, 0.4, note.NotStationary)}, Worse, sweep.Infeasible},
 		{"A grew", pairing{at(8, 0.4, note.NotStationary), at(12, 0, "")}, Better, sweep.Done},

@@ -195,7 +195,7 @@ func (s *Sweep) Answer() (sweep.Answer, error) {
 }
 
 // state is how a sweep ends. That engines failed is no word on their limits.
-func (s *Swept) state() sweep.State {
+func (s *Swept) state() sweep.StudyState {
 	all := measure.OverviewOf(s.Trials)
 	unclear := slices.ContainsFunc(s.Rows, func(r MatrixRow) bool { return r.Finding == Unclear })
 	switch {

@@ -146,7 +146,7 @@ func TestMatrixRows(t *testing.T) {
 		}
 	}
 	// slow and quick give each hypothesis its figures.
-	findings := func(ttft func(key string) time.Duration, tokens float64) map[string]Finding {
+	findings := func(ttft func(key string) time.Duration, tokens float64) map[string]HypothesisResult {
 		var seen []measure.Measurement
 		for i, x := range trials {
 			m := *measured(ttft(x.Why), 1)
@@ -158,7 +158,7 @@ func TestMatrixRows(t *testing.T) {
 			m.E2E.Mean = time.Second
 			seen = append(seen, m)
 		}
-		out := map[string]Finding{}
+		out := map[string]HypothesisResult{}
 		for _, r := range readMatrix(rows, seen) {
 			out[r.ID] = r.Finding
 		}
@@ -186,7 +186,7 @@ func TestSweepEnd(t *testing.T) {
 		trials   []measure.Measurement
 		rows     []MatrixRow
 		rejected note.Reason
-		want     sweep.State
+		want     sweep.StudyState
 	}{
 		"trusted":             {trials: []measure.Measurement{trusted}, want: sweep.Done},
 		"partly trusted":      {trials: []measure.Measurement{doubted, trusted, unable}, want: sweep.Done},

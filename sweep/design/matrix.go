@@ -10,26 +10,26 @@ import (
 	"planner/sweep/workload"
 )
 
-// Finding says what became of a hypothesis.
-type Finding string
+// HypothesisResult says what became of a hypothesis.
+type HypothesisResult string
 
 // The findings.
 const (
-	Unclear Finding = "undecided"
-	Held    Finding = "held"
-	Refuted Finding = "refuted"
-	NotRun  Finding = "not_run"
+	Unclear HypothesisResult = "undecided"
+	Held    HypothesisResult = "held"
+	Refuted HypothesisResult = "refuted"
+	NotRun  HypothesisResult = "not_run"
 )
 
 // MatrixRow is one kind of traffic of a matrix: what is asked of it, what was
 // expected, and what came out.
 type MatrixRow struct {
-	ID         string  `json:"row"`
-	Name       string  `json:"name"`
-	Question   string  `json:"question"`
-	Hypothesis string  `json:"hypothesis"`
-	Finding    Finding `json:"finding"`
-	Outcome    string  `json:"outcome"`
+	ID         string           `json:"row"`
+	Name       string           `json:"name"`
+	Question   string           `json:"question"`
+	Hypothesis string           `json:"hypothesis"`
+	Finding    HypothesisResult `json:"finding"`
+	Outcome    string           `json:"outcome"`
 	// Trials are the numbers of the row's measurements.
 	Trials []int `json:"trials"`
 }
@@ -43,7 +43,7 @@ type matrixRow struct {
 	loads   []matrixLoad
 	// read says what came of the hypothesis. get finds the measurement of a load by
 	// its key, also of another row; nil for one that brought nothing.
-	read func(get func(key string) *measure.Measurement) (Finding, string)
+	read func(get func(key string) *measure.Measurement) (HypothesisResult, string)
 }
 
 // matrixLoad is one trial of a row.
@@ -135,7 +135,7 @@ func readMatrix(rows []matrixRow, trials []measure.Measurement) []MatrixRow {
 	return out
 }
 
-func verdictOf(holds bool) Finding {
+func verdictOf(holds bool) HypothesisResult {
 	if holds {
 		return Held
 	}
@@ -143,6 +143,6 @@ func verdictOf(holds bool) Finding {
 }
 
 // withoutFigures is the finding of a row whose figures are not all there.
-func withoutFigures(what string) (Finding, string) {
+func withoutFigures(what string) (HypothesisResult, string) {
 	return Unclear, fmt.Sprintf("%s is not known: a trial failed, or was too short to resolve it", what)
 }

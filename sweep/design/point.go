@@ -10,8 +10,8 @@ import (
 	"planner/sweep/measure"
 )
 
-// LoadPoint is the study of the commands simulate and bench: one load point.
-type LoadPoint struct {
+// PointStudy is the study of the commands simulate and bench: one load point.
+type PointStudy struct {
 	sweep.Chain
 	// Trial is the load point.
 	Trial measure.Trial
@@ -21,8 +21,8 @@ type LoadPoint struct {
 
 // NewPoint prepares a load point. With probe its warm-up is derived from the latency
 // of single requests.
-func NewPoint(t measure.Trial, probe bool) *LoadPoint {
-	p := &LoadPoint{Trial: t, probe: probe && !t.Closed()}
+func NewPoint(t measure.Trial, probe bool) *PointStudy {
+	p := &PointStudy{Trial: t, probe: probe && !t.Closed()}
 	p.Stages = []func() sweep.Source{func() sweep.Source { return &sweep.List{Trials: []measure.Trial{p.Trial}} }}
 	return p
 }
@@ -57,7 +57,7 @@ const (
 // Prepare settles the warm-up: it is that of the trial which an earlier process
 // measured, or is derived from how long requests take on their own, and no shorter than its own. An engine that
 // cannot be started is left to the trial to reject.
-func (p *LoadPoint) Prepare(ctx context.Context, run sweep.Runner, held []measure.Measurement) error {
+func (p *PointStudy) Prepare(ctx context.Context, run sweep.Runner, held []measure.Measurement) error {
 	if len(held) > 0 {
 		p.Trial.Warmup = held[0].Trial.Warmup
 		return nil
@@ -90,10 +90,10 @@ func (p *LoadPoint) Prepare(ctx context.Context, run sweep.Runner, held []measur
 }
 
 // Rejected lists nothing: a load point that cannot run is its result.
-func (p *LoadPoint) Rejected() []measure.Rejection { return nil }
+func (p *PointStudy) Rejected() []measure.Rejection { return nil }
 
 // Answer is the measurement. Its verdict says how it ends.
-func (p *LoadPoint) Answer() (sweep.Answer, error) {
+func (p *PointStudy) Answer() (sweep.Answer, error) {
 	if len(p.Seen) == 0 {
 		return sweep.Answer{}, nil
 	}

@@ -25,7 +25,7 @@ func TestPrepare(t *testing.T) {
 		"refused first": {[]measure.Record{bad, good, good}, time.Minute, ""},
 		"all refused":   {[]measure.Record{bad, bad, bad}, 0, "each of 3 requests failed, the last one: http_status 429: slow down"},
 	} {
-		p := &LoadPoint{Trial: measure.Trial{Window: time.Hour}, probe: true}
+		p := &PointStudy{Trial: measure.Trial{Window: time.Hour}, probe: true}
 		err := p.Prepare(t.Context(), func(context.Context, measure.Trial) (measure.Observation, error) {
 			return measure.Observation{Records: c.records}, nil
 		}, nil)
@@ -34,7 +34,7 @@ func TestPrepare(t *testing.T) {
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	err := (&LoadPoint{probe: true}).Prepare(ctx, func(context.Context, measure.Trial) (measure.Observation, error) {
+	err := (&PointStudy{probe: true}).Prepare(ctx, func(context.Context, measure.Trial) (measure.Observation, error) {
 		cancel()
 		return measure.Observation{}, ctx.Err()
 	}, nil)

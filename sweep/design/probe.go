@@ -29,10 +29,10 @@ type ProbeSpec struct {
 	Date string
 }
 
-// Probe is the study of the command probe: closed loops of requests of equal length, each
+// ProbeStudy is the study of the command probe: closed loops of requests of equal length, each
 // chosen for what the posterior of the constants does not know, then some that are drawn at
 // random, to score it on.
-type Probe struct {
+type ProbeStudy struct {
 	spec    ProbeSpec
 	knobs   measure.Knobs
 	options calibrate.FitOptions
@@ -61,7 +61,7 @@ const (
 )
 
 // NewProbe prepares a probe of the first knob set of a configuration.
-func NewProbe(cfg *config.Config, g sweep.Ground, spec ProbeSpec) (*Probe, error) {
+func NewProbe(cfg *config.Config, g sweep.Ground, spec ProbeSpec) (*ProbeStudy, error) {
 	if g.Predict == nil {
 		return nil, fmt.Errorf("probe: nothing can be simulated without model and hardware: give model.name (or model.config) and hardware.gpu")
 	}
@@ -71,7 +71,7 @@ func NewProbe(cfg *config.Config, g sweep.Ground, spec ProbeSpec) (*Probe, error
 	}
 	k := runnable[0]
 	args := g.Predict.Args(k)
-	p := &Probe{spec: spec, knobs: k, seed: cfg.Workload.Seed, slowdown: 1, forecast: map[int]calibrate.Forecast{}}
+	p := &ProbeStudy{spec: spec, knobs: k, seed: cfg.Workload.Seed, slowdown: 1, forecast: map[int]calibrate.Forecast{}}
 	p.options = calibrate.FitOptions{Deployment: g.Predict.Deployment(k), Version: cmp.Or(cfg.Engine.Version, spec.Version, sweep.NewestKnown),
 		Settings: args.EngineFeatures, Date: spec.Date}
 	roofline, err := g.Predict.Roofline(k)
@@ -91,10 +91,10 @@ func NewProbe(cfg *config.Config, g sweep.Ground, spec ProbeSpec) (*Probe, error
 }
 
 // Rejected lists nothing: knobs that cannot run have no probe.
-func (p *Probe) Rejected() []measure.Rejection { return nil }
+func (p *ProbeStudy) Rejected() []measure.Rejection { return nil }
 
 // Next chooses the next load point.
-func (p *Probe) Next() []measure.Trial {
+func (p *ProbeStudy) Next() []measure.Trial {
 	i := len(p.seen)
 	failed := i > 0 && p.seen[i-1].Rejected.Text != "" // with the only knobs that there are
 	if failed || p.problem != nil && i >= p.spec.Points || i >= p.spec.Points+p.spec.Held || p.spent >= p.spec.Budget {
@@ -127,14 +127,14 @@ func (p *Probe) Next() []measure.Trial {
 	return []measure.Trial{t}
 }
 
-func (p *Probe) trial(slots, prompt, output int, why string) measure.Trial {
+func (p *ProbeStudy) trial(slots, prompt, output int, why string) measure.Trial {
 	w := &workload.Workload{Arrivals: workload.Constant, Turns: 1, Seed: p.seed, Timeout: p.spec.Budget,
 		Shapes: []workload.Shape{{Name: "probe", Weight: 1, Prompt: fixed(prompt), Output: fixed(output)}}}
 	return measure.Trial{Knobs: p.knobs, Workload: w, Concurrency: slots, Requests: max(2*slots, 4), Whole: true, Why: why}
 }
 
 // lengthened is a trial of as many requests as its share of the budget has room for.
-func (p *Probe) lengthened(t measure.Trial) measure.Trial {
+func (p *ProbeStudy) lengthened(t measure.Trial) measure.Trial {
 	share := p.spec.Budget.Seconds() / float64(p.spec.Points+p.spec.Held)
 	f, err := calibrate.Predict(&calibrate.LoadPoint{Trial: t}, p.constants(), p.options)
 	if err == nil && f.Seconds > 0 {
@@ -148,7 +148,7 @@ func fixed(n int) workload.Lengths { return workload.Lengths{Dist: workload.Fixe
 
 // candidates are load points that were not measured and that the rest of the budget has room
 // for: one for each number of requests at once and shape.
-func (p *Probe) candidates() []calibrate.LoadPoint {
+func (p *ProbeStudy) candidates() []calibrate.LoadPoint {
 	left := (p.spec.Budget - p.spent).Seconds() / float64(p.spec.Points+p.spec.Held-len(p.seen))
 	var all []calibrate.LoadPoint
 	for slots := 1; slots <= p.most; slots *= 4 {
@@ -170,7 +170,7 @@ func (p *Probe) candidates() []calibrate.LoadPoint {
 }
 
 // drawn is a load point that nothing was fitted to, within the range of those that were.
-func (p *Probe) drawn(i uint64) measure.Trial {
+func (p *ProbeStudy) drawn(i uint64) measure.Trial {
 	rng := rand.New(rand.NewPCG(p.seed, i))
 	slots, prompt := 1, firstPrompt
 	for _, u := range p.used {
@@ -193,7 +193,7 @@ func (p *Probe) drawn(i uint64) measure.Trial {
 }
 
 // constants are those that are known by now.
-func (p *Probe) constants() model.Constants {
+func (p *ProbeStudy) constants() model.Constants {
 	c := model.ConstantsFor(p.options.Deployment.Hardware, model.EngineArgs{EngineVersion: p.options.Version, EngineFeatures: p.options.Settings})
 	if p.fitted != nil {
 		if fitted, err := p.fitted.Apply(p.options.Deployment, p.options.Version, c); err == nil {
@@ -204,7 +204,7 @@ func (p *Probe) constants() model.Constants {
 }
 
 // Observe fits the constants to what is measured.
-func (p *Probe) Observe(m measure.Measurement) {
+func (p *ProbeStudy) Observe(m measure.Measurement) {
 	p.seen = append(p.seen, m)
 	p.spent += m.Duration
 	if len(p.seen) == 1 {

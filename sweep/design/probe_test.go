@@ -45,7 +45,7 @@ func TestProbeFindsUnknownConstants(t *testing.T) {
 }
 
 // runProbe drives a probe on an engine in virtual time.
-func runProbe(t *testing.T, p *Probe, on *sweep.Simulated) *Probed {
+func runProbe(t *testing.T, p *ProbeStudy, on *sweep.Simulated) *Probed {
 	t.Helper()
 	for number := 1; ; number++ {
 		next := p.Next()

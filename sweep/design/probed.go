@@ -65,7 +65,7 @@ func (p *Probed) Files() map[string]any {
 }
 
 // Answer is the calibration with its score.
-func (p *Probe) Answer() (sweep.Answer, error) {
+func (p *ProbeStudy) Answer() (sweep.Answer, error) {
 	if len(p.seen) == 0 {
 		return sweep.Answer{}, nil
 	}
@@ -88,7 +88,7 @@ func (p *Probe) Answer() (sweep.Answer, error) {
 	return a, nil
 }
 
-func (p *Probe) tell(out *Probed, i int) {
+func (p *ProbeStudy) tell(out *Probed, i int) {
 	m := &p.seen[i]
 	if m.Rejected.Text != "" || m.Trial.Workload == nil {
 		out.Notes = append(out.Notes, note.Text(fmt.Sprintf("trial %d: %s", i+1, cmp.Or(m.Rejected.Text, "its traffic is not recorded"))))
@@ -115,7 +115,7 @@ func (p *Probe) tell(out *Probed, i int) {
 }
 
 // noise compares the first trial with its repetition.
-func (p *Probe) noise(out *Probed) {
+func (p *ProbeStudy) noise(out *Probed) {
 	if len(p.seen) < p.spec.Points || len(out.Points) < p.spec.Points {
 		return
 	}
@@ -126,7 +126,7 @@ func (p *Probe) noise(out *Probed) {
 }
 
 // scores are the predictions of points that were not used, with their mean errors.
-func (p *Probe) scores(out *Probed) []calibrate.Score {
+func (p *ProbeStudy) scores(out *Probed) []calibrate.Score {
 	var scores []calibrate.Score
 	var tpot, ttft []float64
 	for _, x := range out.Points {

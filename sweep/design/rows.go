@@ -63,7 +63,7 @@ func shortChat(cfg *config.Config) matrixRow {
 		hypothesis: "At 30 % of the predicted maximum rate p99 TTFT is below 3 times the median TTFT at 10 %.",
 		loads: []matrixLoad{{key: "A 10 %", workload: w, share: 0.1, requests: enoughForMeans}, {key: "A 30 %", workload: w, share: 0.3, requests: enoughForP99},
 			{key: "A 70 %", workload: w, share: 0.7, requests: enoughForP99}},
-		read: func(get getter) (Finding, string) {
+		read: func(get getter) (HypothesisResult, string) {
 			idle, light := get("A 10 %"), get("A 30 %")
 			if idle == nil || light == nil || idle.TTFT.P50 <= 0 || light.TTFT.P99 <= 0 {
 				return withoutFigures("the median at 10 % or the p99 at 30 %")
@@ -81,7 +81,7 @@ func longPrefill(cfg *config.Config, limit int) matrixRow {
 		question:   "What does a long prompt cost before the first token?",
 		hypothesis: "At 10 % of the predicted maximum rate the median TTFT is at least 5 times that of short chat.",
 		loads:      []matrixLoad{{key: "B 10 %", workload: w, share: 0.1, requests: enoughForMeans}, {key: "B 70 %", workload: w, share: 0.7, requests: enoughForMeans}},
-		read: func(get getter) (Finding, string) {
+		read: func(get getter) (HypothesisResult, string) {
 			chat, long := get("A 10 %"), get("B 10 %")
 			if chat == nil || long == nil || chat.TTFT.P50 <= 0 || long.TTFT.P50 <= 0 {
 				return withoutFigures("a median TTFT")
@@ -99,7 +99,7 @@ func longDecode(cfg *config.Config, limit int) matrixRow {
 		question:   "Where does the time of a long answer go?",
 		hypothesis: "At 10 % of the predicted maximum rate at least 95 % of the mean E2E is behind the first token.",
 		loads:      []matrixLoad{{key: "C 10 %", workload: w, share: 0.1, requests: enoughForMeans}, {key: "C 70 %", workload: w, share: 0.7, requests: enoughForMeans}},
-		read: func(get getter) (Finding, string) {
+		read: func(get getter) (HypothesisResult, string) {
 			m := get("C 10 %")
 			if m == nil || m.TTFT.Mean < 0 || m.E2E.Mean <= 0 {
 				return withoutFigures("a mean")
@@ -120,7 +120,7 @@ func mixedSaturation(cfg *config.Config, limit int) matrixRow {
 		question:   "Where does throughput stop to follow the load?",
 		hypothesis: "From 100 % to 130 % of the predicted maximum rate output tokens/s grow by less than half of what the load grows.",
 		loads:      []matrixLoad{load("D 70 %", 0.7), load("D 100 %", 1), load("D 130 %", 1.3)},
-		read: func(get getter) (Finding, string) {
+		read: func(get getter) (HypothesisResult, string) {
 			full, over := get("D 100 %"), get("D 130 %")
 			if full == nil || over == nil || full.OutputTokens <= 0 {
 				return withoutFigures("a throughput")
@@ -142,7 +142,7 @@ func sharedPrefix(cfg *config.Config) matrixRow {
 		question:   "What is a prefix cache worth, cold and warm?",
 		hypothesis: "Warm, it halves the mean TTFT at half of the predicted maximum rate against no cache at all.",
 		loads:      []matrixLoad{load("E no cache", "", true), load("E cold", coldCache, false), load("E warm", warmCache, false)},
-		read: func(get getter) (Finding, string) {
+		read: func(get getter) (HypothesisResult, string) {
 			off, warm := get("E no cache"), get("E warm")
 			if off == nil || warm == nil || off.TTFT.Mean <= 0 || warm.TTFT.Mean <= 0 {
 				return withoutFigures("a mean TTFT")
@@ -180,7 +180,7 @@ func productionTrace(cfg *config.Config) matrixRow {
 		return matrixLoad{key: key, workload: w, share: 0.7, requests: max(enoughForP99, float64(len(trace.Replay)))}
 	}
 	row.loads = []matrixLoad{load("F trace", &trace), load("F Poisson", lengthsOf(cfg))}
-	row.read = func(get getter) (Finding, string) {
+	row.read = func(get getter) (HypothesisResult, string) {
 		replayed, poisson := get("F trace"), get("F Poisson")
 		if replayed == nil || poisson == nil || replayed.TTFT.P99 <= 0 || poisson.TTFT.P99 <= 0 {
 			return withoutFigures("a p99 TTFT")

@@ -22,10 +22,10 @@ type Engine struct {
 	Command Command
 	// URL is where it listens, Kind what it is.
 	URL, Kind string
-	Facts     Facts
+	Facts     ServerFacts
 	// Stages are the parts of its start in order, Cold their sum. Stages that
 	// its log does not tell apart are counted with the one behind them.
-	Stages []Stage
+	Stages []StartStage
 	Cold   time.Duration
 	// Log is the path of its log, "" if it has none here.
 	Log string

@@ -12,9 +12,9 @@ import (
 	"planner/sweep/measure"
 )
 
-// Facts are what an engine says of itself once it is ready. What it does not
+// ServerFacts are what an engine says of itself once it is ready. What it does not
 // say is 0 or "".
-type Facts struct {
+type ServerFacts struct {
 	Version string `json:"version"`
 	// Model is the name to send in requests.
 	Model string `json:"model"`
@@ -47,7 +47,7 @@ type Flag struct {
 
 // factsOf sorts what was said. The log's facts are the ones of before, what the
 // running engine answers counts more.
-func factsOf(a *adapter, answered, logged map[string]string, asked measure.Knobs, format Format) Facts {
+func factsOf(a *adapter, answered, logged map[string]string, asked measure.Knobs, format Format) ServerFacts {
 	all := map[string]string{}
 	maps.Copy(all, logged)
 	maps.Copy(all, answered)
@@ -58,7 +58,7 @@ func factsOf(a *adapter, answered, logged map[string]string, asked measure.Knobs
 		}
 		return int(x)
 	}
-	f := Facts{Version: all["version"], Model: all["model"], Dialect: a.kind, KVBlocks: number("kv_blocks"),
+	f := ServerFacts{Version: all["version"], Model: all["model"], Dialect: a.kind, KVBlocks: number("kv_blocks"),
 		BlockTokens: number("block_tokens"), MaxModelLen: number("max_model_len"), Formats: format.otherFormats(all)}
 	if !a.known() {
 		f.Dialect = owners[strings.ToLower(all["owner"])]

@@ -246,9 +246,9 @@ var scoped = []string{"gpu_memory_utilization", "max_num_seqs", "max_num_batched
 // sameKnobs is shared by nothing but the same knobs.
 var sameKnobs = scope{equal, equal, equal, equal}
 
-// rule recognises one class of failure by a line of the log: by texts in small letters with
+// failureRule recognises one class of failure by a line of the log: by texts in small letters with
 // bars between, of parts with asterisks between.
-type rule struct {
+type failureRule struct {
 	class Class
 	text  string
 	scope scope
@@ -261,7 +261,7 @@ type rule struct {
 // rules are looked at in order: the first that any line of the log matches is
 // the cause. Messages of wrappers are not among them. They are those of vLLM
 // 0.10 to 0.33 unless another engine is named.
-var rules = []rule{
+var rules = []failureRule{
 	{class: "mem.busy", text: "free memory on device*is less than desired gpu memory utilization", scope: scope{atLeast, anyValue, anyValue, anyValue}, again: true},
 	{class: "mem.no_kv", text: "no available memory for the cache blocks|not enough memory. please try to increase --mem-fraction-static", scope: scope{atMost, atLeast, atLeast, anyValue}}, // with SGLang
 	{class: "mem.len", text: "to serve at least one request with the model*max seq len", scope: scope{atMost, atLeast, atLeast, atLeast}},
@@ -293,7 +293,7 @@ var rules = []rule{
 }
 
 // matches reports whether a line in small letters holds all parts of one of the texts of a rule.
-func (r *rule) matches(line string) bool {
+func (r *failureRule) matches(line string) bool {
 	for text := range strings.SplitSeq(r.text, "|") {
 		if !slices.ContainsFunc(strings.Split(text, "*"), func(part string) bool { return !strings.Contains(line, part) }) {
 			return true

@@ -27,8 +27,8 @@ const (
 
 var stageOrder = []string{stageStart, stageWeights, stageProfile, stageGraphs, stageReady, stageServing}
 
-// Stage is a part of a start and how long it took.
-type Stage struct {
+// StartStage is a part of a start and how long it took.
+type StartStage struct {
 	Name string        `json:"stage"`
 	Took time.Duration `json:"took_s"`
 }
@@ -43,7 +43,7 @@ type logState struct {
 	// are those that are over.
 	stage  int
 	since  time.Time
-	stages []Stage
+	stages []StartStage
 	// line is the last line that holds text, grown when the log last grew.
 	line  string
 	grown time.Time
@@ -97,7 +97,7 @@ func (s *logState) add(raw []byte) {
 func (s *logState) finish(name string, now time.Time) {
 	for i := s.stage; i < len(stageOrder)-1; i++ {
 		if stageOrder[i] == name {
-			s.stages = append(s.stages, Stage{name, now.Sub(s.since)})
+			s.stages = append(s.stages, StartStage{name, now.Sub(s.since)})
 			s.stage, s.since = i+1, now
 			return
 		}
@@ -135,7 +135,7 @@ func (l *logReader) read() logState {
 }
 
 // ready ends the start, and returns its stages.
-func (l *logReader) ready() []Stage {
+func (l *logReader) ready() []StartStage {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.take()

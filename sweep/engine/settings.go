@@ -181,9 +181,9 @@ func (a adapter) support() Support {
 	return s
 }
 
-// Series names what the page of metrics of a kind of engine calls what operators watch; ""
+// SeriesNames are what the page of metrics of a kind of engine calls what operators watch; ""
 // for what it does not tell.
-type Series struct {
+type SeriesNames struct {
 	Running, Waiting, KVUsage, Preemptions string
 	// Latencies are histograms of seconds a request, without their endings.
 	Latencies map[measure.Metric]string
@@ -192,14 +192,14 @@ type Series struct {
 }
 
 // SeriesOf are the series of a kind of engine; empty where it has no such page.
-func SeriesOf(kind string) Series {
+func SeriesOf(kind string) SeriesNames {
 	a, err := adapterOf(kind)
 	if err != nil || a.metrics == nil {
-		return Series{}
+		return SeriesNames{}
 	}
 	first := func(metric int) string { return append(a.metrics[metric], "")[0] }
 	histogram := func(metric int) string { return strings.TrimSuffix(first(metric), "_sum") }
-	s := Series{Running: first(runningRequests), Waiting: first(waitingRequests), KVUsage: first(kvUsage), Preemptions: first(preemptions),
+	s := SeriesNames{Running: first(runningRequests), Waiting: first(waitingRequests), KVUsage: first(kvUsage), Preemptions: first(preemptions),
 		Latencies: map[measure.Metric]string{measure.TTFT: histogram(ttftSum), measure.TPOT: histogram(tpotSum), measure.E2E: histogram(e2eSum)}}
 	if s.Latencies[measure.TTFT] != "" {
 		s.Model = "model_name" // of those that tell latencies all have this label

@@ -18,9 +18,9 @@ import (
 	"planner/sweep/workload"
 )
 
-// entry is one request of a log: an object of JSON, or of the cells of a row of CSV under
+// logEntry is one request of a log: an object of JSON, or of the cells of a row of CSV under
 // the names of its columns.
-type entry struct {
+type logEntry struct {
 	columns []string
 	parser  fastjson.Parser
 	arena   fastjson.Arena
@@ -30,14 +30,14 @@ type entry struct {
 	estimated bool
 }
 
-func (e *entry) wrong(field, format string, a ...any) {
+func (e *logEntry) wrong(field, format string, a ...any) {
 	if e.problem == nil {
 		e.problem = &FileError{Field: field, What: fmt.Sprintf(format, a...)}
 	}
 }
 
 // begin takes the first line of a log: a header of CSV, or a first object of JSON.
-func (e *entry) begin(line string) (err error) {
+func (e *logEntry) begin(line string) (err error) {
 	if strings.HasPrefix(line, "{") {
 		return e.read(line)
 	}
@@ -51,7 +51,7 @@ func (e *entry) begin(line string) (err error) {
 }
 
 // read takes a line: of JSON, or of cells under the columns of the header.
-func (e *entry) read(line string) (err error) {
+func (e *logEntry) read(line string) (err error) {
 	e.problem, e.estimated = nil, false
 	if e.columns == nil {
 		if err = input.CheckJSON(line, input.AnyValue, mostValues); err != nil {
@@ -110,7 +110,7 @@ func find(v *fastjson.Value, path string) *fastjson.Value {
 // at is the value of a name and what it has of text. False if there is none, or it is
 // empty or null. A column without a name, as tables with numbered rows have, has none either:
 // what a mapping leaves out is "".
-func (e *entry) at(name string) (text string, v *fastjson.Value, ok bool) {
+func (e *logEntry) at(name string) (text string, v *fastjson.Value, ok bool) {
 	v = find(e.object, name)
 	switch {
 	case name == "" || v == nil || v.Type() == fastjson.TypeNull:
@@ -124,7 +124,7 @@ func (e *entry) at(name string) (text string, v *fastjson.Value, ok bool) {
 	return v.String(), v, true
 }
 
-func (e *entry) has(keys ...key) bool {
+func (e *logEntry) has(keys ...key) bool {
 	return !slices.ContainsFunc(keys, func(k key) bool {
 		_, _, ok := e.at(k.name())
 		return !ok
@@ -132,7 +132,7 @@ func (e *entry) has(keys ...key) bool {
 }
 
 // describe names the columns, or the keys of the object and of those within it.
-func (e *entry) describe() string {
+func (e *logEntry) describe() string {
 	if e.columns != nil {
 		return "the columns " + shorten(strings.Join(e.columns, ","), 400)
 	}
@@ -161,7 +161,7 @@ const maxTokens = 1 << 30
 
 // tokens reads a number of tokens, the sum of those under several names of which only
 // the first must be there.
-func (e *entry) tokens(k key) (n int) {
+func (e *logEntry) tokens(k key) (n int) {
 	for i, name := range k.names {
 		text, v, ok := e.at(name)
 		x, err := strconv.ParseFloat(text, 64)
@@ -222,7 +222,7 @@ func date(text string) (time.Duration, error) {
 }
 
 // time reads a time: a number in the unit of its key, or what read makes of its text.
-func (e *entry) time(k key, read func(string) (time.Duration, error)) (d time.Duration) {
+func (e *logEntry) time(k key, read func(string) (time.Duration, error)) (d time.Duration) {
 	text, _, ok := e.at(k.name())
 	x, err := strconv.ParseFloat(text, 64)
 	switch {
@@ -255,7 +255,7 @@ func clockTime(v float64, unit time.Duration) (time.Duration, error) {
 
 // failed reports whether the log says that the request failed: by a status of HTTP, or by
 // anything else under the key of an error.
-func (e *entry) failed(m mapping) bool {
+func (e *logEntry) failed(m mapping) bool {
 	text, v, ok := e.at(m["error"].name())
 	if status, err := strconv.ParseFloat(text, 64); err == nil {
 		return status >= 400 || status < 0
@@ -264,7 +264,7 @@ func (e *entry) failed(m mapping) bool {
 }
 
 // row is the request, which arrived, if need be, by its duration before its end.
-func (e *entry) row(m mapping) (r workload.TraceRow) {
+func (e *logEntry) row(m mapping) (r workload.TraceRow) {
 	if m["arrival"].names != nil {
 		r.Arrival = e.time(m["arrival"], date)
 	} else {
@@ -277,7 +277,7 @@ func (e *entry) row(m mapping) (r workload.TraceRow) {
 
 // shared are the leading parts of a prompt that others may have too: those that the log
 // names, or those of hashed blocks. Two prompts whose hashes begin alike begin with the same text.
-func (e *entry) shared(m mapping, prompt int) (parts []workload.Segment) {
+func (e *logEntry) shared(m mapping, prompt int) (parts []workload.Segment) {
 	if ids, v, ok := e.at(m["prefix"].name()); ok {
 		lengths, _, _ := e.at(m["prefix_tokens"].name())
 		return e.prefixParts(cmp.Or(ids, v.String()), lengths, prompt)
@@ -300,7 +300,7 @@ func (e *entry) shared(m mapping, prompt int) (parts []workload.Segment) {
 
 // prefixParts reads the shared beginning of a prompt: an id and its tokens, or as
 // many ids as tokens, with spaces between.
-func (e *entry) prefixParts(ids, lengths string, prompt int) (parts []workload.Segment) {
+func (e *logEntry) prefixParts(ids, lengths string, prompt int) (parts []workload.Segment) {
 	names, counts := strings.Fields(ids), strings.Fields(lengths)
 	if len(counts) <= 1 {
 		names, counts = []string{ids}, []string{lengths}

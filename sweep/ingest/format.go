@@ -49,7 +49,7 @@ type layout struct {
 	// withFailed says that the completed requests are counted with the failed ones.
 	withFailed bool
 	// request reads one request, where the documents are the requests of one load point.
-	request func(p *pointReader) request
+	request func(p *pointReader) loggedRequest
 	// rest reads what no key tells: the load, over which time it was measured, and
 	// what a tool writes in a way of its own.
 	rest func(p *pointReader, completed int)

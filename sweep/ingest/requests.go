@@ -11,21 +11,21 @@ import (
 	"planner/sweep/measure"
 )
 
-// request is one of a file that holds them one by one, with times in seconds; NaN for what
+// loggedRequest is one of a file that holds them one by one, with times in seconds; NaN for what
 // the file does not tell.
-type request struct {
+type loggedRequest struct {
 	begin, end, ttft, tpot, e2e, prompt, output float64
 	// left is true of requests that do not count, such as those of a warm-up.
 	failed, left bool
 }
 
-func unknownRequest() request {
+func unknownRequest() loggedRequest {
 	nan := math.NaN()
-	return request{begin: nan, end: nan, ttft: nan, tpot: nan, e2e: nan, prompt: nan, output: nan}
+	return loggedRequest{begin: nan, end: nan, ttft: nan, tpot: nan, e2e: nan, prompt: nan, output: nan}
 }
 
 // pace is the time per token of a request of which the whole time is known.
-func (r *request) pace() float64 {
+func (r *loggedRequest) pace() float64 {
 	if !(r.output > 1) {
 		return math.NaN()
 	}
@@ -50,7 +50,7 @@ type requests struct {
 }
 
 // take counts a request.
-func (p *pointReader) take(r request) {
+func (p *pointReader) take(r loggedRequest) {
 	all := &p.all
 	switch {
 	case r.left:

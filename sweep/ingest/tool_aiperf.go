@@ -145,7 +145,7 @@ func anywhere(v *fastjson.Value, key string) float64 {
 	return 0
 }
 
-func (p *pointReader) aiperfRequest() request {
+func (p *pointReader) aiperfRequest() loggedRequest {
 	r := unknownRequest()
 	kind := p.text("metadata.phase_kind")
 	r.left = kind == "warmup" || kind == "" && p.text("metadata.benchmark_phase") == "warmup"

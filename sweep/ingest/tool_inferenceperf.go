@@ -65,7 +65,7 @@ func (p *pointReader) inferencePerf(completed int) {
 	}
 }
 
-func (p *pointReader) inferencePerfRequest() request {
+func (p *pointReader) inferencePerfRequest() loggedRequest {
 	r := unknownRequest()
 	r.begin, r.end = p.seconds("start_time", time.Second), p.seconds("end_time", time.Second)
 	if r.failed = p.has("error"); r.failed {

@@ -31,7 +31,7 @@ func (p *pointReader) llmperf(completed int) {
 	}
 }
 
-func (p *pointReader) llmperfRequest() request {
+func (p *pointReader) llmperfRequest() loggedRequest {
 	r := unknownRequest()
 	if r.failed = p.has("error_code"); r.failed {
 		return r

@@ -155,7 +155,7 @@ func (p *pointReader) lists(completed int) {
 }
 
 // requestOf is a request of the lists of a file.
-func requestOf(columns map[string][][]float64, i int) request {
+func requestOf(columns map[string][][]float64, i int) loggedRequest {
 	r := unknownRequest()
 	cell := func(name string) float64 {
 		if all := columns[name]; i < len(all) && len(all[i]) == 1 && all[i][0] > 0 {

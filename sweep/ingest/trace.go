@@ -88,7 +88,7 @@ func (t *Trace) read(l *lines, o TraceOptions) (mapping, error) {
 	if !ok {
 		return nil, cmp.Or(l.err(), error(&FileError{File: l.name, What: "the trace is empty"}))
 	}
-	e := &entry{}
+	e := &logEntry{}
 	err := e.begin(line)
 	if err != nil {
 		return nil, l.problem("", "%v", err)
@@ -123,7 +123,7 @@ func (t *Trace) remarkUnread(m mapping, columns []string) {
 
 // add keeps the request of a line, or counts it as one that failed. A log that the user
 // maps may hold other lines between.
-func (t *Trace) add(line string, e *entry, m mapping) *FileError {
+func (t *Trace) add(line string, e *logEntry, m mapping) *FileError {
 	if t.Format == mapped && e.columns == nil && !strings.HasPrefix(line, "{") {
 		t.others++
 		return nil

@@ -137,7 +137,7 @@ func parseKey(at string, units []string, counts bool) key {
 
 // chooseMapping finds out where a log has what from its first record: as the user maps
 // it, as the named format has it, or as the first format does whose keys are all there.
-func chooseMapping(e *entry, o TraceOptions) (format string, m mapping, err error) {
+func chooseMapping(e *logEntry, o TraceOptions) (format string, m mapping, err error) {
 	if o.Map != "" {
 		m, err := parseMapping(o.Map)
 		return mapped, m, err
