@@ -10,12 +10,12 @@ import (
 	"planner/sweep/measure"
 )
 
-// reference is the load at which challengers are measured: a little above what the incumbent carries, in trials as
+// referenceLoad is the load at which challengers are measured: a little above what the incumbent carries, in trials as
 // short as a search's first one. On the same requests these tell two sets apart that differ by a few per cent, provided
 // that the incumbent is seen to miss the objective: where it meets it, what sets them apart, such as a place for one
 // more sequence, was not even touched; where its queue outgrew everything, it is the same for all that are not much
 // better. What the incumbent carries may be wrong by a tenth, so the reference is moved until it is neither.
-type reference struct {
+type referenceLoad struct {
 	// trial is the incumbent's there, but for its draw, and score what it showed last.
 	trial measure.Trial
 	score showing
@@ -26,7 +26,7 @@ type reference struct {
 
 // move takes what the incumbent showed at the reference and moves it where that tells too little, by a step of what the
 // incumbent's rate is uncertain by. Between meeting its objective and overload, a set that is better shows at the latter.
-func (m *reference) move(s showing, step float64) {
+func (m *referenceLoad) move(s showing, step float64) {
 	before := m.score
 	m.score, m.moves = s, m.moves+1
 	switch {

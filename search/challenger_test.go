@@ -29,7 +29,7 @@ func TestReferenceMoves(t *testing.T) {
 		{26, 23, 25},   // thought to carry more
 		{24, 24.9, 26}, // a narrow range
 	} {
-		m := reference{trial: measure.Trial{Rate: (1 + delta) * c.carries}}
+		m := referenceLoad{trial: measure.Trial{Rate: (1 + delta) * c.carries}}
 		for !m.settled {
 			m.move(shows(m.trial.Rate, c.quiet, c.cliff), delta)
 		}
@@ -43,7 +43,7 @@ func TestReferenceMoves(t *testing.T) {
 // incumbent is overloaded, from either side: what is better shows there.
 func TestReferenceAtASheerCliff(t *testing.T) {
 	for _, start := range []float64{22, 25} {
-		m := reference{trial: measure.Trial{Rate: start}}
+		m := referenceLoad{trial: measure.Trial{Rate: start}}
 		for !m.settled {
 			m.move(shows(m.trial.Rate, 24, 24), delta)
 		}

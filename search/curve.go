@@ -8,12 +8,12 @@ import (
 	"planner/sweep/measure"
 )
 
-// kind is what a bound limits.
-type kind int
+// boundKind is what a bound limits.
+type boundKind int
 
 const (
 	// onShare limits the share of requests beyond a latency, or failed.
-	onShare kind = iota
+	onShare boundKind = iota
 	// onMean limits the mean of a latency.
 	onMean
 	// onThroughput asks that what arrives is completed.
@@ -29,7 +29,7 @@ const (
 // than it completes completes max, so that the rest, 1 - max/rate of what comes, stays.
 type assumed struct {
 	name string
-	kind kind
+	kind boundKind
 	// waits says that a latency holds the time in the queue, which grows for as long as a server is overloaded.
 	waits bool
 	// share is the allowed share of exceedances p0; 0 for a mean.

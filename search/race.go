@@ -58,7 +58,7 @@ type Race struct {
 	searched, promoted []*candidate
 	// settled is what was known of the winner before its search went on; nil until then.
 	settled   *Result
-	reference reference
+	reference referenceLoad
 	// stage counts the knobs that were varied one after another, and turn the trials of a turn on the only engine.
 	stage, turn int
 	spent       time.Duration
@@ -266,7 +266,7 @@ func (r *Race) decide(sets []*candidate) {
 			for _, other := range r.promoted {
 				other.gain -= c.gain // these were compared with the set before
 			}
-			r.incumbent, r.reference = c, reference{}
+			r.incumbent, r.reference = c, referenceLoad{}
 		}
 	}
 }

@@ -15,9 +15,9 @@ import (
 )
 
 // schemas describes the outputs that programs read, by their names.
-func schemas() map[string]schema.Document {
+func schemas() map[string]schema.Definition {
 	const units = "The unit of a figure stands at the end of its key; null is not known."
-	return map[string]schema.Document{
+	return map[string]schema.Definition{
 		"plan": {Title: "plan of planner", Types: []any{plan.Plan{}, decide.NoPlan{}},
 			Description: "plan.json of a run folder, and what `planner plan`, `estimate` and `fit` print with --json: a plan, or why there is none. " + units},
 		"search": {Title: "maximum rate of planner", Types: []any{decide.FoundRate{}},

@@ -12,7 +12,7 @@ import (
 func autoscaler(a *fleet.Autoscaler) binding {
 	return binding{func(n input) {
 		single, before := fleet.Metric{}, len(n.r.problems)
-		tableAt(func() []row { return autoscalerRows(a, &single) }, "kind").take(n)
+		tableAt(func() []tomlKey { return autoscalerRows(a, &single) }, "kind").take(n)
 		if len(n.r.problems) == before {
 			n.checkAutoscaler(a, single)
 		}
@@ -26,17 +26,17 @@ func autoscaler(a *fleet.Autoscaler) binding {
 
 // autoscalerRows are the keys of an autoscaler of any kind; a single metric may stand
 // beside the others.
-func autoscalerRows(a *fleet.Autoscaler, single *fleet.Metric) []row {
+func autoscalerRows(a *fleet.Autoscaler, single *fleet.Metric) []tomlKey {
 	long, short := durationIn(above(0)), durationIn(atLeast(0))
-	metrics := tablesOf(func(m *fleet.Metric) []row {
-		return []row{{"metric", "", words(fleet.MetricNames()...).in(&m.Name)}, {"target", "", numberIn(above(0)).in(&m.Target)},
+	metrics := tablesOf(func(m *fleet.Metric) []tomlKey {
+		return []tomlKey{{"metric", "", words(fleet.MetricNames()...).in(&m.Name)}, {"target", "", numberIn(above(0)).in(&m.Target)},
 			{"activation", "", orNothing(numberIn(atLeast(0))).in(&m.Activation)}}
 	}, `a list of metrics, such as [{ metric = "in_flight", target = 40 }]`, "metric", "target")
-	entries := tablesOf(func(e *fleet.Entry) []row {
-		return []row{{"cron", "", cron(e).in(&e.Cron)}, {"replicas", "", wholeIn(atLeast(0)).in(&e.Replicas)}}
+	entries := tablesOf(func(e *fleet.Entry) []tomlKey {
+		return []tomlKey{{"cron", "", cron(e).in(&e.Cron)}, {"replicas", "", wholeIn(atLeast(0)).in(&e.Replicas)}}
 	}, `a list of times, such as [{ cron = "0 8 * * 1-5", replicas = 6 }]`, "cron", "replicas")
 	h, m, s := &a.HPA, &a.Monitor, &a.Analyser
-	return []row{
+	return []tomlKey{
 		{"kind", ": " + nameList(fleet.Kinds()), words(fleet.Kinds()...).in(&a.Kind)},
 		{"metric", "", orNothing(words(fleet.MetricNames()...)).in(&single.Name)},
 		{"target", "", orNothing(numberIn(above(0))).in(&single.Target)},
@@ -98,16 +98,16 @@ func (n input) checkAutoscaler(a *fleet.Autoscaler, single fleet.Metric) {
 // behavior is how fast an HPA scales in one direction, by policies that bound a change to so
 // many pods, or percent, within a period: what is not given stays.
 func behavior(b *fleet.Behavior) binding {
-	policies := tablesOf(func(p *fleet.ScalingPolicy) []row {
+	policies := tablesOf(func(p *fleet.ScalingPolicy) []tomlKey {
 		p.Period = cmp.Or(p.Period, 15*time.Second)
-		return []row{
+		return []tomlKey{
 			{"type", ": pods percent", either("pods", "percent").in(&p.Percent)},
 			{"value", "", wholeIn(above(0)).in(&p.Value)},
 			{"period", "", durationIn(above(0)).in(&p.Period)},
 		}
 	}, `a list of policies, such as [{ type = "pods", value = 4, period = "60s" }]`, "type", "value")
-	return tableAt(func() []row {
-		return []row{
+	return tableAt(func() []tomlKey {
+		return []tomlKey{
 			{"stabilization", "", durationIn(atLeast(0)).in(&b.Stabilization)},
 			{"select", "", words("max", "min", "disabled").in(&b.Select)},
 			{"policies", "", policies.in(&b.Policies)},

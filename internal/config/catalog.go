@@ -74,8 +74,8 @@ func (n input) row(t model.CatalogTable) (model.Row, bool) {
 }
 
 // cellRows are the keys of a table of a catalog, one a column.
-func cellRows(t model.CatalogTable, cells model.Row) []row {
-	var rows []row
+func cellRows(t model.CatalogTable, cells model.Row) []tomlKey {
+	var rows []tomlKey
 	for _, col := range t.Columns() {
 		take := func(c input) {
 			text := fmt.Sprint(c.value)
@@ -86,7 +86,7 @@ func cellRows(t model.CatalogTable, cells model.Row) []row {
 			}
 			cells[col.Name] = text
 		}
-		rows = append(rows, row{col.Name, "", binding{take, func() string {
+		rows = append(rows, tomlKey{col.Name, "", binding{take, func() string {
 			text, ok := cells[col.Name]
 			if ok && col.Kind == model.CellText {
 				return quote(text)

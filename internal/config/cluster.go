@@ -35,9 +35,9 @@ type PodSettings struct {
 // usualCluster is a cluster of which nothing is said.
 func usualCluster() Cluster { return Cluster{TimeLimit: 4 * time.Hour, MaxJobs: 8} }
 
-func (c *Config) clusterRows() []row {
+func (c *Config) clusterRows() []tomlKey {
 	l := &c.Cluster
-	return []row{
+	return []tomlKey{
 		{"gpu", `the site's word for each GPU: { "H100 SXM" = "h100" }: gres type of Slurm, or value of the label nvidia.com/gpu.product`, tableOf(filled()).in(&l.GPU)},
 		{"partition", `slurm; "" = the site's default, as for account, qos, constraint`, anyWord().in(&l.Partition)},
 		{"account", "slurm", anyWord().in(&l.Account)},

@@ -58,23 +58,27 @@ func orNothing[T comparable](k codec[T]) codec[T] {
 	return k
 }
 
-type interval struct {
+type numberRange struct {
 	low, high         float64
 	lowOpen, highOpen bool // the end itself is not in it
 }
 
-func above(low float64) interval   { return interval{low: low, high: math.Inf(1), lowOpen: true} }
-func atLeast(low float64) interval { return interval{low: low, high: math.Inf(1)} }
+func above(low float64) numberRange   { return numberRange{low: low, high: math.Inf(1), lowOpen: true} }
+func atLeast(low float64) numberRange { return numberRange{low: low, high: math.Inf(1)} }
 
-func (s interval) atMost(high float64) interval { return interval{s.low, high, s.lowOpen, false} }
-func (s interval) below(high float64) interval  { return interval{s.low, high, s.lowOpen, true} }
+func (s numberRange) atMost(high float64) numberRange {
+	return numberRange{s.low, high, s.lowOpen, false}
+}
+func (s numberRange) below(high float64) numberRange {
+	return numberRange{s.low, high, s.lowOpen, true}
+}
 
-func (s interval) holds(x float64) bool {
+func (s numberRange) holds(x float64) bool {
 	return x >= s.low && x <= s.high && !(s.lowOpen && x == s.low) && !(s.highOpen && x == s.high)
 }
 
 // String says which numbers it holds, as "of at least 0 and below 1".
-func (s interval) String() string {
+func (s numberRange) String() string {
 	low, high := "of at least ", " and at most "
 	if s.lowOpen {
 		low = "above "
@@ -102,7 +106,7 @@ type numeric[T int | uint64 | float64 | time.Duration] struct {
 }
 
 // in is a codec of the numbers in a range.
-func (k numeric[T]) in(allowed interval) codec[T] {
+func (k numeric[T]) in(allowed numberRange) codec[T] {
 	read := func(n input) T {
 		x, ok := k.from(n.value)
 		switch {
@@ -117,7 +121,7 @@ func (k numeric[T]) in(allowed interval) codec[T] {
 }
 
 // numberIn is a number in a range; sums and products of such numbers are still finite.
-func numberIn(allowed interval) codec[float64] {
+func numberIn(allowed numberRange) codec[float64] {
 	from := func(v any) (float64, bool) {
 		switch v := v.(type) {
 		case float64:
@@ -135,7 +139,7 @@ func share() codec[float64] { return numberIn(above(0).below(1)) }
 // mostTokens bounds whole numbers, so that sums and products of a few stay exact.
 const mostTokens = 1 << 31
 
-func wholeIn(allowed interval) codec[int] {
+func wholeIn(allowed numberRange) codec[int] {
 	from := func(v any) (int, bool) {
 		x, ok := v.(int64)
 		return int(x), ok
@@ -155,7 +159,7 @@ func seed() codec[uint64] {
 // durationIn is a duration in a range, a string with a unit: a bare number could be
 // seconds as well as milliseconds. The most is more than a year; sums and products of
 // such durations by counts of tokens stay within what a time.Duration holds.
-func durationIn(allowed interval) codec[time.Duration] {
+func durationIn(allowed numberRange) codec[time.Duration] {
 	from := func(v any) (time.Duration, bool) {
 		s, ok := v.(string)
 		d, err := time.ParseDuration(s)

@@ -86,9 +86,9 @@ func (r *reader) checkEngine(c *Config) {
 const mostRank = 512
 
 func lora() codec[model.LoRA] {
-	return tableWith(func(l *model.LoRA) []row {
+	return tableWith(func(l *model.LoRA) []tomlKey {
 		count := orNothing(wholeIn(atLeast(1)))
-		return []row{
+		return []tomlKey{
 			{"adapters", ": how many requests choose among", count.in(&l.Adapters)},
 			{"slots", ": how many of them run at once", count.in(&l.Slots)},
 			{"rank", "", orNothing(wholeIn(atLeast(1).atMost(mostRank))).in(&l.Rank)},
@@ -123,8 +123,8 @@ type speculative struct {
 }
 
 func speculation() codec[speculative] {
-	return tableWith(func(s *speculative) []row {
-		return []row{
+	return tableWith(func(s *speculative) []tomlKey {
+		return []tomlKey{
 			{"method", ": " + strings.Join(model.Names[model.DraftMethod](), " "),
 				orNothing(enumerated[model.DraftMethod]()).in(&s.method)},
 			{"tokens", ": how many are proposed in a step", orNothing(wholeIn(atLeast(1).atMost(mostDraft))).in(&s.tokens)},

@@ -54,21 +54,21 @@ func usualAutoscaler() fleet.Autoscaler {
 	}
 }
 
-func (c *Config) fleetRows() []row {
+func (c *Config) fleetRows() []tomlKey {
 	f := &c.Fleet
 	p := &f.Policy
-	stages := tablesOf(func(s *FleetStage) []row {
-		return []row{{"rate", " in requests/s", numberIn(atLeast(0)).in(&s.Rate)}, {"duration", "", durationIn(above(0)).in(&s.Length)}, {"drain", "", truth().in(&s.Drain)}}
+	stages := tablesOf(func(s *FleetStage) []tomlKey {
+		return []tomlKey{{"rate", " in requests/s", numberIn(atLeast(0)).in(&s.Rate)}, {"duration", "", durationIn(above(0)).in(&s.Length)}, {"drain", "", truth().in(&s.Drain)}}
 	}, `a list of stages, such as [{ rate = 2, duration = "330s" }]`, "rate", "duration")
-	daily := tableWith(func(d *fleet.Daily) []row {
-		return []row{{"peak", " in requests/s", orNothing(numberIn(above(0))).in(&d.Peak)}, {"trough", "", orNothing(numberIn(atLeast(0))).in(&d.Trough)},
+	daily := tableWith(func(d *fleet.Daily) []tomlKey {
+		return []tomlKey{{"peak", " in requests/s", orNothing(numberIn(above(0))).in(&d.Peak)}, {"trough", "", orNothing(numberIn(atLeast(0))).in(&d.Trough)},
 			{"shape", "", orNothing(words("", fleet.Sine, fleet.Office)).in(&d.Shape)}, {"days", "", orNothing(wholeIn(atLeast(1).atMost(31))).in(&d.Days)}}
 	}, "peak")
-	spike := tableWith(func(s *fleet.Spike) []row {
-		return []row{{"at", "", orNothing(durationIn(atLeast(0))).in(&s.At)}, {"factor", "", orNothing(numberIn(above(0))).in(&s.Factor)},
+	spike := tableWith(func(s *fleet.Spike) []tomlKey {
+		return []tomlKey{{"at", "", orNothing(durationIn(atLeast(0))).in(&s.At)}, {"factor", "", orNothing(numberIn(above(0))).in(&s.Factor)},
 			{"duration", "", orNothing(durationIn(above(0))).in(&s.Length)}}
 	}, "at", "factor", "duration")
-	return []row{
+	return []tomlKey{
 		{"replicas", "of a static fleet; 0 = autoscaled", wholeIn(atLeast(0)).in(&p.Replicas)},
 		{"min_replicas", "the least that an autoscaler may ask for; 0 = to zero, by keda", wholeIn(atLeast(0)).in(&p.Min)},
 		{"max_replicas", "the most that it may ask for", wholeIn(atLeast(1)).in(&p.Max)},
@@ -96,16 +96,16 @@ func nameList[T ~string](names []T) string {
 
 // pairOf is a table of two durations, both of them or none.
 func pairOf(first, second string, a, b *time.Duration) binding {
-	return tableAt(func() []row {
-		return []row{{first, "", orNothing(durationIn(above(0))).in(a)}, {second, "", orNothing(durationIn(atLeast(0))).in(b)}}
+	return tableAt(func() []tomlKey {
+		return []tomlKey{{first, "", orNothing(durationIn(above(0))).in(a)}, {second, "", orNothing(durationIn(atLeast(0))).in(b)}}
 	}, first, second)
 }
 
 // startUp is a duration, a table of stages, or a run folder.
 func (f *FleetSettings) startUp() binding {
-	stages := tableWith(func(s *fleet.StartUp) []row {
+	stages := tableWith(func(s *fleet.StartUp) []tomlKey {
 		took := orNothing(durationIn(atLeast(0)))
-		return []row{{"init", "", took.in(&s.Init)}, {"weights", "", took.in(&s.Weights)}, {"compile", "", took.in(&s.Compile)},
+		return []tomlKey{{"init", "", took.in(&s.Init)}, {"weights", "", took.in(&s.Weights)}, {"compile", "", took.in(&s.Compile)},
 			{"graphs", "", took.in(&s.Graphs)}, {"probe", "", took.in(&s.Probe)}, {"cached", "", orNothing(truth()).in(&s.Cached)}}
 	})
 	s := &f.Policy.StartUp

@@ -72,9 +72,9 @@ func isTable(v any) bool {
 	return ok
 }
 
-func tariffRows(t *plan.Tariff) []row {
+func tariffRows(t *plan.Tariff) []tomlKey {
 	price := orNothing(numberIn(above(0)))
-	return []row{
+	return []tomlKey{
 		{plan.OnDemand, "", price.in(&t.OnDemand)},
 		{plan.Reserved, "", price.in(&t.Reserved)},
 		{plan.Spot, "", price.in(&t.Spot)},

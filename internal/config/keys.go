@@ -15,14 +15,14 @@ import (
 	"planner/sweep/workload"
 )
 
-type section struct {
+type tomlTable struct {
 	name string
-	rows []row
+	rows []tomlKey
 }
 
-// row describes one key of a table: its name, what it means, and where it is read into
+// tomlKey describes one key of a table: its name, what it means, and where it is read into
 // and printed from.
-type row struct {
+type tomlKey struct {
 	name, comment string
 	binding
 }
@@ -63,12 +63,12 @@ func unread() *Config {
 // printed and read, with their places in a configuration. Strictness, defaults, the
 // nearest key of a misspelt one, printing and the starter configuration all follow
 // from it.
-func (c *Config) sections() []section {
-	return []section{
+func (c *Config) sections() []tomlTable {
+	return []tomlTable{
 		{"demand", c.demandRows()}, {"slo", c.sloRows()}, {"model", c.modelRows()}, {"hardware", c.hardwareRows()},
 		{"engine", c.engineRows()}, {"cluster", c.clusterRows()}, {"knobs", c.knobRows()}, {"workload", c.workloadRows()}, {"search", c.searchRows()},
 		{"fleet", c.fleetRows()},
-		{"output", []row{{"dir", "folder for run folders, relative to the current folder", filled().in(&c.OutputDir)}}},
+		{"output", []tomlKey{{"dir", "folder for run folders, relative to the current folder", filled().in(&c.OutputDir)}}},
 	}
 }
 
@@ -84,7 +84,7 @@ func Keys() map[string][]string {
 	return keys
 }
 
-func (c *Config) demandRows() []row {
+func (c *Config) demandRows() []tomlKey {
 	rate := orNothing(numberIn(above(0))).in(&c.Demand.Rate)
 	given := rate.text
 	rate.text = func() string {
@@ -93,7 +93,7 @@ func (c *Config) demandRows() []row {
 		}
 		return given()
 	}
-	return []row{
+	return []tomlKey{
 		{"rate", "requests/s at peak, the whole fleet", rate},
 		{"tokens_per_day", `with slo.objective = "throughput": prompt and output tokens of every day; 0 = not given`, numberIn(atLeast(0)).in(&c.draft.job.tokens)},
 		{"requests", `with slo.objective = "throughput": of one job, and its deadline; 0 = not given`, numberIn(atLeast(0)).in(&c.draft.job.requests)},
@@ -114,14 +114,14 @@ func (c *Config) demandRows() []row {
 	}
 }
 
-func (c *Config) sloRows() []row {
-	objective := row{"objective", "latency, or throughput: no latency has a limit, and demand says how much is to be done until when", words("latency", "throughput").in(&c.draft.objective)}
-	return append(append([]row{objective}, c.draft.limits.rows()...), row{"errors", "largest share of failed requests", numberIn(atLeast(0).below(1)).in(&c.Objective.Errors)})
+func (c *Config) sloRows() []tomlKey {
+	objective := tomlKey{"objective", "latency, or throughput: no latency has a limit, and demand says how much is to be done until when", words("latency", "throughput").in(&c.draft.objective)}
+	return append(append([]tomlKey{objective}, c.draft.limits.rows()...), tomlKey{"errors", "largest share of failed requests", numberIn(atLeast(0).below(1)).in(&c.Objective.Errors)})
 }
 
-func (c *Config) modelRows() []row {
+func (c *Config) modelRows() []tomlKey {
 	d := &c.draft
-	return []row{
+	return []tomlKey{
 		{"name", "a catalog name or a Hugging Face id; llama-server: the path of a GGUF file", anyWord().in(&d.model)},
 		{"config", "or a path to a Hugging Face config.json, which is then enough alone", pathname().in(&c.Model.Config)},
 		{"weights", strings.Join(model.Names[model.WeightFormat](), " ") + `, or a list; "" = the model's own`, weightFormats().in(&d.formats.weights)},
@@ -129,9 +129,9 @@ func (c *Config) modelRows() []row {
 	}
 }
 
-func (c *Config) hardwareRows() []row {
+func (c *Config) hardwareRows() []tomlKey {
 	d := &c.draft
-	return []row{
+	return []tomlKey{
 		{"gpu", "a catalog name, or a list to compare", choice(anyWord()).in(&d.gpus)},
 		{"price_per_gpu_hour", `US dollars, or one a GPU: { "H100 SXM" = 2.99 }; by default the catalog's dated list price`,
 			hourlyPrices().in(&d.price)},
@@ -143,9 +143,9 @@ func (c *Config) hardwareRows() []row {
 	}
 }
 
-func (c *Config) engineRows() []row {
+func (c *Config) engineRows() []tomlKey {
 	e, space := &c.Engine, c.draft.space
-	return []row{
+	return []tomlKey{
 		{"kind", strings.Join(engineKinds(), " "), words(engineKinds()...).in(&e.Kind)},
 		{"tensor_parallel", "or a list", space.binding("tensor_parallel")},
 		{"pipeline_parallel", "pipeline stages", space.binding("pipeline_parallel")},
@@ -180,19 +180,19 @@ func (c *Config) engineRows() []row {
 	}
 }
 
-func (c *Config) knobRows() []row {
-	var rows []row
+func (c *Config) knobRows() []tomlKey {
+	var rows []tomlKey
 	for _, n := range measure.KnobTable {
 		if !n.Placement {
-			rows = append(rows, row{n.Name, n.Help, c.draft.space.binding(n.Name)})
+			rows = append(rows, tomlKey{n.Name, n.Help, c.draft.space.binding(n.Name)})
 		}
 	}
 	return rows
 }
 
-func (c *Config) workloadRows() []row {
+func (c *Config) workloadRows() []tomlKey {
 	d, w := &c.draft, &c.Workload
-	return []row{
+	return []tomlKey{
 		{"class", "chat code long-context-qa summarization; or spell it out in prompt and output", class().in(&d.shape)},
 		{"prompt", "tokens; dist: fixed (value), uniform (min, max), normal (mean, stddev), lognormal (median or mean, sigma), empirical (file)",
 			lengths().in(&d.shape.Prompt)},
@@ -212,9 +212,9 @@ func (c *Config) workloadRows() []row {
 	}
 }
 
-func (c *Config) searchRows() []row {
+func (c *Config) searchRows() []tomlKey {
 	s := &c.Search
-	return []row{
+	return []tomlKey{
 		{"precision", "half-width of the interval on the maximum rate, relative", share().in(&s.Precision)},
 		{"confidence", "of that interval", share().in(&s.Confidence)},
 		{"warm_up", "auto, or a duration, for every trial", orAuto(durationIn(atLeast(0))).in(&s.Warmup)},
@@ -228,8 +228,8 @@ func (c *Config) searchRows() []row {
 }
 
 // runRows are the keys of [run], which planner writes and users do not.
-func (c *Config) runRows() []row {
-	return []row{
+func (c *Config) runRows() []tomlKey {
+	return []tomlKey{
 		{"command", "what made this run folder", orNothing(anyWord()).in(&c.Run.Command)},
 		{"args", "its arguments", arguments().in(&c.Run.Args)},
 		{"flags", "its own flags", tableOf(anyWord()).in(&c.Run.Flags)},
@@ -269,7 +269,7 @@ func KeyOfOption(option string) string {
 
 // instead says what may be meant by a key that is none: what sets an option of vLLM, that
 // such an option is not modelled, or the nearest key.
-func instead(within, name string, all []section) string {
+func instead(within, name string, all []tomlTable) string {
 	option := "--" + strings.ReplaceAll(name, "_", "-")
 	if key := KeyOfOption(option); key != "" {
 		return fmt.Sprintf("what vLLM's %s sets is %s here", option, key)

@@ -19,8 +19,8 @@ import (
 func (c *Config) TOML() []byte {
 	var b bytes.Buffer
 	clustered := c.Engine.Launch.Launcher != "local" || !reflect.DeepEqual(c.Cluster, usualCluster())
-	sections := slices.DeleteFunc(c.sections(), func(s section) bool { return s.name == "cluster" && !clustered })
-	printKeys(&b, sections, func(key string, k row) (mark, text, comment string) {
+	sections := slices.DeleteFunc(c.sections(), func(s tomlTable) bool { return s.name == "cluster" && !clustered })
+	printKeys(&b, sections, func(key string, k tomlKey) (mark, text, comment string) {
 		text, comment = k.text(), k.comment
 		if note := c.note(key); note != "" {
 			comment += "; " + note
@@ -45,7 +45,7 @@ func (c *Config) Sought() string {
 
 // printKeys prints keys, section by section, each with the mark before it, the value
 // and the comment that are shown.
-func printKeys(b *bytes.Buffer, sections []section, show func(key string, k row) (mark, text, comment string)) {
+func printKeys(b *bytes.Buffer, sections []tomlTable, show func(key string, k tomlKey) (mark, text, comment string)) {
 	for i, s := range sections {
 		if i > 0 {
 			b.WriteByte('\n')
@@ -135,7 +135,7 @@ func (c *Config) printRun(b *bytes.Buffer) {
 }
 
 // printRows prints the keys that have a value, one a line.
-func printRows(b *bytes.Buffer, rows []row) {
+func printRows(b *bytes.Buffer, rows []tomlKey) {
 	for _, k := range rows {
 		if text := k.text(); text != "" {
 			fmt.Fprintf(b, "%s = %s\n", k.name, text)

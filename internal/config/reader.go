@@ -45,12 +45,12 @@ func (r *reader) take(c *Config) {
 	for _, n := range (input{r: r, value: r.tree}).children() {
 		known := all
 		if n.name == "run" {
-			known = []section{{"run", c.runRows()}}
+			known = []tomlTable{{"run", c.runRows()}}
 		}
-		i := slices.IndexFunc(known, func(s section) bool { return s.name == n.name })
+		i := slices.IndexFunc(known, func(s tomlTable) bool { return s.name == n.name })
 		switch _, ok := n.value.(map[string]any); {
 		case i < 0 && ok:
-			sections := list.Map(all, func(s section) string { return s.name })
+			sections := list.Map(all, func(s tomlTable) string { return s.name })
 			text := "is no section"
 			if near := spelling.Nearest(n.name, sections); spelling.Slip(n.name, near) {
 				text += ", the nearest is [" + near + "]"
@@ -72,7 +72,7 @@ func (r *reader) take(c *Config) {
 
 // nearestKey finds what a misspelt or misplaced key may have meant. A key of
 // another section has to be clearly nearer than those of its own, and not far.
-func nearestKey(within, name string, all []section) string {
+func nearestKey(within, name string, all []tomlTable) string {
 	best, least := "", math.MaxInt
 	for _, s := range all {
 		for _, k := range s.rows {

@@ -36,9 +36,9 @@ func latencyLimits(m measure.Metric) codec[[]measure.Bound] {
 // goodputLimit is the share of requests that must be within several limits at once, an
 // empty table where there is none.
 func goodputLimit() codec[[]measure.Bound] {
-	table := tableWith(func(b *measure.Bound) []row {
+	table := tableWith(func(b *measure.Bound) []tomlKey {
 		limit := orNothing(durationIn(above(0)))
-		return []row{
+		return []tomlKey{
 			{"share", ": the least share of requests that meet its limits", orNothing(share()).in(&b.Quantile)},
 			{"ttft", "", limit.in(&b.Limits.TTFT)},
 			{"tpot", "", limit.in(&b.Limits.TPOT)},
@@ -65,21 +65,21 @@ func goodputLimit() codec[[]measure.Bound] {
 }
 
 // rows are the keys of all limits.
-func (l *sloLimits) rows() []row {
-	var rows []row
+func (l *sloLimits) rows() []tomlKey {
+	var rows []tomlKey
 	for i, m := range measure.MetricTable {
 		metric, k := measure.Metric(i+1), goodputLimit()
 		if metric.IsLatency() {
 			k = latencyLimits(metric)
 		}
-		rows = append(rows, row{m.Name, m.Help, k.in(&l[metric])})
+		rows = append(rows, tomlKey{m.Name, m.Help, k.in(&l[metric])})
 	}
 	return rows
 }
 
 // classRows are the keys of the limits of one class, of which those that were given are
 // printed. Times between tokens come without their requests, and have no limit a class.
-func (l *sloLimits) classRows() []row {
+func (l *sloLimits) classRows() []tomlKey {
 	rows := l.rows()
 	for i, k := range rows {
 		rows[i].text = func() string {

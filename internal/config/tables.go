@@ -13,7 +13,7 @@ import (
 // takeRows reads the keys of a table, each by its row and in the rows' order, of which
 // some are needed: their comments end the sentence that says so. It returns what none of
 // the rows is for.
-func (n input) takeRows(rows []row, needed ...string) (unknown []input) {
+func (n input) takeRows(rows []tomlKey, needed ...string) (unknown []input) {
 	for _, k := range rows {
 		if c, ok := n.child(k.name); ok {
 			k.take(c)
@@ -26,7 +26,7 @@ func (n input) takeRows(rows []row, needed ...string) (unknown []input) {
 
 // takeTable reads an inline table of no other keys than the rows', and reports whether
 // it is one.
-func (n input) takeTable(rows []row, needed ...string) bool {
+func (n input) takeTable(rows []tomlKey, needed ...string) bool {
 	if _, ok := n.value.(map[string]any); !ok {
 		n.wrong("a table of " + keyList(names(rows)))
 		return false
@@ -43,8 +43,8 @@ func (n input) unknown(table string, names []string) {
 	n.refuse("is no key here, the nearest valid key is %s; want %s", join(table, spelling.Nearest(n.name, names)), keyList(names))
 }
 
-func names(rows []row) []string {
-	return list.Map(rows, func(k row) string { return k.name })
+func names(rows []tomlKey) []string {
+	return list.Map(rows, func(k tomlKey) string { return k.name })
 }
 
 // keyList lists keys as TOML writes them.
@@ -53,7 +53,7 @@ func keyList(names []string) string {
 }
 
 // printTable prints the rows that have a value, and no empty list, as an inline table.
-func printTable(rows []row) string {
+func printTable(rows []tomlKey) string {
 	var parts []string
 	for _, k := range rows {
 		if text := k.text(); text != "" && text != "[]" {
@@ -68,7 +68,7 @@ func printTable(rows []row) string {
 
 // tableAt ties a key to a table whose rows keep what is not given; it is empty, or has those
 // that are needed.
-func tableAt(rows func() []row, needed ...string) binding {
+func tableAt(rows func() []tomlKey, needed ...string) binding {
 	take := func(n input) {
 		if table, ok := n.value.(map[string]any); !ok || len(table) > 0 {
 			n.takeTable(rows(), needed...)
@@ -78,8 +78,8 @@ func tableAt(rows func() []row, needed ...string) binding {
 }
 
 // tableWith is such a table with the rows of a T.
-func tableWith[T any](rows func(*T) []row, needed ...string) codec[T] {
-	at := func(x *T) binding { return tableAt(func() []row { return rows(x) }, needed...) }
+func tableWith[T any](rows func(*T) []tomlKey, needed ...string) codec[T] {
+	at := func(x *T) binding { return tableAt(func() []tomlKey { return rows(x) }, needed...) }
 	read := func(n input) (x T) {
 		at(&x).take(n)
 		return x
@@ -88,7 +88,7 @@ func tableWith[T any](rows func(*T) []row, needed ...string) codec[T] {
 }
 
 // tablesOf is a list of tables with the rows of a T. What a T begins with is set by its rows.
-func tablesOf[T any](rows func(*T) []row, want string, needed ...string) codec[[]T] {
+func tablesOf[T any](rows func(*T) []tomlKey, want string, needed ...string) codec[[]T] {
 	read := func(n input) (all []T) {
 		if _, ok := elements(n.value); !ok {
 			n.wrong(want)
@@ -126,9 +126,9 @@ func tableOf[T any](k codec[T], allowed ...string) codec[map[string]T] {
 		return out
 	}
 	return codec[map[string]T]{read, func(values map[string]T) string {
-		var rows []row
+		var rows []tomlKey
 		for _, name := range slices.Sorted(maps.Keys(values)) {
-			rows = append(rows, row{name: name, binding: k.in(new(values[name]))})
+			rows = append(rows, tomlKey{name: name, binding: k.in(new(values[name]))})
 		}
 		return printTable(rows)
 	}, true, nil}

@@ -120,20 +120,20 @@ func printTemplate(c *Config, set []string) []byte {
 	}
 	fallback.draft.budget = usualBudget // printed, though it counts only when it is given
 	left := map[string]string{}
-	printKeys(&bytes.Buffer{}, fallback.sections(), func(key string, k row) (mark, text, comment string) {
+	printKeys(&bytes.Buffer{}, fallback.sections(), func(key string, k tomlKey) (mark, text, comment string) {
 		left[key] = k.text()
 		return "", "", ""
 	})
 	var b bytes.Buffer
 	b.WriteString("# Starter configuration. What is commented out shows its default, or an example\n" +
 		"# where there is none; planner plan --print-config shows all that holds.\n\n")
-	sections := slices.DeleteFunc(c.sections(), func(s section) bool { return s.name == "cluster" && c.Engine.Launch.Launcher == "local" })
+	sections := slices.DeleteFunc(c.sections(), func(s tomlTable) bool { return s.name == "cluster" && c.Engine.Launch.Launcher == "local" })
 	for i, s := range sections {
-		sections[i].rows = slices.DeleteFunc(s.rows, func(k row) bool {
+		sections[i].rows = slices.DeleteFunc(s.rows, func(k tomlKey) bool {
 			return slices.Contains(replaced, s.name+"."+k.name) && !slices.Contains(set, s.name+"."+k.name)
 		})
 	}
-	printKeys(&b, sections, func(key string, k row) (mark, text, comment string) {
+	printKeys(&b, sections, func(key string, k tomlKey) (mark, text, comment string) {
 		if slices.Contains(set, key) {
 			return "", k.text(), k.comment
 		}

@@ -19,9 +19,9 @@ func class() codec[workload.Shape] {
 
 // prefix is a table of shared prefixes; an empty one means none.
 func prefix() codec[workload.Prefix] {
-	return tableWith(func(p *workload.Prefix) []row {
+	return tableWith(func(p *workload.Prefix) []tomlKey {
 		count := orNothing(wholeIn(atLeast(1)))
-		return []row{
+		return []tomlKey{
 			{"groups", "", count.in(&p.Groups)}, {"tokens", "", count.in(&p.Tokens)},
 			{"prompts", "", orNothing(wholeIn(atLeast(0))).in(&p.Prompts)},
 		}
@@ -36,7 +36,7 @@ type component struct {
 
 // rows are the keys of a class in a mix; what it does not give is the workload's own. Its
 // class is printed by what it stands for.
-func (c *component) rows(own *workload.Shape) []row {
+func (c *component) rows(own *workload.Shape) []tomlKey {
 	s := &c.shape
 	if s.Weight == 0 { // nothing has been read yet
 		s.Prompt, s.Output, s.Prefix = own.Prompt, own.Output, own.Prefix
@@ -45,7 +45,7 @@ func (c *component) rows(own *workload.Shape) []row {
 		of := class().read(n.only())
 		s.Name, s.Prompt, s.Output = of.Name, of.Prompt, of.Output
 	}
-	return []row{
+	return []tomlKey{
 		{"class", "", binding{take, func() string { return "" }, class().choices}},
 		{"name", "", filled().in(&s.Name)},
 		{"weight", "", numberIn(above(0)).in(&s.Weight)},
@@ -71,7 +71,7 @@ func (c *component) limits() binding {
 
 // mix is a list of classes with weights.
 func mix(own *workload.Shape) codec[[]component] {
-	return tablesOf(func(c *component) []row { return c.rows(own) },
+	return tablesOf(func(c *component) []tomlKey { return c.rows(own) },
 		`a list of classes, such as [{ class = "chat", weight = 0.7 }, { class = "code", weight = 0.3 }]`, "weight")
 }
 
@@ -184,11 +184,11 @@ var families = map[workload.Dist]struct {
 }
 
 // lengthRows are the keys of a distribution of its family, or of any where it has none.
-func lengthRows(l *workload.Lengths) []row {
+func lengthRows(l *workload.Lengths) []tomlKey {
 	family := families[l.Dist]
 	kind := words(workload.Fixed, workload.Uniform, workload.Normal, workload.Lognormal, workload.Empirical)
 	tokens, figure := orNothing(wholeIn(atLeast(1))), orNothing(numberIn(above(0)))
-	rows := []row{
+	rows := []tomlKey{
 		{"dist", ": one of fixed, uniform, normal, lognormal, empirical", orNothing(kind).in(&l.Dist)},
 		{"value", "", tokens.in(&l.Value)},
 		{"median", "", figure.in(&l.Median)},
@@ -199,7 +199,7 @@ func lengthRows(l *workload.Lengths) []row {
 		{"min", "", tokens.in(&l.Min)},
 		{"max", "", tokens.in(&l.Max)},
 	}
-	return slices.DeleteFunc(rows, func(k row) bool {
+	return slices.DeleteFunc(rows, func(k tomlKey) bool {
 		return l.Dist != "" && k.name != "dist" && !slices.Contains(family.keys, k.name)
 	})
 }

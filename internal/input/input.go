@@ -67,19 +67,19 @@ func ReadOpen(f *os.File, most int64) ([]byte, error) {
 
 // Limit passes on at most most bytes of r, and fails with a [LimitError] where there are
 // more.
-func Limit(r io.Reader, most int64) *Limited { return &Limited{r, most, most} }
+func Limit(r io.Reader, most int64) *LimitedReader { return &LimitedReader{r, most, most} }
 
-// Limited reads no more than a limit.
-type Limited struct {
+// LimitedReader reads no more than a limit.
+type LimitedReader struct {
 	from       io.Reader
 	left, most int64
 }
 
 // Again lets as many bytes follow as at first.
-func (l *Limited) Again() { l.left = l.most }
+func (l *LimitedReader) Again() { l.left = l.most }
 
 // Read reads one byte more than is left at most, to know whether there is one.
-func (l *Limited) Read(p []byte) (int, error) {
+func (l *LimitedReader) Read(p []byte) (int, error) {
 	if l.left < 0 {
 		return 0, &LimitError{l.most}
 	}

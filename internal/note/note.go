@@ -172,15 +172,15 @@ func (ns Notes) Short() string {
 	return strings.Join(kinds[:min(len(kinds), 2)], "; ")
 }
 
-// written is a note in a file.
-type written struct {
+// noteFile is a note in a file.
+type noteFile struct {
 	Kind    string         `json:"kind"`    // its name for programs
 	Text    string         `json:"text"`    // the sentence
 	Figures map[string]any `json:"figures"` // what the sentence names, with units at the end of the keys
 }
 
 // Written is the note in a file: kind, sentence and figures.
-func (n Note) Written() any { return written{n.Kind.name(), n.String(), n.Figures} }
+func (n Note) Written() any { return noteFile{n.Kind.name(), n.String(), n.Figures} }
 
 // UnmarshalJSON reads what was written. Of a kind that this version does not
 // know, or that has other figures here, the sentence is kept, which may be all that
@@ -191,7 +191,7 @@ func (n *Note) UnmarshalJSON(b []byte) error {
 		*n = Text(text)
 		return nil
 	}
-	var w written
+	var w noteFile
 	if err := wire.Unmarshal(b, &w); err != nil {
 		return fmt.Errorf("read a note: %w", err)
 	}

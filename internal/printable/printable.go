@@ -54,12 +54,12 @@ func JSON(text []byte) []byte {
 
 // Writer passes on what is written, as [Text] shows it. A character must not be cut by the
 // end of a write.
-func Writer(w io.Writer) io.Writer { return writer{w} }
+func Writer(w io.Writer) io.Writer { return escapingWriter{w} }
 
-type writer struct{ to io.Writer }
+type escapingWriter struct{ to io.Writer }
 
 // Write writes all of p or fails.
-func (w writer) Write(p []byte) (int, error) {
+func (w escapingWriter) Write(p []byte) (int, error) {
 	if _, err := io.WriteString(w.to, Text(string(p))); err != nil {
 		return 0, err
 	}

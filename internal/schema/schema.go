@@ -16,8 +16,8 @@ import (
 	"planner/internal/wire"
 )
 
-// Document describes an output that is any of some types.
-type Document struct {
+// Definition describes an output that is any of some types.
+type Definition struct {
 	Title, Description string
 	// Types holds a value of each.
 	Types []any
@@ -28,7 +28,7 @@ type Document struct {
 
 // Schema is the description as JSON has it. It is an error of the types if they write
 // JSON of their own without saying how.
-func (d Document) Schema() (map[string]any, error) {
+func (d Definition) Schema() (map[string]any, error) {
 	b := builder{defs: map[string]any{}, closed: d.Closed, said: map[string]comments{}}
 	var forms []map[string]any
 	for _, v := range d.Types {
