@@ -178,12 +178,6 @@ func logName(path string) string {
 	return engineDir + "/" + filepath.Base(path)
 }
 
-// gpuLine is a GPU at a moment, as a line of a file of samples.
-type gpuLine struct {
-	At  time.Duration     `json:"at_s"`
-	GPU *engine.GPUSample `json:"gpu"`
-}
-
 // writeSamples writes the samples of an engine and its GPUs in the order of
 // time, one line of JSON each.
 func writeSamples(w io.Writer, said *engine.Metrics) error {
@@ -196,7 +190,7 @@ func writeSamples(w io.Writer, said *engine.Metrics) error {
 		lines = append(lines, sample{said.Snapshots[i].At, &said.Snapshots[i]})
 	}
 	for i := range said.GPUs {
-		lines = append(lines, sample{said.GPUs[i].At, gpuLine{said.GPUs[i].At, &said.GPUs[i]}})
+		lines = append(lines, sample{said.GPUs[i].At, map[string]any{"at_s": said.GPUs[i].At, "gpu": &said.GPUs[i]}})
 	}
 	slices.SortStableFunc(lines, func(a, b sample) int { return cmp.Compare(a.at, b.at) })
 	for i := range lines {

@@ -198,8 +198,8 @@ func summarizeLengths(x []float64) LengthSummary {
 // had them too. Two requests share a part only if they share all ahead of it.
 func prefixes(rows []TraceRow) PrefixSummary {
 	var s PrefixSummary
-	// seen is how many tokens of a part were seen behind the same beginning.
-	seen := map[beginning]int{}
+	// seen is how many tokens of a part were seen behind the same beginning, by both.
+	seen := map[[2]Content]int{}
 	uses := map[Content]int{}
 	total, repeated := 0, 0
 	for i := range rows {
@@ -226,18 +226,12 @@ func prefixes(rows []TraceRow) PrefixSummary {
 	return s
 }
 
-// beginning identifies a part of a prompt with all that is ahead of it.
-type beginning struct {
-	before Content
-	part   Content
-}
-
 // walk counts the tokens at the beginning of a prompt that were seen before, and
 // notes all of them as seen.
-func walk(seen map[beginning]int, r *TraceRow) (repeated int) {
+func walk(seen map[[2]Content]int, r *TraceRow) (repeated int) {
 	before, along := Content(0), true
 	for _, part := range r.Shared {
-		b := beginning{before, part.Content}
+		b := [2]Content{before, part.Content}
 		had := seen[b]
 		if along {
 			repeated += min(had, part.Tokens)
