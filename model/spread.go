@@ -68,14 +68,7 @@ func (s Spread) Times(by float64) Spread {
 // release that is newer than its evidence.
 func SpreadFor(dep Deployment, args EngineArgs) Spread {
 	dep = dep.Serving(args)
-	var s Spread
-	for _, rule := range spreads(dep, args) {
-		if rule.holds {
-			for d, sd := range rule.least {
-				s[d] = max(s[d], sd)
-			}
-		}
-	}
+	s := leastSpread(dep, args)
 	_, evidence := dep.unserved()
 	s[DoubtEquations] = evidence.Error()
 	s.age(dep, args)
@@ -88,17 +81,15 @@ func SpreadFor(dep Deployment, args EngineArgs) Spread {
 // 7 ms, 0.86 to 1.05 with any one of them left out, errors of the steps included.
 const frontendDoubt = 0.9
 
-// spreadRule is how far constants may be off at the least where it holds.
-type spreadRule struct {
-	holds bool
-	least Spread
-}
-
-func spreads(dep Deployment, args EngineArgs) []spreadRule {
+// leastSpread is how far constants may be off at the least: the widest of what holds.
+func leastSpread(dep Deployment, args EngineArgs) (s Spread) {
 	a, hw, link, w := dep.Arch, dep.Hardware, dep.Hardware.Link.Kind, dep.Precision.Weights
 	dense, mode, moe := dep.denseFormat(), args.graphs(), dep.Arch.MoE.Present()
 	_, active := a.Params()
-	return []spreadRule{
+	for _, rule := range []struct {
+		holds bool
+		least Spread
+	}{
 		{true, Spread{DoubtWeights: 0.04, DoubtKV: 0.06, DoubtPrefill: 0.08, DoubtPrefillAttention: 0.10, DoubtSkew: 0.20,
 			DoubtStep: 0.25, DoubtLayer: 0.08, DoubtRequest: 0.30, DoubtFrontend: frontendDoubt, DoubtCommunication: 0.20, DoubtLaunch: 0.35}},
 		{!hw.Timed(), Spread{DoubtWeights: 0.10, DoubtKV: 0.12, DoubtPrefill: 0.16, DoubtPrefillAttention: 0.20,
@@ -127,7 +118,14 @@ func spreads(dep Deployment, args EngineArgs) []spreadRule {
 		{args.Speculation.On(), Spread{DoubtDraft: 0.50, DoubtRefusals: 0.15}},                               // texts differ by more than that
 		{args.LoRA.On(), Spread{DoubtLayer: 0.20}},
 		{active < leastServed, Spread{DoubtLayer: 0.20, DoubtStep: 0.40}},
+	} {
+		if rule.holds {
+			for d, sd := range rule.least {
+				s[d] = max(s[d], sd)
+			}
+		}
 	}
+	return s
 }
 
 // timedGPUs are the catalog names of the GPUs in the kernel tables, but for the A100: its table
