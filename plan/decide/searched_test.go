@@ -51,19 +51,19 @@ func TestRecall(t *testing.T) {
 	}
 	none, twice := found[0], found[0]
 	none.Kinds, twice.Kinds = nil, append(slices.Clone(found[0].Kinds), found[0].Kinds...)
-	for _, damaged := range []Searched{none, twice} {
-		if again, _ := prepared(other, single); again.Recall([]Searched{damaged}, trials) {
+	for _, damaged := range []SearchResults{none, twice} {
+		if again, _ := prepared(other, single); again.Recall([]SearchResults{damaged}, trials) {
 			t.Errorf("searches of %d kinds are taken for those of one", len(damaged.Kinds))
 		}
 	}
 	more, _ := prepared(other, single+"[engine]\ntensor_parallel = [1, 2]\n")
 	one := found[0]
 	one.Of = more.(*Decision).digest()
-	if more.Recall([]Searched{one}, trials) {
+	if more.Recall([]SearchResults{one}, trials) {
 		t.Error("the search of one kind is taken for those of two")
 	}
 	one.Rejected = []measure.Rejection{{Knobs: more.(*Decision).instances[1].typical().Knobs}}
-	if !more.Recall([]Searched{one}, trials) {
+	if !more.Recall([]SearchResults{one}, trials) {
 		t.Error("a kind that a coarse pass left out is looked for")
 	}
 }

@@ -20,7 +20,7 @@ type FindingKind string
 // What can be found.
 const (
 	// Faster: tokens come faster than the hardware named can read the weights.
-	Faster Kind = "faster_than_hardware"
+	Faster FindingKind = "faster_than_hardware"
 	// Prefill: the time to first token grows with the prompt, at low load already.
 	Prefill FindingKind = "prefill"
 	// Bandwidth: tokens come slowly at low load, as fast as the weights can be read.

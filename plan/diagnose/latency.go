@@ -10,7 +10,7 @@ import (
 // faster looks whether tokens come sooner than the weights of the model can be read on the
 // hardware that both are said to be: then all that is held against the data sheet is of
 // another server.
-func (s *server) faster() *Finding {
+func (s *serverTrials) faster() *Finding {
 	if s.bounds == nil || !(s.bounds.StreamTokensPerS > 0) {
 		return nil
 	}
