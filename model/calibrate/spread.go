@@ -100,7 +100,7 @@ const (
 	mostDraws = 12
 	// A rate is known to shiftTolerance, or as well as mostProbes tell between one that is too fast and one that is too
 	// slow. firstStep is how far on either side of it the slope of the pressure is looked for, which is leastSlope at least.
-	shiftTolerance, mostProbes, firstStep, leastSlope = 0.02, 10, 0.08, 0.5
+	shiftTolerance, mostProbes, firstStep, leastSlope = 0.05, 10, 0.08, 0.5
 	// Where the pressure grows with the rate to less than the power flatSlope, the chance of a short run moves the rate at
 	// which it is at the limit; there a run of up to mostLonger times the length decides, and shifts are found by runs
 	// of flatTimes the length.
@@ -275,16 +275,17 @@ func backlog(t *measure.Trial, records []measure.Record) float64 {
 
 // find returns where the limits are just met, by their pressure: steps until that is bracketed, then false
 // position (the Illinois variant, which never stalls). It is near enough where the pressure is, by the flatter one of
-// the slopes around the known rate and between the last two probes.
+// the slopes between the last two probes and around the known rate, which tells the less, the farther that is.
 func (s *shiftSearch) find(in Situation) (float64, error) {
 	a, b, fa, fb := 0.0, s.snap(in.Guess), math.NaN(), math.NaN()
-	slope := s.slope
+	var slope float64
 	try := func(x float64) (found bool, err error) {
 		a, fa, b = b, fb, x
 		fb, err = s.pressure(in, x)
 		fb -= s.level
+		slope = max(s.slope*math.Exp(-math.Abs(b-s.start)), leastSlope)
 		if local := (fb - fa) / (b - a); local > 0 {
-			slope = min(s.slope, local)
+			slope = min(slope, local)
 		}
 		return math.Abs(fb) <= shiftTolerance*slope, err
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"planner/internal/note"
+	"planner/model/calibrate"
 	"planner/search"
 	"planner/sweep"
 	"planner/sweep/measure"
@@ -72,7 +73,8 @@ func (i *instance) beyond() float64 {
 	return 0
 }
 
-// narrow leaves what the full searches are for, and rejects the other kinds.
+// narrow leaves what the full searches are for, and rejects the other kinds: of a GPU those that are beside its best, and
+// all that cost so many times the cheapest that no doubt about constants brings both together.
 func (d *Decision) narrow() {
 	if len(d.instances) == 0 || d.instances[0].sight == nil {
 		return
@@ -86,6 +88,8 @@ func (d *Decision) narrow() {
 	for _, i := range ranked {
 		gpu := i.gpu.Hardware.Name
 		switch first := best[gpu]; {
+		case i.gpu.Priced() == ranked[0].gpu.Priced() && !math.IsInf(i.cost(), 1) && i.cost() > math.Exp(calibrate.WidestMove)*ranked[0].cost():
+			d.rejected = append(d.rejected, i.leftOut(ranked[0]))
 		case first == nil:
 			best[gpu], kept[i] = i, true
 		case taken[gpu] == 0 && i.cost() <= (1+coarseMargin)*first.cost():
@@ -95,6 +99,21 @@ func (d *Decision) narrow() {
 		}
 	}
 	d.instances = slices.DeleteFunc(d.instances, func(i *instance) bool { return !kept[i] })
+	for _, i := range d.instances {
+		if i.carries() > 0 || ranked[0].carries() == 0 {
+			continue
+		}
+		// One set tells how far its limits are out of reach.
+		one := i.typical()
+		for _, p := range i.priors {
+			if p.Knobs != one.Knobs {
+				why := i.leftOut(i)
+				why.Knobs = p.Knobs
+				d.rejected = append(d.rejected, why)
+			}
+		}
+		i.priors = []search.Prior{one}
+	}
 }
 
 // leftOut says why a kind of instance is not searched in full.

@@ -63,6 +63,19 @@ func TestCoarsePass(t *testing.T) {
 	}
 }
 
+// A GPU that costs hundreds of times as much as another one for the same load is not searched in full.
+func TestCoarsePassLeavesOutWhatNoDoubtMakesCheap(t *testing.T) {
+	made := estimated(t, append(manyKinds(), config.Override{Key: "hardware.price_per_gpu_hour", Value: `{ "L40S" = 1, "A10" = 1000 }`}))
+	for _, a := range made.Alternatives {
+		if a.Offer.GPU == "A10" {
+			t.Errorf("searched in full: %s", a.Offer.Knobs.Describe())
+		}
+	}
+	if !slices.ContainsFunc(made.Rejected, func(r measure.Rejection) bool { return r.Knobs.GPU == "A10" && r.Reason.Note.Kind == note.DearerKind }) {
+		t.Errorf("no word on A10: %+v", made.Rejected)
+	}
+}
+
 // manyKinds are more kinds of instances than are searched in full.
 func manyKinds() []config.Override {
 	var over []config.Override
