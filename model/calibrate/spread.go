@@ -191,7 +191,7 @@ func begin(s shiftSearch, from Situation) (*shiftSearch, error) {
 		return nil, fmt.Errorf("moves of the maximum rate: rate %g is not above 0", s.rate)
 	}
 	s.slope = leastSlope
-	x, err := s.find(from)
+	x, _, err := s.find(from)
 	if err == nil && math.Abs(x) >= WidestMove {
 		err = errNoRate
 	}
@@ -214,18 +214,18 @@ func begin(s shiftSearch, from Situation) (*shiftSearch, error) {
 // move is how far a situation moves the rate.
 func (s *shiftSearch) move(in Situation) (float64, error) {
 	in.Guess = min(max(in.Guess+s.start, -WidestMove), WidestMove)
-	x, err := s.find(in)
+	x, slope, err := s.find(in)
 	if err != nil || math.Abs(x) >= WidestMove {
 		return x, err
 	}
-	if s.longer > 0 && s.slope < flatSlope {
+	if slope = max(slope, leastSlope); s.longer > 0 && slope < flatSlope {
 		p, err := s.pressure(Situation{Objective: in.Objective, Run: func(rate, _ float64) (measure.Trial, measure.Observation, error) {
-			return in.Run(rate, min((flatSlope/s.slope)*(flatSlope/s.slope), s.longer))
+			return in.Run(rate, min((flatSlope/slope)*(flatSlope/slope), s.longer))
 		}}, x)
 		if err != nil {
 			return x, err
 		}
-		x -= min(max(p/s.slope, -0.5), 0.5)
+		x -= min(max(p/slope, -0.5), 0.5)
 	}
 	return min(max(x-s.origin, -WidestMove), WidestMove), nil
 }
@@ -275,30 +275,32 @@ func backlog(t *measure.Trial, records []measure.Record) float64 {
 
 // find returns where the limits are just met, by their pressure: steps until that is bracketed, then false
 // position (the Illinois variant, which never stalls). It is near enough where the pressure is, by the flatter one of
-// the slopes between the last two probes and around the known rate, which tells the less, the farther that is.
-func (s *shiftSearch) find(in Situation) (float64, error) {
+// the slopes between the last two probes and around the known rate, which tells the less, the farther that is. How steep
+// the pressure is between the last two probes comes with it; of one probe, around the known rate.
+func (s *shiftSearch) find(in Situation) (x, steep float64, err error) {
 	a, b, fa, fb := 0.0, s.snap(in.Guess), math.NaN(), math.NaN()
 	var slope float64
+	steep = s.slope
 	try := func(x float64) (found bool, err error) {
 		a, fa, b = b, fb, x
 		fb, err = s.pressure(in, x)
 		fb -= s.level
 		slope = max(s.slope*math.Exp(-math.Abs(b-s.start)), leastSlope)
 		if local := (fb - fa) / (b - a); local > 0 {
-			slope = min(slope, local)
+			slope, steep = min(slope, local), local
 		}
 		return math.Abs(fb) <= shiftTolerance*slope, err
 	}
 	if found, err := try(b); found || err != nil {
-		return b - fb/slope, err
+		return b - fb/slope, steep, err
 	}
 	step := math.Copysign(min(max(math.Abs(fb)/s.slope, 0.02), 0.3), -fb)
 	for ; !(fa*fb <= 0); step *= 1.6 {
 		if math.Abs(b) >= WidestMove {
-			return b - max(fb, 0), nil
+			return b - max(fb, 0), steep, nil
 		}
 		if found, err := try(s.snap(min(max(b+step, -WidestMove), WidestMove))); found || err != nil {
-			return b - fb/slope, err
+			return b - fb/slope, steep, err
 		}
 	}
 	for probes := 0; probes < mostProbes && math.Abs(b-a) > shiftTolerance; probes++ {
@@ -307,13 +309,13 @@ func (s *shiftSearch) find(in Situation) (float64, error) {
 		low, high := min(a, b), max(a, b)
 		other, fOther := a, fa/2
 		if found, err := try(s.snap(min(max(x, low+0.1*(high-low)), high-0.1*(high-low)))); found || err != nil {
-			return b - fb/slope, err
+			return b - fb/slope, steep, err
 		}
 		if fa*fb > 0 {
 			a, fa = other, fOther
 		}
 	}
-	return (a*fb - b*fa) / (fb - fa), nil
+	return (a*fb - b*fa) / (fb - fa), steep, nil
 }
 
 // snap puts a shift on the grid.
