@@ -98,9 +98,9 @@ const (
 	// mostDraws is how many draws of requests are tried until with one of them the known constants just meet the
 	// limits at some rate.
 	mostDraws = 12
-	// A rate is known to shiftTolerance, or as well as mostProbes tell between one that is too fast and one that is too
-	// slow. firstStep is how far on either side of it the slope of the pressure is looked for, which is leastSlope at least.
-	shiftTolerance, mostProbes, firstStep, leastSlope = 0.05, 10, 0.08, 0.5
+	// Shifts are known to shiftTolerance and moves to moveTolerance, or as well as mostProbes tell between a rate that is
+	// too fast and one that is too slow: of a shift the quantiles of many count. firstStep is how far on either side of it the slope of the pressure is looked for, which is leastSlope at least.
+	shiftTolerance, moveTolerance, mostProbes, firstStep, leastSlope = 0.05, 0.01, 10, 0.08, 0.5
 	// Where the pressure grows with the rate to less than the power flatSlope, the chance of a short run moves the rate at
 	// which it is at the limit; there a run of up to mostLonger times the length decides, and shifts are found by runs
 	// of flatTimes the length.
@@ -124,7 +124,7 @@ func Shift(k Known, probe Probe) (Shifts, error) {
 		}
 		return s
 	}
-	from := shiftSearch{rate: k.Rate}
+	from := shiftSearch{rate: k.Rate, tolerance: shiftTolerance}
 	first := func() (*shiftSearch, error) {
 		s, err := begin(from, in(k.Constants))
 		for errors.Is(err, errNoRate) && n < mostDraws {
@@ -157,7 +157,7 @@ func Shift(k Known, probe Probe) (Shifts, error) {
 // just met, in each situation and in the first one, by runs that meet the same requests. An
 // error says that the first has no such rate.
 func Moves(rate float64, from Situation, to []Situation) ([]Move, error) {
-	s, err := begin(shiftSearch{rate: rate, grid: 0.01, longer: mostLonger}, from)
+	s, err := begin(shiftSearch{rate: rate, tolerance: moveTolerance, grid: 0.01, longer: mostLonger}, from)
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +169,7 @@ func Moves(rate float64, from Situation, to []Situation) ([]Move, error) {
 
 // shiftSearch is the common ground of all moves of a rate.
 type shiftSearch struct {
-	rate float64
+	rate, tolerance float64
 	// level is the pressure that is looked for, 0 where the limits are just met.
 	level float64
 	// grid is what rates are tried on: runs on one are found again by who keeps them; 0 is none. A run of up to longer
@@ -289,7 +289,7 @@ func (s *shiftSearch) find(in Situation) (x, steep float64, err error) {
 		if local := (fb - fa) / (b - a); local > 0 {
 			slope, steep = min(slope, local), local
 		}
-		return math.Abs(fb) <= shiftTolerance*slope, err
+		return math.Abs(fb) <= s.tolerance*slope, err
 	}
 	if found, err := try(b); found || err != nil {
 		return b - fb/slope, steep, err
@@ -303,7 +303,7 @@ func (s *shiftSearch) find(in Situation) (x, steep float64, err error) {
 			return b - fb/slope, steep, err
 		}
 	}
-	for probes := 0; probes < mostProbes && math.Abs(b-a) > shiftTolerance; probes++ {
+	for probes := 0; probes < mostProbes && math.Abs(b-a) > s.tolerance; probes++ {
 		x := (a*fb - b*fa) / (fb - fa)
 		// The curve bends: keep off the ends, or one of them never moves.
 		low, high := min(a, b), max(a, b)
