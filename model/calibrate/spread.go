@@ -98,8 +98,9 @@ const (
 	// mostDraws is how many draws of requests are tried until with one of them the known constants just meet the
 	// limits at some rate.
 	mostDraws = 12
-	// Shifts are known to shiftTolerance and moves to moveTolerance, or as well as mostProbes tell between a rate that is
-	// too fast and one that is too slow: of a shift the quantiles of many count. firstStep is how far on either side of it the slope of the pressure is looked for, which is leastSlope at least.
+	// Shifts are known to shiftTolerance, as only the quantiles of many count, and moves to moveTolerance, or either as well
+	// as mostProbes tell between a rate that is too fast and one that is too slow. firstStep is how far on either side of
+	// the first rate the slope of the pressure is looked for, which is leastSlope at least.
 	shiftTolerance, moveTolerance, mostProbes, firstStep, leastSlope = 0.05, 0.01, 10, 0.08, 0.5
 	// Where the pressure grows with the rate to less than the power flatSlope, the chance of a short run moves the rate at
 	// which it is at the limit; there a run of up to mostLonger times the length decides, and shifts are found by runs

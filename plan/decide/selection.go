@@ -128,8 +128,12 @@ func (s secured) Result() search.RaceResult {
 }
 
 // secure searches, where what is not known of the engine's constants makes a fleet of the best set a quarter larger than
-// its likely rate does, the sets with smaller steps that its race measured beside it: their gaps have more room.
+// its likely rate does, the sets with smaller steps that its race measured beside it: their gaps have more room. A budget
+// is the race's alone.
 func (d *Decision) secure() sweep.Source {
+	if d.failed != nil || d.cfg.Search.BudgetGiven {
+		return nil
+	}
 	together := &sweep.Together{}
 	for _, i := range d.instances {
 		race := i.race.Result()

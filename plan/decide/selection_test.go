@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"errors"
 	"testing"
 
 	"planner/internal/config"
@@ -66,6 +67,13 @@ func TestSecure(t *testing.T) {
 			if trial.Knobs != set(64, 512) {
 				t.Errorf("%+v is searched", trial.Knobs)
 			}
+		}
+		if shift == 0.1 {
+			d.failed, d.instances[0].race = errors.New("no prediction"), nil // as where the races did not begin
+			if next := d.secure(); next != nil {
+				t.Errorf("behind a failure %+v", next)
+			}
+			continue
 		}
 		if got := d.instances[0].race.Result(); len(got.Contestants) != len(race.Contestants) || got.Contestants[1].Found != nil {
 			t.Errorf("without a rate %+v", got.Contestants)
