@@ -2,6 +2,8 @@ package model
 
 import (
 	"math"
+
+	"planner/internal/stat"
 )
 
 // Roofline times steps of one deployment. It is made by [NewRoofline], never changes
@@ -307,7 +309,7 @@ func (r *Roofline) expertTime(tokens float64) (weights, compute float64) {
 
 // fullestOf returns the mean of the largest of n standard normal draws (Blom 1958).
 func fullestOf(n float64) float64 {
-	return math.Sqrt2 * math.Erfinv(2*(n-0.375)/(n+0.25)-1)
+	return stat.NormalTail(2*(n-0.375)/(n+0.25) - 1)
 }
 
 // exchangeTime is what moves between stages and between replicas and experts.

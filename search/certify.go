@@ -25,11 +25,11 @@ type Certificate struct {
 
 // tested is a bound of a certificate: n requests so far of which k were beyond the limit, as a share may be, with
 // the dispersion phi. Failures have causes and come in no clumps of a queue: phi is 0, none is expected where the
-// limits hold, and the plain share decides.
+// limits hold, and the plain share decides. part of all requests are of its class.
 type tested struct {
 	name       string
 	share, phi float64
-	n, k       float64
+	n, k, part float64
 }
 
 // Certified is what a certificate says. That a rate is not certified does not show that the objective is missed there.
@@ -64,8 +64,11 @@ func Certify(cfg MaxRateConfig, found Result) *Certificate {
 	if c.result.Rate <= 0 {
 		c.result.Reason = note.Because(note.NoRateToTest)
 	}
-	for _, b := range assume(cfg.SLO, cfg.Prior) {
-		x := tested{name: b.name, share: b.share}
+	for j, b := range assume(cfg.SLO, cfg.Prior) {
+		x := tested{name: b.name, share: b.share, part: 1}
+		if j < len(cfg.SLO.Bounds) {
+			x.part = cfg.Workload.Share(cfg.SLO.Bounds[j].Class)
+		}
 		switch {
 		case b.kind == onThroughput:
 			continue
@@ -116,7 +119,7 @@ func (c *Certificate) leastWindow() time.Duration {
 	const most = 1_000_000_000
 	needed := sort.Search(most, func(n int) bool {
 		return !slices.ContainsFunc(c.bounds, func(b tested) bool {
-			b.n += float64(n)
+			b.n += float64(n) * b.part
 			return b.phi > 0 && b.asFew() > safeQuantile/certifyLooks
 		})
 	})

@@ -11,6 +11,7 @@ import (
 	"planner/internal/wire"
 	"planner/search"
 	"planner/sweep/measure"
+	"planner/sweep/workload"
 )
 
 // found is what a search might have found of the queue single.
@@ -123,5 +124,21 @@ func TestCertificate(t *testing.T) {
 	}
 	if n := certified(0.85 * truth); n < 12 {
 		t.Errorf("85 %% of the maximum rate was certified %d times of 16", n)
+	}
+}
+
+// A limit on a class is certified by requests of that class, of which a tenth of all takes ten times as long to come.
+func TestCertificateOfAClass(t *testing.T) {
+	window := func(class string) time.Duration {
+		cfg := config(search.Prior{}, 1)
+		one := workload.Lengths{Dist: workload.Fixed, Value: 1}
+		cfg.Workload = &workload.Workload{Arrivals: workload.Poisson, Shapes: []workload.Shape{
+			{Name: "rare", Weight: 1, Prompt: one, Output: one}, {Name: "usual", Weight: 9, Prompt: one, Output: one}}}
+		cfg.Budget, cfg.Window = 0, time.Second
+		cfg.SLO.Bounds = []measure.Bound{{Metric: measure.TTFT, Quantile: 0.99, Limit: half, Class: class}}
+		return search.Certify(cfg, found).Next()[0].Window
+	}
+	if all, rare := window(""), window("rare"); rare < 9*all || rare > 11*all {
+		t.Errorf("%v for a class that is a tenth of all requests, %v for all", rare, all)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"planner/internal/note"
+	"planner/internal/stat"
 	"planner/sweep/measure"
 )
 
@@ -58,12 +59,8 @@ func (r *Race) referenceTrial() measure.Trial {
 
 // pairedTrial measures a set at the reference. The requests are the same for all sets.
 func (r *Race) pairedTrial(c *candidate) measure.Trial {
-	test := c.tests
-	if c == r.incumbent {
-		test = 0
-	}
 	t := c.search.cfg.trial(r.reference.trial, c.search.ran+1, c.search.spent)
-	t.Seed = trialSeed(r.cfg.Search.Seed^streamTests, test)
+	t.Seed = trialSeed(r.cfg.Search.Seed^streamTests, 0)
 	t.Why = fmt.Sprintf("challenger: better than the best set by %.0f %%?", 100*delta)
 	return t
 }
@@ -92,7 +89,7 @@ func (r *Race) shows(m *measure.Measurement) showing {
 			seen = fmt.Sprintf("%.3g %% beyond %s", 100*k/n, b)
 			// An exponential tail with the statistic x at the allowed share p has ln p (x/limit - 1) more or less
 			// beyond the limit. Half a request more keeps a count finite where none, or all, are beyond.
-			excess = link((k+0.5)/(n+1)) - link(allowed)
+			excess = stat.CLogLog((k+0.5)/(n+1)) - stat.CLogLog(allowed)
 			if x := m.Bounded(b); x > 0 {
 				excess = math.Log(1/allowed) * math.Log(float64(x)/float64(b.Limit))
 			}
@@ -122,16 +119,8 @@ func (s showing) over(best showing) float64 {
 	return gain
 }
 
-// judge decides what a challenger's trial at the reference means. Both trials saw the same requests, so their
-// difference is far surer than either figure is: one trial tells, where two independent ones of its length would not.
+// judge decides what a challenger's trial at the reference means: as both saw the same requests, one trial tells.
 func (r *Race) judge(c *candidate, m *measure.Measurement) {
-	c.tests++
-	if !m.Valid {
-		if c.tests >= few {
-			c.status, c.reason = Tied, note.Because(note.InvalidInRow, c.tests, m.Doubt())
-		}
-		return
-	}
 	s, best := r.shows(m), r.reference.score
 	c.gain = s.over(best)
 	switch {

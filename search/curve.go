@@ -85,8 +85,8 @@ func generic(name string, share float64) assumed {
 		a.kind = onMean
 		return a
 	}
-	a.offset = link(share)
-	a.above = min(far, link(share+(1-share)*plateau)-a.offset)
+	a.offset = stat.CLogLog(share)
+	a.above = min(far, stat.CLogLog(share+(1-share)*plateau)-a.offset)
 	a.kappa = genericKappa * math.Sqrt(steep(share)/steep(0.01))
 	rarer := math.Sqrt(math.Log(0.01) / math.Log(share))
 	a.phi, a.gamma = rarer*stat.Generic, rarer*stat.Growth
@@ -169,11 +169,7 @@ func (a *assumed) logWidth(i int, kappa float64) float64 {
 // one of the usual spread believe a steepness of 1, as where the limit is near the latency of an idle engine.
 func studentT2(t float64) float64 { return -1.5 * math.Log1p(t*t/2) }
 
-// link carries a share of exceedances to the scale on which the curves of queues and of batching engines are
-// straight lines in the rate, be the share small or large: the complementary log-log.
-func link(p float64) float64 { return math.Log(-math.Log1p(-p)) }
-
-// unlink is the share at z. It stays below 1, so that a single request within the
+// unlink is the share whose [stat.CLogLog] is z: on that scale curves are drawn. It stays below 1, so that a single request within the
 // limit does not exclude a rate at which the curve leaves room for none.
 func unlink(z float64) float64 { return -math.Expm1(-math.Exp(min(z, zHigh))) }
 

@@ -66,8 +66,9 @@ func (s *MaxRate) observeIdle(m *measure.Measurement) {
 	if p.broken < 0 {
 		return
 	}
+	c, _ := m.Count(s.bounds[p.broken].name)
 	p.floor = s.floorOf(p.broken, m)
-	outcome, why := Infeasible, note.Because(note.IdleMisses, p.floor.Bound)
+	outcome, why := Infeasible, note.Because(note.IdleMisses, p.floor.Bound, c.K, c.N)
 	switch f := p.floor; {
 	case f.Bound == measure.ErrorsBound:
 		why = note.Because(note.FailsIdle, m.Failed, m.Requests, m.Complaint())
@@ -89,9 +90,9 @@ func (s *MaxRate) observeIdle(m *measure.Measurement) {
 
 // brokenBy tells the first bound that requests miss which are alone in the engine, -1 for none, and whether they
 // meet all for sure. Failed requests count as beyond every limit: a latency that is missed for them alone
-// is no word on the latency, and the share of failed requests is what is missed.
+// is no word on the latency, and the share of failed requests is what is missed, as is all that an invalid trial tells.
 func (s *MaxRate) brokenBy(m *measure.Measurement) (broken int, meets bool) {
-	broken, meets = -1, true
+	broken, meets = -1, m.Valid
 	for j := len(s.bounds) - 1; j >= 0; j-- {
 		b := &s.bounds[j]
 		c, _ := m.Count(b.name)
@@ -100,7 +101,7 @@ func (s *MaxRate) brokenBy(m *measure.Measurement) (broken int, meets bool) {
 		if b.name != measure.ErrorsBound {
 			c.K, c.N = max(c.K-m.Failed, 0), max(c.N-m.Failed, 0)
 		}
-		if low, _ := b.alone(c); low > 1 {
+		if low, _ := b.alone(c); low > 1 && (m.Valid || b.name == measure.ErrorsBound) {
 			broken = j
 		}
 	}
@@ -126,10 +127,8 @@ func (a *assumed) alone(c measure.Count) (low, high float64) {
 func (s *MaxRate) floorOf(j int, m *measure.Measurement) Floor {
 	if j < len(s.cfg.SLO.Bounds) {
 		for _, b := range (measure.SLO{Bounds: s.cfg.SLO.Bounds[j : j+1]}).Latencies() {
-			for _, q := range []float64{0.999, 0.99, 0.95, 0.90, 0.50, 0} {
-				if v := m.Of(b.Class).Latency(b.Metric).Stat(q); q <= b.Quantile && v > b.Limit {
-					return Floor{Bound: b.String(), Stat: measure.Bound{Quantile: q}.Stat(), Value: v, Limit: b.Limit}
-				}
+			if stat, v := m.Beyond(b); v > 0 {
+				return Floor{Bound: b.String(), Stat: stat, Value: v, Limit: b.Limit}
 			}
 		}
 	}

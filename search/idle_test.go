@@ -27,7 +27,7 @@ func TestBrokenBy(t *testing.T) {
 		"both slow":                      {0, 10, 10, 0},
 		"some fail, the others are slow": {2, 2, 10, 1},
 	} {
-		m := measure.Measurement{Counts: []measure.Count{
+		m := measure.Measurement{Valid: true, Counts: []measure.Count{
 			{Bound: "ttft.p95", N: 10, K: c.ttft}, {Bound: "tpot.p95", N: 10, K: c.tpot}, {Bound: "errors", N: 10, K: c.failed},
 		}}
 		m.Requests, m.Failed = 10, c.failed
@@ -84,6 +84,35 @@ func TestTrialsHaveALimit(t *testing.T) {
 	for _, spent := range []time.Duration{0, time.Minute, time.Hour} {
 		if got := c.trial(measure.Trial{Concurrency: 1}, 1, spent).Limit; got < 2*leastWarmup || got > time.Minute {
 			t.Errorf("a limit of %v where %v of %v are spent", got, spent, c.Budget)
+		}
+	}
+}
+
+// A trial under an overload in which no request came to its end tells of first tokens and not of the gaps between
+// others: those are not looked for at the next highest rate, where as little would be seen of them.
+func TestOverloadWithoutAnswersGoesDown(t *testing.T) {
+	slo := measure.SLO{Errors: 0.01, Bounds: []measure.Bound{
+		{Metric: measure.TTFT, Quantile: 0.9, Limit: time.Second}, {Metric: measure.TPOT, Quantile: 0.9, Limit: 100 * time.Millisecond}}}
+	s := NewMaxRate(MaxRateConfig{SLO: slo, Workload: raceWorkload(), Budget: 5 * time.Minute})
+	s.Observe(measure.Measurement{Trial: measure.Trial{Concurrency: 1, Requests: 12}, Valid: true, Duration: 13 * time.Second, Tally: measure.Tally{Requests: 12},
+		Counts: []measure.Count{{Bound: "ttft.p90", N: 12}, {Bound: "tpot.p90", N: 12}, {Bound: "errors", N: 12}}})
+	s.Observe(measure.Measurement{Trial: measure.Trial{Rate: 3.7, Window: 27 * time.Second, Warmup: 15 * time.Second}, Valid: true, Overloaded: true,
+		Counts: []measure.Count{{Bound: "ttft.p90", N: 100, K: 100}, {Bound: "tpot.p90"}, {Bound: "errors"}, {Bound: measure.ThroughputBound}}})
+	if next := s.Next()[0]; next.Rate > 3.7/2 || next.Rate < 3.7/16 {
+		t.Errorf("%.3g/s behind an overload at 3.7/s: %s", next.Rate, next.Why)
+	}
+}
+
+// What a trial shows that cannot be trusted, as its client was late or its prompts were too long, condemns no engine.
+func TestDoubtfulIdleProbeCondemnsNothing(t *testing.T) {
+	for valid, want := range map[bool]Outcome{true: Infeasible, false: Searching} {
+		s := NewMaxRate(MaxRateConfig{Workload: raceWorkload(), SLO: raceObjective()})
+		for n := range 2 {
+			s.Observe(measure.Measurement{Trial: measure.Trial{Number: n, Concurrency: 1, Requests: 1200}, Valid: valid, Duration: time.Minute,
+				Tally: measure.Tally{Requests: 1200}, Counts: []measure.Count{{Bound: "ttft.p99", N: 1200, K: 600}}})
+		}
+		if s.outcome != want {
+			t.Errorf("valid %t: %v, want %v", valid, s.outcome, want)
 		}
 	}
 }

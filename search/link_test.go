@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"planner/internal/note"
+	"planner/internal/stat"
 	"planner/sweep/measure"
 )
 
@@ -19,12 +20,12 @@ func TestLinkStraightensQueues(t *testing.T) {
 	for _, c := range []struct{ share, limit float64 }{{0.001, 0.5}, {0.01, 0.5}, {0.1, 0.3}, {0.5, 0.1}} {
 		const mu = 35
 		most := mu - math.Log(1/c.share)/c.limit
-		at := func(x float64) float64 { return link(math.Exp(-(mu - x*most) * c.limit)) }
+		at := func(x float64) float64 { return stat.CLogLog(math.Exp(-(mu - x*most) * c.limit)) }
 		low, high := (at(1)-at(0.9))/0.1, (at(1.1)-at(1))/0.1
 		if ratio := high / low; ratio < 0.95 || ratio > 1.33 {
 			t.Errorf("share %g: slope %.1f below the limit and %.1f above", c.share, low, high)
 		}
-		if z := link(c.share); math.Abs(unlink(z)/c.share-1) > 1e-9 {
+		if z := stat.CLogLog(c.share); math.Abs(unlink(z)/c.share-1) > 1e-9 {
 			t.Errorf("share %g: there and back %g", c.share, unlink(z))
 		}
 	}

@@ -104,6 +104,11 @@ type attempt struct {
 // missed reports whether its verdict is that the objective is missed.
 func (t attempt) missed() bool { return t.Verdict != nil && t.Verdict.State == measure.Missed }
 
+// counts reports whether a trial tells of its rate, as it is valid, drifted, or missed more than its client could have.
+func counts(m *measure.Measurement) bool {
+	return m.Valid || m.Drifted() || attempt{Measurement: m}.missed()
+}
+
 // failing says how requests failed, behind a lead, where that is what missed the objective; else nothing.
 func (t attempt) failing(lead string) string {
 	if !t.missed() || t.Verdict.Binding != measure.ErrorsBound {
@@ -148,8 +153,7 @@ func (s *MaxRate) Observe(m measure.Measurement) {
 		return
 	}
 	t := s.shown(&m)
-	// What missed the objective by more than its client could have made it counts, whatever is doubted.
-	if !m.Valid && !m.Drifted() && !t.missed() {
+	if !counts(&m) {
 		s.doubted, s.inRow, s.wasted = append(s.doubted, t), s.inRow+1, s.wasted+m.EngineTime(s.cfg.Overhead)
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"sort"
 
 	"planner/internal/list"
+	"planner/internal/stat"
 	"planner/sweep/measure"
 )
 
@@ -225,18 +226,8 @@ func (all posteriors) estimate(confidence float64) Estimate {
 	median := all.quantile(0.5)
 	at := func(q float64) float64 {
 		distance := math.Log(all.quantile(q) / median)
-		return median * math.Exp(math.Copysign(math.Hypot(distance, normalTail(1-2*min(q, 1-q))*misshapen), distance))
+		return median * math.Exp(math.Copysign(math.Hypot(distance, stat.NormalTail(1-2*min(q, 1-q))*misshapen), distance))
 	}
 	tail := (1 - confidence) / 2
 	return Estimate{Value: median, Low: at(tail), High: at(1 - tail), Confidence: confidence, Safe: at(safeQuantile)}
-}
-
-// deviation is the standard deviation of ln rate that the interval stands for.
-func (e Estimate) deviation() float64 {
-	return math.Log(e.High/e.Low) / (2 * normalTail(e.Confidence))
-}
-
-// normalTail is the standard normal quantile that a central interval of the given confidence reaches.
-func normalTail(confidence float64) float64 {
-	return math.Sqrt2 * math.Erfinv(confidence)
 }

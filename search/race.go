@@ -8,6 +8,7 @@ import (
 
 	"planner/internal/list"
 	"planner/internal/note"
+	"planner/internal/stat"
 	"planner/sweep/measure"
 )
 
@@ -70,9 +71,9 @@ type candidate struct {
 	search *MaxRate
 	status Status
 	reason note.Reason
-	// named says that it is tried whatever is predicted of it; tests counts its trials at the reference.
-	named bool
-	tests int
+	// named says that it is tried whatever is predicted of it; doubted of its trials at the reference told nothing.
+	named   bool
+	doubted int
 	// carries is what its own search found, once that has ended; gain is by how
 	// much more than the incumbent it seemed to carry on the same requests, as a share.
 	carries Estimate
@@ -126,11 +127,23 @@ func (r *Race) Observe(m measure.Measurement) {
 	switch {
 	case m.Rejected.Text != "":
 		if c.status, c.reason = Unable, m.Rejected; c == r.incumbent && !r.chosen {
-			r.incumbent = nil
+			r.incumbent, r.reference = nil, referenceLoad{}
+			for _, next := range r.all {
+				if next.status == Measured && next.carries.Value > 0 && (r.incumbent == nil || next.carries.Value > r.incumbent.carries.Value) {
+					r.incumbent = next
+				}
+			}
 		}
 	case len(r.searched) > 0:
+	case !counts(&m):
+		why := note.Because(note.InvalidInRow, few, m.Doubt())
+		if c.doubted++; c.doubted >= few && c == r.incumbent {
+			r.conclude(why)
+		} else if c.doubted >= few {
+			c.status, c.reason = Tied, why
+		}
 	case c == r.incumbent:
-		r.reference.move(r.shows(&m), max(delta, c.carries.deviation()))
+		r.reference.move(r.shows(&m), max(delta, math.Log(c.carries.High/c.carries.Low)/(2*stat.NormalTail(c.carries.Confidence))))
 	default:
 		r.judge(c, &m)
 	}
@@ -316,5 +329,5 @@ func (r *Race) conclude(why note.Reason) {
 // no choice was made by.
 func (s *MaxRate) goOn(budget time.Duration, precision float64) {
 	s.cfg.Budget, s.cfg.Precision = s.spent+budget, cmp.Or(precision, s.cfg.Precision)
-	s.outcome, s.reason, s.chosen = Searching, note.Reason{}, len(s.tried)
+	s.outcome, s.reason, s.chosen, s.inRow = Searching, note.Reason{}, len(s.tried), 0
 }

@@ -168,8 +168,8 @@ func TestRaceOfEqualSetsNamesNoWinner(t *testing.T) {
 			t.Errorf("%+v is %v (%s), want tied", c.Knobs, c.Status, c.Reason.Text)
 		}
 	}
-	if gain := r.Best.Estimate.Over(r.Default.Estimate); gain.Low > 1 || gain.High < 1 {
-		t.Errorf("over an equal default: %v", gain)
+	if best, standard := r.Best.Estimate, r.Default.Estimate; best.Low > standard.High || best.High < standard.Low {
+		t.Errorf("%v beside an equal default of %v", best, standard)
 	}
 }
 
@@ -372,5 +372,74 @@ func TestRaceEndsWhereIdleEnginesMiss(t *testing.T) {
 	}
 	if searched > 2 {
 		t.Errorf("%d sets beside the best were searched, want 2", searched)
+	}
+}
+
+// A set that took the lead and then does not start any more leaves it to the best of those that were measured before.
+func TestRaceFallsBackToAMeasuredSet(t *testing.T) {
+	server, priors := landscape(8, 0, 1)
+	for i, mu := range []float64{30, 35, 24, 24, 24, 24, 24, 24} {
+		server.mu[priors[i].Knobs], priors[i].Rate = mu, 20-float64(i)/10
+	}
+	r := NewRace(raceConfig(priors, 1))
+	broken := false
+	for batch := r.Next(); len(batch) > 0; batch = r.Next() {
+		for _, trial := range batch {
+			m := server.run(trial)
+			if broken = broken || r.incumbent != nil && r.incumbent.prior.Knobs == priors[1].Knobs; broken && trial.Knobs == priors[1].Knobs {
+				m = measure.Measurement{Trial: trial, Rejected: note.Because(note.EngineFailed, "start.timeout", ": not ready")}
+			}
+			r.Observe(m)
+		}
+	}
+	if end := r.Result(); !broken || end.Knobs != priors[0].Knobs || !(end.Best.Estimate.Value > 0) {
+		t.Errorf("%t: %+v, %v; want the first set", broken, end.Knobs, end.Best.Estimate)
+	}
+}
+
+// Trials of the best set that cannot be trusted are no measure of others: the race says so, and searches none for them.
+func TestRaceBesideADoubtfulReference(t *testing.T) {
+	server, priors := landscape(8, 0, 3)
+	r := NewRace(raceConfig(priors, 3))
+	for batch := r.Next(); len(batch) > 0; batch = r.Next() {
+		for _, trial := range batch {
+			m := server.run(trial)
+			if c := r.incumbent; c != nil && !r.chosen && trial.Knobs == c.prior.Knobs {
+				mu := server.mu[trial.Knobs]
+				server.mu[trial.Knobs] = 0.8 * mu
+				m = server.run(trial)
+				server.mu[trial.Knobs] = mu
+				m.Valid, m.Verdict, m.Warnings = false, nil, note.Notes{note.Text("its client was late")}
+			}
+			r.Observe(m)
+		}
+	}
+	end := r.Result()
+	for _, c := range end.Contestants {
+		if c.Found != nil || !strings.Contains(c.Reason.Text, "its client was late") && c.Status != Skipped {
+			t.Errorf("%+v: %v, %s", c.Knobs, c.Status, c.Reason.Text)
+		}
+	}
+	if !(end.Best.Estimate.Value > 0) || end.Best.Outcome != Found {
+		t.Errorf("%v: %s", end.Best.Outcome, end.Best.Reason.Text)
+	}
+}
+
+// A search that trials which cannot be trusted had ended goes on with what is kept for the last measurements.
+func TestSearchGoesOnBehindDoubtfulTrials(t *testing.T) {
+	s := NewMaxRate(MaxRateConfig{Workload: raceWorkload(), SLO: raceObjective(), Prior: Prior{Rate: 20}, Budget: time.Hour})
+	server := &raceServer{mu: map[measure.Knobs]float64{{}: 30}}
+	for batch := s.Next(); len(batch) > 0; batch = s.Next() {
+		m := server.run(batch[0])
+		if s.ran > 0 {
+			m.Valid, m.Verdict, m.Warnings = false, nil, note.Notes{note.Text("its client was late")}
+		}
+		s.Observe(m)
+	}
+	if s.outcome != OutOfBudget || s.inRow != few {
+		t.Fatalf("%v behind %d doubtful trials", s.outcome, s.inRow)
+	}
+	if s.goOn(time.Hour, 0); len(s.Next()) == 0 {
+		t.Errorf("it ends at once: %s", s.reason.Text)
 	}
 }

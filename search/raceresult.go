@@ -55,7 +55,10 @@ func (r *Race) Result() RaceResult {
 		out.Best = lead.search.Result()
 	}
 	if r.settled != nil && (len(lead.search.tried) == lead.search.chosen || !(out.Best.Estimate.Value > 0)) {
-		out.Best = *r.settled
+		why := out.Best.Reason
+		if out.Best = *r.settled; r.ended && out.Best.Outcome == Searching {
+			out.Best.Outcome, out.Best.Reason = OutOfBudget, why
+		}
 	}
 	if s := r.standard; s != nil && s.search != nil && s.search.outcome != Searching {
 		out.Default = new(s.search.Result())

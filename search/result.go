@@ -31,12 +31,6 @@ func (e Estimate) atLeast(rate float64) Estimate {
 	return e
 }
 
-// Over is the ratio of an estimate to an independent one.
-func (e Estimate) Over(other Estimate) Estimate {
-	ratio, spread := e.Value/other.Value, math.Exp(math.Hypot(math.Log(e.High/e.Low), math.Log(other.High/other.Low))/2)
-	return Estimate{Value: ratio, Low: ratio / spread, High: ratio * spread, Confidence: e.Confidence, Safe: ratio / spread}
-}
-
 // String is the estimate with its interval, in requests per second.
 func (e Estimate) String() string {
 	return fmt.Sprintf("%.3g requests/s (%.3g to %.3g)", e.Value, e.Low, e.High)
@@ -112,7 +106,7 @@ func (b BoundResult) At(rate float64) float64 {
 	if b.Share == 0 {
 		return math.Exp(x)
 	}
-	return unlink(link(b.Share) + x)
+	return unlink(stat.CLogLog(b.Share) + x)
 }
 
 // Result tells what is known so far.
@@ -218,7 +212,7 @@ func (a *assumed) contradictions(seen []likelihood) (low, high float64) {
 			}
 		}
 		if good.n > 0 && a.dispersion(good.phi).CountBelow(good.k, good.n, a.share) < safeQuantile {
-			excess := min(link((bad.k+0.5)/(bad.n+1))-a.offset, a.above)
+			excess := min(stat.CLogLog((bad.k+0.5)/(bad.n+1))-a.offset, a.above)
 			alone := bad.rate / (1 + excess/a.kappa)
 			if low == 0 || alone < low {
 				low = alone
@@ -229,9 +223,8 @@ func (a *assumed) contradictions(seen []likelihood) (low, high float64) {
 	return low, high
 }
 
-// collapse is the most that the server completed when it was pressed, so that a backlog clearly
-// grew, where that is clearly less than it carried in a trial that measured and met the objective;
-// else pressed is 0. What was completed is known behind the time that the server takes to fill.
+// collapse is the most that the server completed when it was pressed, so that a backlog clearly grew and behind the time
+// that it takes to fill, where that is clearly less than it carried in a trial that measured and met all; else 0.
 func (s *MaxRate) collapse() (pressed, carried float64) {
 	for _, t := range s.tried {
 		if t.met && t.measured {

@@ -5,12 +5,13 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/stat"
 	"planner/sweep/measure"
 )
 
 // The share of all requests beyond a limit is that of the curve, by however much trials differ.
 func TestScatterKeepsTheShareOfAll(t *testing.T) {
-	for _, z := range []float64{link(1e-4), link(0.01), link(0.1), link(0.5)} {
+	for _, z := range []float64{stat.CLogLog(1e-4), stat.CLogLog(0.01), stat.CLogLog(0.1), stat.CLogLog(0.5)} {
 		for _, sd := range []float64{0.3, 1, 4} {
 			shift, share := shareShift(z, sd), 0.0
 			for i, x := range phiOffsets {

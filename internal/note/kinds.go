@@ -246,7 +246,7 @@ const (
 // Why a search for the maximum rate ended.
 const (
 	FailsIdle   Kind = "fails_idle: more requests fail than are allowed, even one at a time on an idle engine: {failed%d} of {requests%d}, of which {how%s}"
-	IdleMisses  Kind = "idle_misses: an idle engine misses {bound}"
+	IdleMisses  Kind = "idle_misses: an idle engine misses {bound}: {beyond%d} of {requests%d}, one at a time, are beyond its limit"
 	IdleFloor   Kind = "idle_floor: {bound} of an idle engine: the {statistic} is {idle_ms%dur}, the limit {limit_ms%dur}; no rate meets a limit below that"
 	MissedAtAll Kind = "missed_at_all: the objective is missed at every rate, down to {rate_per_s%.3g}/s, where requests hardly ever meet{failing%s}"
 	AllMissed   Kind = "all_missed: {why%s}; no trial that can be trusted met the objective, down to {lowest_per_s%.3g}/s{seen%s}: " +

@@ -289,7 +289,7 @@ func tableOnly() Document {
 
 func infeasible() Document {
 	o := offer("H100 SXM", 2.99)
-	o.Rate, o.Obstacle = search.Estimate{}, note.Because(note.IdleMisses, "ttft.p99")
+	o.Rate, o.Obstacle = search.Estimate{}, note.Because(note.IdleMisses, "ttft.p99", 9, 120)
 	strict := measure.SLO{Bounds: []measure.Bound{{Metric: measure.TTFT, Quantile: 0.99, Limit: 20 * ms}}}
 	_, err := plan.Solve(demand(), strict, []plan.Offer{o}, rejected())
 	r := search.Result{Outcome: search.Infeasible, Binding: "ttft.p99", Floor: &search.Floor{Bound: "ttft.p99", Stat: "p99", Value: 43127 * time.Microsecond, Limit: 20 * ms}}

@@ -195,3 +195,12 @@ func (d Dispersion) QuantileRanks(n int, q, alpha float64) (low, high int) {
 func StudentT(q, df float64) float64 {
 	return distuv.StudentsT{Mu: 0, Sigma: 1, Nu: df}.Quantile(q)
 }
+
+// NormalTail is the standard normal quantile that a central interval of the given confidence reaches.
+func NormalTail(confidence float64) float64 {
+	return math.Sqrt2 * math.Erfinv(confidence)
+}
+
+// CLogLog carries a share to the complementary log-log scale, on which the shares of late requests of queues and of
+// batching engines are straight lines in the rate, be the share small or large.
+func CLogLog(p float64) float64 { return math.Log(-math.Log1p(-p)) }

@@ -232,7 +232,7 @@ func (d *Decision) idle() *plan.IdleLatency {
 }
 
 func idleLatency(f *search.Floor) *plan.IdleLatency {
-	if f == nil {
+	if f == nil || f.Value <= 0 {
 		return nil
 	}
 	ms := func(t time.Duration) float64 { return float64(t) / float64(time.Millisecond) }

@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"math"
 	"slices"
 
 	"planner/internal/config"
@@ -92,7 +93,7 @@ func (d *Decision) choose(i *instance) (*selection, error) {
 	s.comparison = &plan.Comparison{Default: setting(i.standard.Knobs, rate), Tuned: best}
 	gain := search.Estimate{}
 	if s.found.Estimate.Value > 0 && race.Default.Estimate.Value > 0 {
-		gain = s.doubt.over(doubt).widen(s.found.Estimate.Over(race.Default.Estimate))
+		gain = s.doubt.over(doubt).widen(Ratio(s.found.Estimate, race.Default.Estimate))
 		s.comparison.Gain = &search.Estimate{Value: gain.Value - 1, Low: gain.Low - 1, High: gain.High - 1, Safe: gain.Safe - 1, Confidence: gain.Confidence}
 	}
 	if !allowed(d.cfg, i.standard.Knobs) || !prefersDefault(s.rate, rate, gain) {
@@ -223,4 +224,10 @@ func (i *instance) settled() (measure.Knobs, search.Result) {
 	}
 	r := i.race.Result()
 	return r.Knobs, r.Best
+}
+
+// Ratio is that of an estimate to an independent one, with the interval that both leave.
+func Ratio(e, other search.Estimate) search.Estimate {
+	times, spread := e.Value/other.Value, math.Exp(math.Hypot(math.Log(e.High/e.Low), math.Log(other.High/other.Low))/2)
+	return search.Estimate{Value: times, Low: times / spread, High: times * spread, Confidence: e.Confidence, Safe: times / spread}
 }

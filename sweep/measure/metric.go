@@ -301,3 +301,14 @@ func (b Bound) check() error {
 	}
 	return nil
 }
+
+// Beyond is the highest statistic, up to that of a bound, which is beyond the bound's limit,
+// by its name, and its value; none where the trial shows none.
+func (m *Measurement) Beyond(b Bound) (stat string, v time.Duration) {
+	for _, q := range []float64{0.999, 0.99, 0.95, 0.90, 0.50, 0} {
+		if v := m.Of(b.Class).Latency(b.Metric).Stat(q); q <= b.Quantile && v > b.Limit {
+			return Bound{Quantile: q}.Stat(), v
+		}
+	}
+	return "", 0
+}

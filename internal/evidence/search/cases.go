@@ -12,6 +12,7 @@ import (
 
 	"planner/internal/evidence/search/virtual"
 	"planner/internal/parallel"
+	"planner/internal/stat"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
 )
@@ -232,14 +233,13 @@ func longPhi(c *testCase, seed uint64) float64 {
 // thousand.
 func steepness(c *testCase) float64 {
 	const step, runs = 0.05, 40
-	link := func(p float64) float64 { return math.Log(-math.Log1p(-p)) }
 	share := func(rate float64) float64 {
 		if q, ok := c.server.(virtual.Queue); ok && c.workload.Arrivals == workload.Poisson {
 			return q.Exceeds(rate, c.slo.Bounds[0].Limit)
 		}
 		return longRuns(c, rate, runs, 2_000_000)[0]
 	}
-	return (link(share(c.truth*(1+step))) - link(share(c.truth*(1-step)))) / (2 * step)
+	return (stat.CLogLog(share(c.truth*(1+step))) - stat.CLogLog(share(c.truth*(1-step)))) / (2 * step)
 }
 
 // noise draws one normal of the given stream: what a simulator gets wrong.

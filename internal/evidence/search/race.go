@@ -6,6 +6,7 @@ import (
 
 	"planner/internal/evidence/search/virtual"
 	"planner/internal/parallel"
+	"planner/plan/decide"
 	"planner/search"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
@@ -137,7 +138,7 @@ func (l *landscape) race(seed uint64, by search.Strategy) raced {
 		out.equal = gain < 0.01
 		out.said, out.gain = true, found == l.cases[cfg.Default.Knobs].truth
 		if end.Default != nil && end.Default.Estimate.Value > 0 && end.Best.Estimate.Value > 0 {
-			ratio := end.Best.Estimate.Over(end.Default.Estimate)
+			ratio := decide.Ratio(end.Best.Estimate, end.Default.Estimate)
 			out.said, out.gain = ratio.Low <= 1, ratio.Low <= 1+gain && 1+gain <= ratio.High
 		}
 	}
