@@ -197,7 +197,7 @@ type Ground struct {
 	// another process has taken the run over.
 	Confirm func() error
 	// Close stops whatever was started; nil where nothing is.
-	Close func() error
+	Close func()
 }
 
 // SimulatedGround runs trials in virtual time, parallel of them side by side.

@@ -54,8 +54,6 @@ type Live struct {
 	// trials without a number took since. Both are guarded by mu.
 	reported   *engine.Engine
 	unreported time.Duration
-	// left says what engines left behind that could not be removed.
-	left error
 }
 
 // Run is a [Runner]. A configuration whose engine cannot be started, or breaks
@@ -149,13 +147,11 @@ func (l *Live) Recall(seen []measure.Measurement) {
 	}
 }
 
-// Close stops the engine that runs. The error says what any of the engines left
-// behind that could not be removed.
-func (l *Live) Close() error {
+// Close stops the engine that runs.
+func (l *Live) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.drop(0)
-	return l.left
 }
 
 // ensure returns a running engine for a trial; one that is started names its
@@ -216,9 +212,8 @@ func (l *Live) announce(e *engine.Engine) {
 }
 
 // drop stops the engine that runs, if any, which may take grace to end (0: the limit of
-// the settings). What it leaves behind is no reason to
-// end the sweep: the next engine has another port, and says so if memory is
-// short.
+// the settings). What it leaves behind is told, and costs no answer: the next engine has
+// another port, and says so if memory is short.
 func (l *Live) drop(grace time.Duration) {
 	e := l.current
 	if e == nil {
@@ -231,7 +226,6 @@ func (l *Live) drop(grace time.Duration) {
 	}
 	if err != nil {
 		l.remark("stop the engine: %v", err)
-		l.left = errors.Join(l.left, err)
 	}
 }
 

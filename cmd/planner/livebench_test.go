@@ -59,3 +59,22 @@ func TestLiveCompare(t *testing.T) {
 	}
 	l.nothingLeft(t)
 }
+
+// Memory of a GPU that somebody else takes meanwhile is told of, and costs no answer.
+func TestLiveBenchOnGPUOfOthers(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("waits ten seconds for the memory")
+	}
+	l := newLive(t, "")
+	tool := filepath.Join(l.dir, "bin", "nvidia-smi")
+	script := "#!/bin/sh\nm=9216\nmkdir " + tool + ".asked 2>/dev/null && m=1024\necho \"0, NVIDIA L40S, 550, 46068, $m, 0, 50.0, 300, 0x1\"\n"
+	if err := os.WriteFile(tool, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	code, out, told := l.run(t, "bench", "p.toml", "--set", "knobs.max_num_seqs=16", "--rate", "40", "--duration", "400ms", "--warm-up", "100ms", "-o", "run")
+	if code != exitUndecided && code != exitDone || !strings.Contains(out, "CLIENT AND SERVER") || strings.Count(told, "a GPU has 8.0 GiB more in use") != 1 {
+		t.Errorf("exit code %d\n%s\n%s", code, out, told)
+	}
+	l.leaves(t, 1)
+}

@@ -260,12 +260,12 @@ func (p *program) conduct(c *cli.Context, r *run) error {
 	if err == nil && r.follower != nil {
 		err = r.follower.Finish(ctx)
 	}
+	if r.ground.Close != nil {
+		r.ground.Close()
+	}
 	show.Close()
 	if r.exposed != nil {
 		err = errors.Join(err, r.exposed.Close())
-	}
-	if r.ground.Close != nil {
-		err = errors.Join(err, r.ground.Close())
 	}
 	if r.part() != "" {
 		return errors.Join(r.endPart(ctx, err), streamed.End(), release())

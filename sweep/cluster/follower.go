@@ -94,12 +94,11 @@ func (f *Follower) Finish(ctx context.Context) error {
 }
 
 // Close ends the following; jobs go on.
-func (f *Follower) Close() error {
+func (f *Follower) Close() {
 	if f.stopped != nil {
 		f.stopped()
 		<-f.ended
 	}
-	return nil
 }
 
 // Times between two looks: short while something happens, longer while nothing does. The

@@ -2,7 +2,6 @@ package design
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -137,11 +136,10 @@ func (r *Rounds) Narrow(part string, _ bool) {
 	r.Trials = slices.DeleteFunc(r.Trials, func(t measure.Trial) bool { return t.Knobs.GPU != gpu })
 }
 
-func (s *Side) close() error {
-	if s.Ground.Close == nil {
-		return nil
+func (s *Side) close() {
+	if s.Ground.Close != nil {
+		s.Ground.Close()
 	}
-	return s.Ground.Close()
 }
 
 // ofB says whether the trial of a number, from 1, is B's.
@@ -155,19 +153,17 @@ func ofB(number int) int {
 func (r *Rounds) Ground() sweep.Ground {
 	a, b := &r.Sides[0].Ground, &r.Sides[1].Ground
 	g := sweep.Ground{Virtual: a.Virtual && b.Virtual, Parallel: min(a.Parallel, b.Parallel), Records: a.Records}
-	g.Close = func() error { return errors.Join(r.Sides[0].close(), r.Sides[1].close()) }
+	g.Close = func() { r.Sides[0].close(); r.Sides[1].close() }
 	g.Run = func(ctx context.Context, t measure.Trial) (measure.Observation, error) {
 		if r.only != nil {
 			return r.only.Ground.Run(ctx, t)
 		}
 		n := ofB(t.Number)
-		mine, other := r.Sides[n].Ground, r.Sides[1-n].Ground
-		if mine.Close != nil && other.Close != nil && other.Owned {
-			if err := other.Close(); err != nil {
-				return measure.Observation{}, err
-			}
+		mine, other := &r.Sides[n], &r.Sides[1-n]
+		if mine.Ground.Close != nil && other.Ground.Owned {
+			other.close()
 		}
-		return mine.Run(ctx, t)
+		return mine.Ground.Run(ctx, t)
 	}
 	return g
 }
