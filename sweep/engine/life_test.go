@@ -146,6 +146,7 @@ func TestFirstTokenRests(t *testing.T) {
 		"warms up":       {http.StatusServiceUnavailable, "", 2, 2 * time.Second, false},
 		"wants to be":    {http.StatusServiceUnavailable, "1", 4, 4 * time.Second, false},
 		"rests too long": {http.StatusTooManyRequests, "3600", tries, 2 * time.Second, true},
+		"rests for ever": {http.StatusServiceUnavailable, "Fri, 31 Dec 9999 23:59:59 GMT", tries, 2 * time.Second, true},
 		"knows nobody":   {http.StatusUnauthorized, "2", 1, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -206,7 +206,7 @@ func (e *Engine) Insist(ctx context.Context, limit time.Duration, busy func() bo
 	for try := 1; ; try++ {
 		err := ask()
 		took, rest := time.Since(began), max(endpoint.RestOf(err), time.Second)
-		wanted := endpoint.RestOf(err) > 0 && took+rest <= limit
+		wanted := endpoint.RestOf(err) > 0 && rest <= limit-took
 		lasts := !wanted && (try >= tries || errors.Is(err, context.DeadlineExceeded))
 		final := Final(err) && !(e.served && errors.Is(err, syscall.ECONNREFUSED)) // by one that may start again
 		if err == nil || final || ctx.Err() != nil || lasts && (busy == nil || took >= limit || !busy()) {
