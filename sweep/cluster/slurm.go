@@ -115,29 +115,30 @@ func (s *Slurm) List(ctx context.Context, run string) ([]JobStatus, error) {
 		return nil, err
 	}
 	var all []JobStatus
+	runs := false // a job of the user, of this run or not
 	for line := range strings.Lines(out) {
 		f := strings.SplitN(strings.TrimSpace(line), "|", 5)
 		if len(f) < 5 {
 			continue
 		}
+		state, reason := slurmState(f[1], f[2])
+		runs = runs || state == Running || state == Starting
 		if part, ours := strings.CutPrefix(f[4], run+"-"); ours {
-			state, reason := slurmState(f[1], f[2])
 			all = append(all, JobStatus{ID: f[0], Part: part, State: state, Reason: reason, Node: f[3]})
 		}
 	}
-	// A limit on all jobs of a user or an account passes when one of them ends.
-	if slices.ContainsFunc(all, func(j JobStatus) bool { return j.State == Running }) {
-		for i, j := range all {
-			if j.State == Hopeless && (strings.HasPrefix(j.Reason, "Assoc") || strings.HasPrefix(j.Reason, "QOS")) {
-				all[i].State = Queued
-			}
+	// A limit on all jobs of a user passes when one of them ends.
+	for i, j := range all {
+		if runs && (strings.HasPrefix(j.Reason, "AssocMax") || strings.HasPrefix(j.Reason, "QOSMax")) && !strings.Contains(j.Reason, "PerJob") {
+			all[i].State = Queued
 		}
 	}
 	return all, nil
 }
 
-// hopeless are the beginnings of reasons that do not pass by themselves.
-var hopeless = []string{"PartitionNodeLimit", "PartitionTimeLimit", "PartitionConfig", "PartitionDown", "PartitionInactive", "AssocMax", "AssocGrp", "QOSMax", "QOSGrp", "QOSNotAllowed",
+// hopeless are the beginnings of reasons that do not pass by themselves; limits of a group
+// (AssocGrp, QOSGrp) pass when jobs of others end.
+var hopeless = []string{"PartitionNodeLimit", "PartitionTimeLimit", "PartitionConfig", "PartitionDown", "PartitionInactive", "AssocMax", "QOSMax", "QOSNotAllowed",
 	"AccountNotAllowed", "ReqNodeNotAvail", "BadConstraints", "JobHeldUser", "JobHeldAdmin", "DependencyNeverSatisfied", "InvalidAccount", "InvalidQOS",
 	"launch failed requeued held", "job requeued in held state"}
 
