@@ -261,6 +261,7 @@ func oneAtATime(sets []measure.Knobs) []measure.Knobs {
 const (
 	coldCache = "cold prefix cache"
 	warmCache = "warm prefix cache"
+	noCache   = "no prefix cache"
 )
 
 // gridTrials lists the trials of a grid, those of one set of knobs together, so

@@ -126,7 +126,7 @@ func TestGridSourceLeavesOutFailed(t *testing.T) {
 // tell.
 func TestMatrixRows(t *testing.T) {
 	cfg := sweepConfig(t)
-	rows, trials, err := matrixTrials(cfg, predicting(cfg), Grid{Repeats: 1, Matrix: true}, measure.Knobs{GPU: "L40S", TensorParallel: 1, PrefixCaching: true})
+	rows, trials, err := matrixTrials(cfg, predicting(cfg), Grid{Repeats: 1, Matrix: true}, measure.Knobs{GPU: "L40S", TensorParallel: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,6 +143,9 @@ func TestMatrixRows(t *testing.T) {
 	for _, x := range trials {
 		if x.Knobs.MaxModelLen != length || x.Workload.Longest() > length {
 			t.Errorf("%s: max_model_len %d, others %d, longest request %d", x.Why, x.Knobs.MaxModelLen, length, x.Workload.Longest())
+		}
+		if cached := x.Why == "E cold" || x.Why == "E warm"; x.Knobs.PrefixCaching != cached {
+			t.Errorf("%s: prefix caching %t", x.Why, !cached)
 		}
 	}
 	// slow and quick give each hypothesis its figures.

@@ -52,10 +52,9 @@ type matrixLoad struct {
 	key      string
 	workload *workload.Workload
 	// share is that of the rate predicted for the row's first workload.
-	share       float64
+	share float64
+	// temperature is that of the prefix cache, "" for what the knobs say of it.
 	temperature string
-	// uncached switches the prefix cache off.
-	uncached bool
 	// requests that are wanted in the window.
 	requests float64
 }
@@ -88,8 +87,8 @@ func matrixTrials(cfg *config.Config, g sweep.Ground, s Grid, k measure.Knobs) (
 			}
 			t := measure.Trial{Knobs: k, Workload: l.workload, Rate: significant(l.share*most, 3), Objective: cfg.Objective, Whole: true, Why: l.key,
 				Seed: cfg.Workload.Seed + 100*uint64(i+1)}
-			if l.uncached {
-				t.Knobs.PrefixCaching = false
+			if l.temperature != "" {
+				t.Knobs.PrefixCaching = l.temperature != noCache
 			}
 			s.windows(cfg, &t, l.temperature, l.requests)
 			trials = append(trials, t)

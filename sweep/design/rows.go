@@ -134,14 +134,14 @@ func mixedSaturation(cfg *config.Config, limit int) matrixRow {
 func sharedPrefix(cfg *config.Config) matrixRow {
 	shape := workload.Shape{Name: "shared prefix", Prompt: between(150, 250), Output: between(50, 150), Prefix: workload.Prefix{Groups: 10, Tokens: 2000}}
 	w := plain(cfg, "shared prefix", shape)
-	load := func(key, temperature string, uncached bool) matrixLoad {
-		return matrixLoad{key: key, workload: w, share: 0.5, temperature: temperature, uncached: uncached, requests: enoughForMeans}
+	load := func(key, temperature string) matrixLoad {
+		return matrixLoad{key: key, workload: w, share: 0.5, temperature: temperature, requests: enoughForMeans}
 	}
 	row := matrixRow{
 		id: "E", name: "warm shared prefix",
 		question:   "What is a prefix cache worth, cold and warm?",
 		hypothesis: "Warm, it halves the mean TTFT at half of the predicted maximum rate against no cache at all.",
-		loads:      []matrixLoad{load("E no cache", "", true), load("E cold", coldCache, false), load("E warm", warmCache, false)},
+		loads:      []matrixLoad{load("E no cache", noCache), load("E cold", coldCache), load("E warm", warmCache)},
 		read: func(get getter) (HypothesisResult, string) {
 			off, warm := get("E no cache"), get("E warm")
 			if off == nil || warm == nil || off.TTFT.Mean <= 0 || warm.TTFT.Mean <= 0 {

@@ -82,6 +82,17 @@ func (m *mixer) next(key string) int {
 	return n
 }
 
+// TestWholeAnswerWithoutText: an answer that is not streamed may be known by its count alone.
+func TestWholeAnswerWithoutText(t *testing.T) {
+	for usage, want := range map[string]measure.Outcome{`,"usage":{"completion_tokens":4}`: measure.OK, `,"usage":{"completion_tokens":0}`: measure.Empty, "": measure.Empty} {
+		c := &Client{URL: serve(t, say(whole("200 OK", "application/json", `{"choices":[{"text":"","finish_reason":"length"}]`+usage+`}`))), Model: "m", Engine: "vllm"}
+		obs, err := c.Run(t.Context(), measure.Trial{Workload: &workload.Workload{Timeout: 20 * time.Second}, Concurrency: 1, Requests: 1}, requests(1, 8, 4, 0))
+		if err != nil || obs.Records[0].Outcome != want {
+			t.Errorf("%q: %v, %v, want %v", usage, obs.Records, err, want)
+		}
+	}
+}
+
 // TestHostileAnswers: what an answer holds at most does not grow with what a server says.
 func TestHostileAnswers(t *testing.T) {
 	const requestsAtOnce = 60

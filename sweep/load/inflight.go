@@ -218,7 +218,7 @@ func (f *inFlight) readWhole(r response, stream bool) (err error) {
 	}
 	c.usage, c.finish, c.full, c.done = d.usage, d.finish, d.full, true
 	f.keep(&d)
-	if d.content {
+	if d.content || d.usage.completion > 0 {
 		c.events = 1
 	}
 	return nil
