@@ -26,7 +26,7 @@ func (l *Live) attempt(ctx context.Context, t *measure.Trial, seen *EngineTeleme
 	name := fileName(max(t.Number, 1))
 	began, limit, length := time.Now(), t.Limit, t.Warmup+t.Window+t.Cooldown
 	for try := 1; ; try++ {
-		e, err := l.ensure(ctx, t, name, seen)
+		e, err := l.ensure(ctx, t, &name, seen)
 		if err != nil {
 			return measure.Observation{}, err
 		}
@@ -62,7 +62,6 @@ func (l *Live) attempt(ctx context.Context, t *measure.Trial, seen *EngineTeleme
 		}
 		l.remark("trial %d is repeated on %s: %v", t.Number, where, failed)
 		seen.note(kind, failed)
-		name += again
 		if limit > 0 {
 			t.Limit = max(limit-took, length)
 		}

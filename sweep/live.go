@@ -155,28 +155,27 @@ func (l *Live) Close() {
 }
 
 // ensure returns a running engine for a trial; one that is started names its
-// files name. A server that runs already has no longer to answer than the trial may take.
-func (l *Live) ensure(ctx context.Context, t *measure.Trial, name string, seen *EngineTelemetry) (*engine.Engine, error) {
+// files name, and the next one by a name of its own. A server that runs already has no longer to answer than the trial may take.
+func (l *Live) ensure(ctx context.Context, t *measure.Trial, name *string, seen *EngineTelemetry) (*engine.Engine, error) {
 	k, settings := t.Knobs, l.Settings
 	if settings.Kind == "attach" && t.Limit > 0 {
 		settings.Timeouts = settings.Timeouts.Within(t.Limit)
 	}
+	var failed *engine.Failure
 	if e := l.current; e != nil {
-		attached := e.Done() == nil
-		if attached || e.Knobs == k && e.Failure() == nil {
+		if failed = e.Failure(); e.Done() == nil || e.Knobs == k && failed == nil {
 			return e, nil
 		}
 		l.drop(0)
 	}
-	var failed *engine.Failure
-	for try := range attempts {
-		if try > 0 {
+	for range attempts {
+		if failed != nil && failed.Knobs == k {
 			l.remark("the engine is started once more: %v", failed)
 			seen.note(note.EngineStartedAgain, failed)
-			name += again
 		}
-		l.unlink(name)
-		e, err := engine.Start(ctx, settings, k, name, func(stage, line string, elapsed time.Duration) { l.See.See(Starting{stage, line, elapsed}) })
+		l.unlink(*name)
+		e, err := engine.Start(ctx, settings, k, *name, func(stage, line string, elapsed time.Duration) { l.See.See(Starting{stage, line, elapsed}) })
+		*name += again
 		if err == nil {
 			l.current = e
 			l.served = append(l.served, k)

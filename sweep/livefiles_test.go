@@ -77,6 +77,38 @@ func TestLiveTrialsLeaveTheirFiles(t *testing.T) {
 	}
 }
 
+// Each process of an engine has a log of its own: one that had no port, one in its place
+// that died late, one in place of that.
+func TestEachStartHasItsLog(t *testing.T) {
+	t.Parallel()
+	l, _ := fakeLive(t.TempDir(), "port-then-dies")
+	defer l.Close()
+	if _, err := l.Run(t.Context(), liveTrial(badSeqs, 1)); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"0001": "address already in use", "0001-again": "startup complete", "0001-again-again": "startup complete"} {
+		if data, err := os.ReadFile(filepath.Join(l.Settings.Dir, name+".log")); err != nil || !bytes.Contains(data, []byte(want)) {
+			t.Errorf("%s: %v, want %q in %q", name, err, want, data)
+		}
+	}
+}
+
+// An engine that dies between two trials is told of.
+func TestDeathBetweenTrialsIsTold(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	l, _ := fakeLive(dir, "dies-told")
+	l.Folder = &Folder{dir}
+	defer l.Close()
+	must.Get(l.Run(t.Context(), liveTrial(badSeqs, 1)))
+	must.OK(os.WriteFile(filepath.Join(dir, "state"), nil, 0o600))
+	<-l.current.Done()
+	o := must.Get(l.Run(t.Context(), liveTrial(badSeqs, 2)))
+	if notes := o.Remarks.String(); !strings.Contains(notes, "started once more: engine failed (mem.kill)") {
+		t.Errorf("notes %q", notes)
+	}
+}
+
 // samplesAndHistograms checks the files that programs read.
 func samplesAndHistograms(t *testing.T, folder Folder, trial int) {
 	t.Helper()

@@ -47,11 +47,21 @@ func (f *fake) start() (code int, over bool) {
 		f.die()
 	case "crashes":
 		_ = syscall.Exec("/bin/sh", []string{"sh", "-c", "kill -SEGV $$"}, nil)
-	case "port-once":
+	case "port-once", "port-then-dies":
 		if f.first() {
 			f.say("OSError: [Errno 98] error while attempting to bind on address: address already in use")
 			return 1, true
 		}
+		if f.misbehave == "port-then-dies" {
+			f.misbehave, f.state = "dies-once", f.state+"-2"
+		}
+	case "dies-told": // by a file at the path of its state
+		go func() {
+			for os.Remove(f.state) != nil {
+				time.Sleep(10 * time.Millisecond)
+			}
+			f.die()
+		}()
 	case "never-ready-chatty", "slow-start":
 		go func() {
 			for range time.Tick(100 * time.Millisecond) {
