@@ -106,7 +106,9 @@ func NewSweep(cfg *config.Config, g sweep.Ground, spec Grid) (*Sweep, error) {
 			}
 			spec.Rates = list.Map(gridShares, func(share float64) float64 { return significant(share*most, 3) })
 		}
-		s.Trials = gridTrials(cfg, spec, sets)
+		if s.Trials, err = gridTrials(cfg, spec, sets); err != nil {
+			return nil, err
+		}
 	}
 	trials := &sweep.List{}
 	if g.Virtual {
@@ -264,10 +266,14 @@ const (
 	noCache   = "no prefix cache"
 )
 
+// mostTrials keeps a journal, of about 40 composites and 250 values a line, below half of what
+// is read of one.
+const mostTrials = 5_000
+
 // gridTrials lists the trials of a grid, those of one set of knobs together, so
 // that a real engine starts once for them. All sets get the same requests at one
 // rate; repeats get others.
-func gridTrials(cfg *config.Config, s Grid, sets []measure.Knobs) []measure.Trial {
+func gridTrials(cfg *config.Config, s Grid, sets []measure.Knobs) ([]measure.Trial, error) {
 	w := &cfg.Workload
 	var all []measure.Trial
 	for _, k := range sets {
@@ -278,6 +284,9 @@ func gridTrials(cfg *config.Config, s Grid, sets []measure.Knobs) []measure.Tria
 		for _, temperature := range temperatures {
 			for i, rate := range s.Rates {
 				for repeat := range s.Repeats {
+					if len(all) == mostTrials {
+						return nil, fmt.Errorf("sweep: more than %d trials, which is the most that a run folder holds: list fewer values in knobs, --rates or --repeats", mostTrials)
+					}
 					t := measure.Trial{Knobs: k, Workload: w, Rate: rate, Seed: w.Seed + uint64(i) + 1000*uint64(repeat), Objective: cfg.Objective, Whole: true, Why: temperature}
 					s.windows(cfg, &t, temperature, enoughForP99)
 					all = append(all, t)
@@ -285,7 +294,7 @@ func gridTrials(cfg *config.Config, s Grid, sets []measure.Knobs) []measure.Tria
 			}
 		}
 	}
-	return all
+	return all, nil
 }
 
 // enoughForP99 requests resolve a p99 with some to spare.

@@ -75,7 +75,7 @@ func sweepConfig(t *testing.T, more ...config.Override) *config.Config {
 func TestGridTrials(t *testing.T) {
 	cfg := sweepConfig(t, config.Override{Key: "workload.prefix", Value: "{ groups = 5, tokens = 100 }"})
 	sets, _ := cfg.Candidates()
-	trials := gridTrials(cfg, Grid{Rates: []float64{1, 4}, Repeats: 2}, sets)
+	trials := must.Get(gridTrials(cfg, Grid{Rates: []float64{1, 4}, Repeats: 2}, sets))
 	if len(trials) != 2*2*2*2 {
 		t.Fatalf("%d trials, want 2 sets, cold and warm, 2 rates, 2 repeats", len(trials))
 	}
@@ -98,9 +98,12 @@ func TestGridTrials(t *testing.T) {
 	if changes != 1 || len(seeds[1]) != 2 || len(seeds[4]) != 2 || seeds[1][0] == seeds[4][0] {
 		t.Errorf("%d changes of knobs, seeds %v", changes, seeds)
 	}
-	plainTrials := gridTrials(sweepConfig(t), Grid{Rates: []float64{1}, Repeats: 1}, sets)
+	plainTrials := must.Get(gridTrials(sweepConfig(t), Grid{Rates: []float64{1}, Repeats: 1}, sets))
 	if len(plainTrials) != 2 || plainTrials[0].Why != "" {
 		t.Errorf("%d trials where no prefix is shared", len(plainTrials))
+	}
+	if many, err := gridTrials(cfg, Grid{Rates: []float64{1, 4}, Repeats: mostTrials}, sets); err == nil {
+		t.Errorf("%d trials, whose journal cannot be read", len(many))
 	}
 }
 
