@@ -86,7 +86,7 @@ func packSeed(f sweep.Folder) ([]byte, error) {
 	}
 	if packed.Len() > mostSeed {
 		return nil, fmt.Errorf("the files that the part begins with take %d bytes packed, and a config map holds %d: "+
-			"put the trace on cluster.volume_claim or into the image, or shorten it", packed.Len(), mostSeed)
+			"shorten the trace (planner trace FILE --thin 0.1 -o SHORT.csv)", packed.Len(), mostSeed)
 	}
 	return packed.Bytes(), nil
 }
