@@ -55,7 +55,7 @@ func (p *program) divide(r *run) error {
 	}
 	r.follower = &cluster.Follower{Launcher: launcher, Scheduler: scheduler, Study: study, MaxJobs: r.cfg.Cluster.MaxJobs,
 		Files: r.partFiles, See: func(event any) { r.see(event) }}
-	r.ground.Fetch, r.ground.Recall, r.ground.Close = r.follower.Fetch, r.follower.Recall, r.follower.Close
+	r.ground.Fetch, r.ground.Close = r.follower.Fetch, r.follower.Close
 	r.ground.Parallel = allOfThem
 	return nil
 }
@@ -112,7 +112,10 @@ func (r *run) lease(ctx context.Context) (context.Context, func() error, error) 
 		err = r.folder.Begin()
 	} else {
 		r.follower.Folder = *r.folder
-		err = r.follower.Start(ctx)
+		held, bad := r.held()
+		if err = bad; err == nil {
+			err = r.follower.Start(ctx, held)
+		}
 	}
 	if err != nil {
 		err = errors.Join(err, l.Release())

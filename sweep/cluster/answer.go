@@ -33,16 +33,6 @@ func (f *Follower) Fetch(ctx context.Context, t measure.Trial) (measure.Measurem
 	}
 }
 
-// Recall tells of the trials that the run holds already: they are not asked for again.
-func (f *Follower) Recall(held []measure.Measurement) {
-	for i := range held {
-		if p := f.partOf(held[i].Trial); p != nil {
-			p.read()
-			p.take(&held[i].Trial)
-		}
-	}
-}
-
 // reply answers what a part has measured, or will not measure any more.
 func (f *Follower) reply(p *partRun) bool {
 	before := len(p.waiting)

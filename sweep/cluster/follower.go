@@ -46,8 +46,9 @@ type Follower struct {
 	ended   chan struct{}
 }
 
-// Start begins to follow: jobs of an earlier process that still run are taken up.
-func (f *Follower) Start(ctx context.Context) error {
+// Start begins to follow: jobs of an earlier process that still run are taken up. The trials
+// that the run holds already are not asked for again.
+func (f *Follower) Start(ctx context.Context, held []measure.Measurement) error {
 	var err error
 	if _, f.run, err = RunName(f.Folder); err != nil {
 		return err
@@ -64,6 +65,12 @@ func (f *Follower) Start(ctx context.Context) error {
 	}
 	for _, p := range f.Study.Parts() {
 		f.parts = append(f.parts, &partRun{Part: p, folder: sweep.Folder{Path: filepath.Join(path, p.Name)}})
+	}
+	for i := range held {
+		if p := f.partOf(held[i].Trial); p != nil {
+			p.read()
+			p.take(&held[i].Trial)
+		}
 	}
 	f.asks, f.ended = make(chan ask), make(chan struct{})
 	ctx, f.stopped = context.WithCancel(ctx)
