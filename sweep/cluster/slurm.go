@@ -38,7 +38,7 @@ func (s *Slurm) Script(j PartJob) (string, error) {
 		}
 	}
 	option("job-name", j.Name())
-	option("output", strings.ReplaceAll(filepath.Join(j.Folder, JobLog), "%", "%%"))
+	option("output", engine.Quote(strings.ReplaceAll(filepath.Join(j.Folder, JobLog), "%", "%%")))
 	option("open-mode", "append")
 	option("partition", s.Partition)
 	option("account", s.Account)

@@ -4,10 +4,20 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"planner/internal/evidence/must"
 )
+
+// A run folder may have blanks in its path: sbatch reads its options as a shell does.
+func TestFolderWithBlanks(t *testing.T) {
+	s := &Slurm{Spread: func(string, int) (int, int) { return 1, 1 }}
+	script := must.Get(s.Script(PartJob{Run: "r", Folder: "/home/me/my runs/100%"}))
+	if want := "#SBATCH --output='/home/me/my runs/100%%/job.log'\n"; !strings.Contains(script, want) {
+		t.Errorf("no %q in:\n%s", want, script)
+	}
+}
 
 // A limit on all jobs of a user passes when one of them ends, of this run or not, one on
 // those of an account when a colleague's does; a limit on one job stands.

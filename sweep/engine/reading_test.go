@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"math"
 	"net"
 	"net/http"
@@ -214,6 +215,26 @@ func TestReadROCm(t *testing.T) {
 	}
 	if parseROCm([]byte("ERROR: no GPU")) != nil {
 		t.Error("a message is taken for a GPU")
+	}
+}
+
+// An engine that counts no tokens of prompts is idle all the same while its count of
+// generated ones stands.
+func TestIdleByOneCounter(t *testing.T) {
+	page := "vllm:num_requests_running 1\nvllm:generation_tokens_total 7\n"
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, page) }))
+	defer server.Close()
+	long := time.Now().Add(-time.Hour)
+	s := &Sampling{engine: &Engine{URL: server.URL, adapter: &vllm, settings: &Settings{}}, names: vllm.metrics, started: long, moved: long}
+	for _, c := range []struct {
+		page string
+		idle bool
+	}{{page, true}, {page, true}, {strings.Replace(page, "7", "8", 1), false}} {
+		page = c.page
+		s.read(t.Context())
+		if idle, known := s.Idle(); !known || idle > time.Minute != c.idle {
+			t.Errorf("after %q: idle for %v, %t", page, idle, known)
+		}
 	}
 }
 

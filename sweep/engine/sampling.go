@@ -126,7 +126,8 @@ func (s *Sampling) read(ctx context.Context) {
 		s.first = &r
 	} else if at > s.lastAt {
 		now.Counters = between(s.last, &r, at-s.lastAt)
-		if s.last[outputTokens] != r[outputTokens] || s.last[promptTokens] != r[promptTokens] {
+		// A count that is not told does not move.
+		if math.Abs(r[outputTokens]-s.last[outputTokens]) > 0 || math.Abs(r[promptTokens]-s.last[promptTokens]) > 0 {
 			s.moved = time.Now()
 		}
 	}
