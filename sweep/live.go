@@ -79,7 +79,7 @@ func (l *Live) Run(ctx context.Context, t measure.Trial) (measure.Observation, e
 		l.unreported = seen.EngineTime
 	case seen.Engine.Kind == "" && seen.Failure == nil: // a server of which nothing is known
 		if l.Folder != nil && err == nil {
-			err = l.Folder.WriteHistograms(t.Number, seen.histograms)
+			err = l.Folder.WriteHistograms(t.Number, seen.Client.Histograms)
 		}
 	default:
 		l.unreported, l.reported = 0, l.current

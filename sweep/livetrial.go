@@ -51,7 +51,7 @@ func (l *Live) trial(ctx context.Context, e *engine.Engine, t measure.Trial, see
 		return o, err
 	}
 	r := run.Telemetry()
-	seen.used(r)
+	seen.Client = &r
 	if err := l.standing(short, e, w, &o); err != nil {
 		return o, err
 	}

@@ -146,7 +146,7 @@ func (f Folder) WriteEngineTelemetry(s EngineTelemetry) error {
 	if err := f.WriteFrom(SamplesName(s.Trial), func(w io.Writer) error { return writeSamples(w, &s.Said) }); err != nil {
 		return err
 	}
-	return f.WriteHistograms(s.Trial, s.histograms)
+	return f.WriteHistograms(s.Trial, s.Client.Histograms)
 }
 
 // ReadEngineTelemetry reads the summaries of a run folder in the order of the trials.

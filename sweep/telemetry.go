@@ -38,20 +38,11 @@ type EngineTelemetry struct {
 	// Said is what the engine said meanwhile.
 	Said engine.Metrics `json:"said"`
 	// Client is what the load generator says of itself; nil where it did not run.
-	Client *ClientUse `json:"client"`
+	Client *load.Telemetry `json:"client"`
 	// GPU sums up what the GPUs did; nil where there is none that can be asked.
 	GPU *engine.GPUUse `json:"gpu"`
 	// Notes are worth knowing, and no reason to doubt the trial.
 	Notes note.Notes `json:"notes"`
-
-	histograms []byte
-}
-
-// ClientUse is what the load generator used in a trial.
-type ClientUse struct {
-	CPU          float64       `json:"cpu_share"`
-	Lag99        time.Duration `json:"send_lag_p99_ms"`
-	PeakInFlight int           `json:"peak_in_flight"`
 }
 
 // TrialEngine is an engine as a trial finds it.
@@ -82,11 +73,6 @@ func (s *EngineTelemetry) serve(e *engine.Engine, fresh bool) {
 }
 
 func (s *EngineTelemetry) hear(said engine.Metrics) { s.Said, s.GPU = said, said.GPU }
-
-// used takes what the load generator says of itself.
-func (s *EngineTelemetry) used(r load.Telemetry) {
-	s.Client, s.histograms = &ClientUse{r.CPU, r.Lag99, r.PeakInFlight}, r.Histograms
-}
 
 func (s *EngineTelemetry) note(k note.Kind, figures ...any) {
 	s.Notes = append(s.Notes, note.New(k, figures...))

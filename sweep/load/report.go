@@ -150,20 +150,21 @@ func (t *Test) countTexts() int {
 // Telemetry says how the client itself fared during a trial: whether what was
 // measured is the server, or the client.
 type Telemetry struct {
-	// Lag50 and Lag99 are of the time between intended and actual sending of the
-	// window's requests.
-	Lag50, Lag99 time.Duration
 	// CPU is the share of its processors that the process used, Processors
 	// their number.
-	CPU        float64
-	Processors int
+	CPU        float64 `json:"cpu_share"`
+	Processors int     `json:"-"`
+	// Lag50 and Lag99 are of the time between intended and actual sending of the
+	// window's requests.
+	Lag50 time.Duration `json:"-"`
+	Lag99 time.Duration `json:"send_lag_p99_ms"`
 	// Stalls say when the process stood still for longer than 250 ms, such as
 	// one that was stopped or whose machine slept.
-	Stalls note.Notes
+	Stalls note.Notes `json:"-"`
 	// PeakInFlight is the largest number of requests at one time.
-	PeakInFlight int
+	PeakInFlight int `json:"peak_in_flight"`
 	// Histograms is an HdrHistogram log of the latencies, second by second.
-	Histograms []byte
+	Histograms []byte `json:"-"`
 
 	// due and left count the requests due within the window and those that left
 	// within it; dropped were not sent for want of files or ports.
