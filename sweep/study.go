@@ -1,6 +1,8 @@
 package sweep
 
 import (
+	"time"
+
 	"planner/sweep/measure"
 )
 
@@ -65,28 +67,40 @@ type List struct {
 	Batch int
 	// Whole ends the list at the first trial that cannot run.
 	Whole bool
+	// Seen are the measurements so far.
+	Seen []measure.Measurement
 
+	// next is how many were proposed or left out.
+	next   int
 	failed map[measure.Knobs]bool
+}
+
+// Planned is how many trials are to run, and how long they are under load.
+func (l *List) Planned() (trials int, load time.Duration) {
+	for _, t := range l.Trials {
+		load += t.Warmup + t.Window + t.Cooldown
+	}
+	return len(l.Trials), load
 }
 
 // Next proposes the next trials.
 func (l *List) Next() []measure.Trial {
 	var next []measure.Trial
-	for len(l.Trials) > 0 && len(next) < max(l.Batch, 1) {
-		if t := l.Trials[0]; !l.failed[t.Knobs] {
+	for ; l.next < len(l.Trials) && len(next) < max(l.Batch, 1); l.next++ {
+		if t := l.Trials[l.next]; !l.failed[t.Knobs] {
 			next = append(next, t)
 		}
-		l.Trials = l.Trials[1:]
 	}
 	return next
 }
 
 // Observe learns which knobs do not run.
 func (l *List) Observe(m measure.Measurement) {
+	l.Seen = append(l.Seen, m)
 	switch {
 	case m.Rejected.Text == "":
 	case l.Whole:
-		l.Trials = nil
+		l.next = len(l.Trials)
 	case l.failed == nil:
 		l.failed = map[measure.Knobs]bool{m.Trial.Knobs: true}
 	default:

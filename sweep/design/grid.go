@@ -38,27 +38,12 @@ type Grid struct {
 
 // Sweep is the study of the command sweep: trials over a grid or a matrix.
 type Sweep struct {
-	listed
+	sweep.List
 	ground    sweep.Ground
 	objective measure.SLO
 	rejected  []measure.Rejection
 	rows      []matrixRow
 	warnings  note.Notes
-}
-
-// listed is a study whose trials are known beforehand.
-type listed struct {
-	sweep.Chain
-	// Trials are all that are to run.
-	Trials []measure.Trial
-}
-
-// Planned is how many trials are to run, and how long they are under load.
-func (l *listed) Planned() (trials int, load time.Duration) {
-	for _, t := range l.Trials {
-		load += t.Warmup + t.Window + t.Cooldown
-	}
-	return len(l.Trials), load
 }
 
 // Swept is the answer of a sweep.
@@ -110,14 +95,9 @@ func NewSweep(cfg *config.Config, g sweep.Ground, spec Grid) (*Sweep, error) {
 			return nil, err
 		}
 	}
-	trials := &sweep.List{}
 	if g.Virtual {
-		trials.Batch = sideBySide
+		s.Batch = sideBySide
 	}
-	s.Stages = []func() sweep.Source{func() sweep.Source {
-		trials.Trials = s.Trials
-		return trials
-	}}
 	return s, nil
 }
 

@@ -34,7 +34,7 @@ type Round struct {
 // Rounds is the study of the command compare: two configurations in turns, on the
 // same requests.
 type Rounds struct {
-	listed
+	sweep.List
 	Round
 	// Sides are A and B.
 	Sides [2]Side
@@ -87,13 +87,9 @@ func NewRounds(a, b Side, r Round) (*Rounds, error) {
 			})
 		}
 	}
-	s.Stages = []func() sweep.Source{func() sweep.Source {
-		trials := &sweep.List{Trials: s.Trials, Whole: true}
-		if a.Ground.Virtual && b.Ground.Virtual {
-			trials.Batch = len(s.Trials)
-		}
-		return trials
-	}}
+	if s.Whole = true; a.Ground.Virtual && b.Ground.Virtual {
+		s.Batch = len(s.Trials)
+	}
 	return s, nil
 }
 
@@ -190,7 +186,7 @@ func (r *Rounds) Answer() (sweep.Answer, error) {
 		out.Trials = append(out.Trials, *x.a, *x.b)
 	}
 	answer := out.answer()
-	if done := len(pairs); !r.Ended {
+	if done := len(pairs); done < n {
 		answer.State, out.Rounds = sweep.Unfinished, &done
 		out.Warnings.Add(note.RoundsInterrupted, done, n)
 	}
