@@ -75,6 +75,7 @@ func (n input) checkAutoscaler(a *fleet.Autoscaler, single fleet.Metric) {
 	case single.Activation > 0 && single.Name == "":
 		n.refuse("has an activation without a metric, want it beside metric, or in each of metrics")
 	case single.Target > 0:
+		single.Name = cmp.Or(single.Name, "requests_per_s")
 		a.Metrics = append(a.Metrics, single)
 	}
 	if len(n.r.problems) > before {
@@ -86,7 +87,7 @@ func (n input) checkAutoscaler(a *fleet.Autoscaler, single fleet.Metric) {
 		n.refuse("lacks the key target, the requests/s that one replica carries")
 	case needs && len(a.Metrics) == 0:
 		n.refuse("lacks the keys metric and target")
-	case a.Kind == fleet.Forecast && slices.ContainsFunc(a.Metrics, func(m fleet.Metric) bool { return m.Name != "" && m.Name != "requests_per_s" }):
+	case a.Kind == fleet.Forecast && slices.ContainsFunc(a.Metrics, func(m fleet.Metric) bool { return m.Name != "requests_per_s" }):
 		n.refuse("is a forecast of requests/s, want metric = \"requests_per_s\"")
 	case a.Kind == fleet.Schedule && len(a.Entries) == 0:
 		n.refuse(`lacks the key schedule, such as [{ cron = "0 8 * * 1-5", replicas = 6 }]`)

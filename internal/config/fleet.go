@@ -65,7 +65,7 @@ func (c *Config) fleetRows() []tomlKey {
 			{"shape", "", orNothing(words("", fleet.Sine, fleet.Office)).in(&d.Shape)}, {"days", "", orNothing(wholeIn(atLeast(1).atMost(31))).in(&d.Days)}}
 	}, "peak")
 	spike := tableWith(func(s *fleet.Spike) []tomlKey {
-		return []tomlKey{{"at", "", orNothing(durationIn(atLeast(0))).in(&s.At)}, {"factor", "", orNothing(numberIn(above(0))).in(&s.Factor)},
+		return []tomlKey{{"at", "", durationIn(atLeast(0)).in(&s.At)}, {"factor", "", orNothing(numberIn(above(0))).in(&s.Factor)},
 			{"duration", "", orNothing(durationIn(above(0))).in(&s.Length)}}
 	}, "at", "factor", "duration")
 	return []tomlKey{
@@ -97,7 +97,7 @@ func nameList[T ~string](names []T) string {
 // pairOf is a table of two durations, both of them or none.
 func pairOf(first, second string, a, b *time.Duration) binding {
 	return tableAt(func() []tomlKey {
-		return []tomlKey{{first, "", orNothing(durationIn(above(0))).in(a)}, {second, "", orNothing(durationIn(atLeast(0))).in(b)}}
+		return []tomlKey{{first, "", orNothing(durationIn(above(0))).in(a)}, {second, "", durationIn(atLeast(0)).in(b)}}
 	}, first, second)
 }
 

@@ -79,11 +79,57 @@ dir = "elsewhere"
 	"job":      strings.Replace(strings.Replace(minimal, "rate = 100", "requests = 1e6\ndeadline = \"12h\"\ngrowth = 0.5", 1), "ttft = { p99 = \"500ms\" }", "objective = \"throughput\"", 1),
 	"attached": minimal + "[engine]\nkind = \"attach\"\nurl = \"https://h/v1\"\n[knobs]\nmax_num_seqs = [1, 2]\n",
 	"real":     minimal + "[engine]\nkind = \"lmdeploy\"\n",
+	"fleet": minimal + `
+[fleet]
+replicas = 2
+min_replicas = 2
+max_replicas = 4
+initial_replicas = 3
+router = "prefix-affinity"
+load_cap = 1.5
+sticky = true
+start_up = { init = "1s", weights = "2s", compile = "3s", graphs = "4s", probe = "5s", cached = true }
+drain = "7s"
+max_nodes = 5
+failures = { mtbf = "720h", repair = "10m" }
+spot = { mtbf = "24h", notice = "30s" }
+autoscaler = { kind = "hpa", metric = "in_flight", target = 40, activation = 2, sync = "1s", tolerance = 0.2, scale_up = { stabilization = "3s", select = "min", policies = [{ type = "percent", value = 7, period = "8s" }] }, scale_down = { stabilization = "0s" }, scrape = "2s", window = "3s", delay = "4s", polling = "5s", cooldown = "6s", signal = "measured", quantile = 0.5, interval = "7s", up = 0.9, down = 0.1, cap = 3, ema = 0.5, schedule = [{ cron = "0 8 * * 1-5", replicas = 3 }], lead = "9s", margin = 0.3 }
+stages = [{ rate = 0, duration = "1m" }, { rate = 2, duration = "330s" }]
+spike = { at = "20s", factor = 5, duration = "30s" }
+retries = 3
+`,
+	"fleet of zeros": minimal + `
+[fleet]
+replicas = 0
+initial_replicas = 0
+start_up = "0s"
+drain = "0s"
+max_nodes = 0
+failures = { mtbf = "720h", repair = "0s" }
+spot = { mtbf = "24h", notice = "0s" }
+autoscaler = { kind = "forecast", target = 2, activation = 0, tolerance = 0, scale_up = { stabilization = "0s" }, window = "0s", delay = "0s", cooldown = "0s", quantile = 0, cap = 0, lead = "0s", margin = 0 }
+daily = { peak = 100, trough = 0, shape = "office", days = 2 }
+spike = { at = "0s", factor = 5, duration = "10m" }
+retries = 0
+`,
+	"fleet of nothing": minimal + `
+[fleet]
+replicas = 1
+failures = {}
+spot = {}
+autoscaler = {}
+daily = {}
+spike = {}
+stages = [{ rate = 1, duration = "1m", drain = true }, { rate = 0, duration = "2m" }]
+`,
 }
 
 func TestPrintedConfigurationLoadsBack(t *testing.T) {
 	for name, text := range variants {
-		for _, command := range []string{"plan", "estimate", "sweep", "simulate", "bench", "search", "fit"} {
+		for _, command := range []string{"plan", "estimate", "sweep", "simulate", "bench", "search", "fit", "fleet"} {
+			if For(command).Fleet && !strings.HasPrefix(name, "fleet") {
+				continue // no traffic in time
+			}
 			if (name == "several gpus" || name == "ways a GPU" || name == "attached" || name == "knobs" || name == "engine" || name == "formats") && !For(command).Lists {
 				continue // lists, which these refuse
 			}

@@ -67,14 +67,21 @@ func printTable(rows []tomlKey) string {
 }
 
 // tableAt ties a key to a table whose rows keep what is not given; it is empty, or has those
-// that are needed.
+// that are needed. It prints empty where one of these has no value.
 func tableAt(rows func() []tomlKey, needed ...string) binding {
 	take := func(n input) {
 		if table, ok := n.value.(map[string]any); !ok || len(table) > 0 {
 			n.takeTable(rows(), needed...)
 		}
 	}
-	return binding{take, func() string { return printTable(rows()) }, nil}
+	text := func() string {
+		all := rows()
+		if slices.ContainsFunc(all, func(k tomlKey) bool { return slices.Contains(needed, k.name) && k.text() == "" }) {
+			return "{}"
+		}
+		return printTable(all)
+	}
+	return binding{take, text, nil}
 }
 
 // tableWith is such a table with the rows of a T.
