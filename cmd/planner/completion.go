@@ -158,7 +158,7 @@ func (c completer) values(command, flag, start string) []string {
 	case flag == "table":
 		return []string{report.TrialsSheet, report.AlternativesSheet, report.SensitivitySheet}
 	}
-	for _, s := range shortcutsOf(command) {
+	for _, s := range shortcutsAmong(c.app.Command(command).Flags) {
 		if s.flag == flag {
 			return c.named(s.key, keys[s.key])
 		}

@@ -60,13 +60,18 @@ var benchShortcuts = []shortcut{
 
 var urlShortcut = shortcut{"url", "engine.url", "address of the server: --url http://127.0.0.1:8000", false}
 
-// shortcutsOf are those that a command may have.
-func shortcutsOf(command string) []shortcut {
-	all := slices.Clone(benchShortcuts)
-	if command != "bench" {
-		all = append(slices.Clone(shortcuts), urlShortcut)
+const certifyUsage = "then test the safe rate on requests of its own, without any curve; the exit code is 4 if it is not certified"
+
+// shortcutsAmong are those among the flags of a command; what else has a name of one says something else.
+func shortcutsAmong(flags []cli.Flag) (found []shortcut) {
+	for _, s := range slices.Concat(shortcuts, benchShortcuts, []shortcut{{"certify", "search.certify", certifyUsage, false}}) {
+		if slices.ContainsFunc(flags, func(f cli.Flag) bool {
+			return f.Names()[0] == s.flag && f.(cli.DocGenerationFlag).GetUsage() == s.usage
+		}) && !slices.Contains(found, s) {
+			found = append(found, s)
+		}
 	}
-	return append(all, shortcut{flag: "certify", key: "search.certify"})
+	return found
 }
 
 // declared are the flags of shortcuts.
@@ -104,7 +109,7 @@ func shared(names ...string) []cli.Flag {
 		&cli.BoolFlag{Name: "print-config", Usage: "print the configuration with every default and end"},
 		&cli.BoolFlag{Name: "dry-run", Usage: "show what would run, command lines included, and end"},
 		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write a run folder of this name: -o runs/first"},
-		&cli.BoolFlag{Name: "certify", Usage: "then test the safe rate on requests of its own, without any curve; the exit code is 4 if it is not certified"},
+		&cli.BoolFlag{Name: "certify", Usage: certifyUsage},
 		&cli.BoolFlag{Name: "records", Usage: "write the records of every simulated trial into the run folder"},
 		&cli.StringFlag{Name: "dialect", Usage: "request fields of vllm, sglang, trtllm, tgi, llama-server, lmdeploy or simulated (default: of what the server says it is), or generic for the plain OpenAI ones: --dialect vllm"},
 		&cli.StringFlag{Name: "name", Usage: "of all objects (default: the model's): --name chat"},
@@ -125,12 +130,12 @@ func overrides(c *cli.Context) ([]config.Override, error) {
 	if c.IsSet("url") {
 		out = append(out, config.Override{Flag: "--url", Key: "engine.kind", Value: "attach"})
 	}
-	for _, s := range shortcutsOf(c.Command.Name) {
+	for _, s := range shortcutsAmong(c.Command.Flags) {
 		values := []string{c.String(s.flag)}
 		if s.many {
-			values = c.StringSlice(s.flag) // none of fit's own --gpu, which names what was measured
+			values = c.StringSlice(s.flag)
 		}
-		if c.IsSet(s.flag) && len(values) > 0 {
+		if c.IsSet(s.flag) {
 			out = append(out, config.Override{Flag: "--" + s.flag, Key: s.key, Value: listLiteral(values)})
 		}
 	}
