@@ -82,7 +82,7 @@ func (p *program) fitCommand() *cli.Command {
 			&cli.StringFlag{Name: "gpus-per-instance", Value: "1", Usage: "GPUs of the instance that was measured: --gpus-per-instance 8"},
 			&cli.StringFlag{Name: "gpu", Usage: "name of the GPU that was measured (default: that of the run): --gpu \"H100 SXM\""},
 		}, without(declared(shortcuts), "model", "model-config", "weights", "kv-cache", "gpu", "tp", "engine-version", "workload"),
-			shared("slo", "set", "json")),
+			shared("slo", "set", "json", "catalog")),
 		Action: p.fit,
 	}
 }
@@ -101,6 +101,9 @@ func (p *program) fit(c *cli.Context) error {
 		m.GPUs = gpus
 	}
 	trials, err := readResults(c.Args().Slice(), &m)
+	if err == nil {
+		m.Catalog, err = config.ReadCatalog(c.String("catalog"))
+	}
 	if err != nil {
 		return err
 	}

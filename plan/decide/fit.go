@@ -27,6 +27,8 @@ type Measured struct {
 	GPU string
 	// GPUs is how many one instance has, 0 for as many as the knobs say.
 	GPUs int
+	// Catalog has the prices of GPUs that the configuration does not name.
+	Catalog *model.Catalog
 	// Doubts are what is to be doubted of the results.
 	Doubts note.Notes
 	// Ground is what the results were measured on, its zero value where nobody knows.
@@ -49,15 +51,14 @@ func Fit(cfg *config.Config, trials []measure.Measurement, m Measured) (sweep.An
 	if err != nil {
 		return sweep.Answer{}, err
 	}
-	catalog, err := model.NewCatalog()
-	if err != nil {
-		return sweep.Answer{}, err
-	}
 	offers := make([]plan.Offer, len(fits))
 	for i := range fits {
 		o := &fits[i].offer
 		o.GPU, o.GPUs = cmp.Or(m.GPU, o.Knobs.GPU), cmp.Or(m.GPUs, o.Knobs.GPUs())
-		hw, _ := catalog.GPU(o.GPU) // without a name or a row there is only the configuration's price
+		hw, _ := m.Catalog.GPU(o.GPU) // without a name or a row there is only the configuration's price
+		if g, ok := cfg.GPU(o.GPU); ok {
+			hw = g.Hardware
+		}
 		o.Pricing = cfg.PricingOf(hw)
 		if m.Ground.Predict != nil { // a run folder, whose configuration has the requests
 			o.PromptTokens, o.OutputTokens = cfg.Workload.MeanTokens()
