@@ -299,3 +299,17 @@ func TestBreakEvenPrice(t *testing.T) {
 		t.Errorf("%g in JSON, %q in CSV", got, sheet.Rows[1][column])
 	}
 }
+
+// A price of nothing is a price: only the figures of a fleet that there is not are left out.
+func TestFreeGPUsCostNothingInCSV(t *testing.T) {
+	free := offer("H100 SXM", 0)
+	free.PricedBy = "the configuration"
+	d := planDocument(must(plan.Solve(demand(), slo(), []plan.Offer{free}, nil)), decide.Background{}, Engines{})
+	for _, name := range []string{AlternativesSheet, SensitivitySheet} {
+		sheet, ok := d.Sheet(name)
+		column := slices.Index(sheet.Header, "usd_per_hour")
+		if !ok || len(sheet.Rows) == 0 || sheet.Rows[0][column] != "0" {
+			t.Errorf("%s: %v", name, sheet.Rows)
+		}
+	}
+}
