@@ -1,7 +1,10 @@
 package config
 
 import (
+	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -72,5 +75,20 @@ func TestJobOfCutRequests(t *testing.T) {
 	// Of 400,000 such draws the means are 853.4 and 150.5 tokens.
 	if requests := mustLoad(t, text, For("plan")).Demand.Job.Requests; math.Abs(requests*(853.4+150.5)/1e9-1) > 0.03 {
 		t.Errorf("%.0f requests, want those of 1,004 tokens", requests)
+	}
+}
+
+// TestTokensOfATrace: results are fitted for as many requests a day as a plan is made for.
+func TestTokensOfATrace(t *testing.T) {
+	trace := filepath.Join(t.TempDir(), "t.csv")
+	if err := os.WriteFile(trace, []byte("arrival_s,input_tokens,output_tokens\n0,300,100\n1,500,100\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	text := strings.NewReplacer("rate = 100", "tokens_per_day = 1e9", `ttft = { p99 = "500ms" }`, `objective = "throughput"`).Replace(minimal) +
+		fmt.Sprintf("[workload]\ntrace = %q\n", trace)
+	for _, command := range []string{"plan", "fit"} {
+		if c := mustLoad(t, text, For(command)); c.Demand.Job == nil || c.Demand.Job.Requests != 2e6 {
+			t.Errorf("%s: %+v", command, c.Demand.Job)
+		}
 	}
 }

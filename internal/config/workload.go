@@ -86,7 +86,8 @@ func (r *reader) resolveWorkload(c *Config) {
 	if len(d.mix) > 0 {
 		w.Class, w.Shapes = "mix", list.Map(d.mix, func(c component) workload.Shape { return c.shape })
 	}
-	if w.Arrivals == workload.Trace && c.draft.need.Workload && r.clean("workload") {
+	// Tokens of a day are requests by the lengths of these.
+	if needed := d.need.Workload || d.need.Demand && d.job.tokens > 0; needed && w.Arrivals == workload.Trace && r.clean("workload") {
 		w.Class, w.Shapes = "trace", nil
 		w.Replay = r.readTrace(w.TraceFile, d.traceFormat)
 		w.Rates = workload.RatesOf(w.Replay, c.RateOf)
