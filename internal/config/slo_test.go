@@ -19,7 +19,7 @@ func TestLimitsOfClasses(t *testing.T) {
 	const mix = `
 [workload]
 mix = [
-  { class = "chat", weight = 0.7, slo = { ttft = { p99 = "500ms" } } },
+  { class = "chat", weight = 0.7, slo = { ttft = { p999 = "500ms" } } },
   { class = "code", weight = 0.2, slo = { tpot = {}, goodput = { share = 0.9, e2e = "1m" } } },
   { class = "summarization", weight = 0.1 },
 ]
@@ -39,7 +39,7 @@ gpu = "H100 SXM"
 	got := list.Map(c.Objective.Bounds, measure.Bound.String)
 	want := []string{
 		"itl.p99",
-		"ttft.p99 of chat", "tpot.p99 of chat",
+		"ttft.p99.9 of chat", "tpot.p99 of chat",
 		"ttft.p50 of code", "ttft.p99 of code", "goodput of code",
 		"ttft.p50 of summarization", "ttft.p99 of summarization", "tpot.p99 of summarization",
 	}

@@ -153,17 +153,26 @@ func canonicalStat(keys []string) []string {
 	return []string{keys[0], keys[1], stat}
 }
 
-// renameStats calls p999, which TOML can write without quotes, p99.9 in the limits of a file.
+// renameStats calls p999, which TOML can write without quotes, p99.9 in the limits of a file
+// and of the classes of its mix.
 func (r *reader) renameStats() {
-	slo, _ := r.tree["slo"].(map[string]any)
-	for metric, limits := range slo {
-		table, _ := limits.(map[string]any)
+	whole := input{r: r, value: r.tree}
+	slo, _ := whole.child("slo")
+	limits := slo.children()
+	section, _ := whole.child("workload")
+	if mix, ok := section.child("mix"); ok {
+		for _, class := range mix.list() {
+			slo, _ := class.child("slo")
+			limits = append(limits, slo.children()...)
+		}
+	}
+	for _, n := range limits {
+		table, _ := n.value.(map[string]any)
 		limit, ok := table["p999"]
 		if !ok {
 			continue
 		}
-		path := join("slo", metric)
-		written, name := join(path, "p999"), join(path, "p99.9")
+		written, name := join(n.path, "p999"), join(n.path, "p99.9")
 		if _, twice := table["p99.9"]; twice {
 			r.at(name).refuse(`is given twice, want either p999 or "p99.9"`)
 		} else {
