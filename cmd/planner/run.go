@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -143,6 +144,11 @@ func (r *run) startable() (err error) {
 		}
 	}
 	for _, cfg := range r.starts() {
+		if file := cfg.Model.File; file != "" {
+			if _, err := os.Stat(file); err != nil {
+				return usagef("model.name: %w", err)
+			}
+		}
 		settings := engineSettings(cfg)
 		runnable, _ := cfg.Candidates()
 		for _, k := range runnable {
@@ -175,7 +181,7 @@ func given(c *cli.Context, flags []cli.Flag) map[string]string {
 func (p *program) prepare(r *run) error {
 	e, ok := experimentOf(r.cfg.Run.Command)
 	if !ok {
-		return usagef("%q measures nothing", r.cfg.Run.Command)
+		return usagef("%s was made by 'planner %s', whose trials planner did not run itself", r.folder.Path, r.cfg.Run.Command)
 	}
 	r.dropUnreached()
 	var err error

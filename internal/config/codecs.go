@@ -77,8 +77,8 @@ func (s numberRange) holds(x float64) bool {
 	return x >= s.low && x <= s.high && !(s.lowOpen && x == s.low) && !(s.highOpen && x == s.high)
 }
 
-// String says which numbers it holds, as "of at least 0 and below 1".
-func (s numberRange) String() string {
+// text says which numbers it holds, as "of at least 0 and below 1", each as it is printed.
+func (s numberRange) text(print func(float64) string) string {
 	low, high := "of at least ", " and at most "
 	if s.lowOpen {
 		low = "above "
@@ -86,9 +86,9 @@ func (s numberRange) String() string {
 	if s.highOpen {
 		high = " and below "
 	}
-	text := low + number(s.low)
+	text := low + print(s.low)
 	if !math.IsInf(s.high, 1) {
-		text += high + number(s.high)
+		text += high + print(s.high)
 	}
 	return text
 }
@@ -107,13 +107,19 @@ type numeric[T int | uint64 | float64 | time.Duration] struct {
 
 // in is a codec of the numbers in a range.
 func (k numeric[T]) in(allowed numberRange) codec[T] {
+	bound := func(x float64) string {
+		if x == 0 {
+			return "0" // of any unit
+		}
+		return k.print(T(x))
+	}
 	read := func(n input) T {
 		x, ok := k.from(n.value)
 		switch {
 		case ok && x > k.most && !math.IsInf(float64(x), 0):
 			n.wrong(k.name + " of at most " + k.print(k.most))
 		case !ok || !allowed.holds(float64(x)) || x > k.most:
-			n.wrong(k.name + " " + allowed.String() + k.unit)
+			n.wrong(k.name + " " + allowed.text(bound) + k.unit)
 		}
 		return x
 	}

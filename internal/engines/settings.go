@@ -3,7 +3,6 @@ package engines
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -28,8 +27,8 @@ func Launchable(cfg *config.Config) error {
 	case "command", "attach":
 		return nil
 	}
-	if engine.LoadsFile(cfg.Engine.Kind) {
-		return fileThere(cfg)
+	if engine.LoadsFile(cfg.Engine.Kind) && cfg.Model.File == "" {
+		return fmt.Errorf("model: engine.kind %q is told what to load: give model.name, the path of a GGUF file", cfg.Engine.Kind)
 	}
 	if ServedModel(cfg) == "" {
 		return fmt.Errorf("model: engine.kind %q is told what to load: give model.name, or model.config with the path of a Hugging Face config.json", cfg.Engine.Kind)
@@ -55,17 +54,6 @@ func spreadable(cfg *config.Config) error {
 		if err != nil {
 			return fmt.Errorf("%w; or at most %d GPUs an instance, as %d fill %d nodes (hardware.node_gpus says how many one has)", err, each, k.GPUs(), nodes)
 		}
-	}
-	return nil
-}
-
-// fileThere refuses an engine that loads a file where there is none.
-func fileThere(cfg *config.Config) error {
-	if cfg.Model.File == "" {
-		return fmt.Errorf("model: engine.kind %q is told what to load: give model.name, the path of a GGUF file", cfg.Engine.Kind)
-	}
-	if _, err := os.Stat(cfg.Model.File); err != nil && cfg.Launcher() != "kubernetes" {
-		return fmt.Errorf("model.name: %w", err)
 	}
 	return nil
 }

@@ -75,7 +75,7 @@ func staticText(a *fleet.Answer) string {
 	if s == nil {
 		return ""
 	}
-	return plural(s.Replicas, "replica") + " keep the objective with " + shareOver(s.Attainment) +
+	return plural(s.Replicas, "replica") + " keep" + where(s.Replicas == 1, "s") + " the objective with " + shareOver(s.Attainment) +
 		where(a.Policy.Replicas == 0 && s.GPUHours > 0, "; the autoscaled fleet takes "+lessHours(a, s.GPUHours))
 }
 
