@@ -162,6 +162,14 @@ func overrides(c *cli.Context) ([]config.Override, error) {
 	return out, nil
 }
 
+// refuse refuses flags that would have no effect, for a reason.
+func refuse(c *cli.Context, reason string, flags ...string) error {
+	if i := slices.IndexFunc(flags, c.IsSet); i >= 0 {
+		return usagef("%s: --%s %s", c.Command.Name, flags[i], reason)
+	}
+	return nil
+}
+
 // without drops flags by name.
 func without(flags []cli.Flag, names ...string) []cli.Flag {
 	return slices.DeleteFunc(flags, func(f cli.Flag) bool { return slices.Contains(names, f.Names()[0]) })

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
@@ -51,8 +52,9 @@ func (p *program) compare(c *cli.Context) error {
 func (p *program) compareRuns(c *cli.Context, a, b string) error {
 	f := flagsOf(c)
 	terms := compareTerms(f)
-	if f.err != nil {
-		return f.err
+	if err := cmp.Or(f.err, refuse(c, "is for two configurations; what two run folders hold is compared as it is",
+		"rate", "duration", "warm-up", "rounds", "seed", "set", "catalog", "dialect", "dry-run", "output")); err != nil {
+		return err
 	}
 	var runs [2]design.RunTrials
 	for i, path := range []string{a, b} {

@@ -61,6 +61,9 @@ func pointStudy(p *program, r *run) (sweep.Study, error) {
 	if err != nil {
 		return nil, err
 	}
+	if t.Closed() && f.is("warm-up") && r.folder == nil { // folders of earlier versions have it, without effect
+		return nil, errors.New("--concurrency (closed loop) has no window for a --warm-up before it: give --rate, or no warm-up")
+	}
 	live := r.cfg.Run.Command == "bench"
 	if live {
 		_, output := r.cfg.Workload.MeanTokens()

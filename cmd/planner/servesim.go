@@ -109,15 +109,16 @@ func fixedServer(c *cli.Context, s *serve.Simulator) error {
 	if c.Args().Present() {
 		return usagef("serve-sim: a configuration and --ttft or --tpot exclude each other")
 	}
+	modelled := []string{"set", "catalog", "print-config"}
 	for _, sh := range shortcuts {
-		if sh.flag != "seed" && c.IsSet(sh.flag) {
-			return usagef("serve-sim: --%s and --ttft or --tpot exclude each other: fixed times know no model", sh.flag)
+		if sh.flag != "seed" {
+			modelled = append(modelled, sh.flag)
 		}
 	}
-	if c.IsSet("set") {
-		return usagef("serve-sim: --set and --ttft or --tpot exclude each other: fixed times know no model")
+	err := refuse(c, "and --ttft or --tpot exclude each other: fixed times know no model", modelled...)
+	if err != nil {
+		return err
 	}
-	var err error
 	if s.Fixed.TTFT, err = distributionFlag(c, "ttft"); err != nil {
 		return err
 	}

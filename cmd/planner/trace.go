@@ -140,9 +140,13 @@ func (p *program) traceLengths(c *cli.Context, path string, in io.Reader) error 
 	if err != nil {
 		return usageError{err}
 	}
+	lengths := path + " holds lengths and no arrivals; nothing can be replayed from it, but -o NAME writes them for workload.prompt and workload.output"
+	if err := refuse(c, "has no effect: "+lengths, "rate", "thin", "longest", "map", "format", "spread", "seed"); err != nil {
+		return err
+	}
 	to := c.String("output")
-	if c.IsSet("rate") || c.IsSet("thin") || to == "-" {
-		return usagef("trace: %s holds lengths and no arrivals; nothing can be replayed from it, but -o NAME writes them for workload.prompt and workload.output", path)
+	if to == "-" {
+		return usagef("trace: %s", lengths)
 	}
 	keys := ""
 	if to != "" {
