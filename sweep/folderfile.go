@@ -149,7 +149,7 @@ func (f Folder) WriteFrom(name string, fill func(io.Writer) error) error {
 
 // WriteJSON puts a JSON document in place, indented for readers.
 func (f Folder) WriteJSON(name string, v any) error {
-	data, err := wire.MarshalIndent(v)
+	data, err := wire.Print(v)
 	if err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}

@@ -58,13 +58,8 @@ func Marshal(v any) ([]byte, error) { return shown(json.Marshal(v, rules)) }
 // shown are the bytes of a text as a terminal may show them.
 func shown(data []byte, err error) ([]byte, error) { return printable.JSON(data), err }
 
-// MarshalIndent writes a value as a file that people look into.
-func MarshalIndent(v any) ([]byte, error) {
-	return shown(json.Marshal(v, rules, jsontext.WithIndent("  ")))
-}
-
-// Print writes a value as MarshalIndent does, with the signs that have a meaning in HTML
-// as they are.
+// Print writes a value for people to look into, with the signs that have a meaning in HTML as
+// they are.
 func Print(v any) ([]byte, error) {
 	return shown(json.Marshal(v, rules, jsontext.WithIndent("  "), jsontext.EscapeForHTML(false), jsontext.PreserveRawStrings(false)))
 }

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
 	"math"
 	"testing"
@@ -95,9 +96,13 @@ func TestAsEncodingJSON(t *testing.T) {
 	if got, err := Marshal(v); err != nil || string(got) != string(want) {
 		t.Errorf("%v\n%s\nwant\n%s", err, got, want)
 	}
-	want, _ = json.MarshalIndent(v, "", "  ")
-	if got, err := MarshalIndent(v); err != nil || string(got) != string(want) {
-		t.Errorf("%v\n%s\nwant\n%s", err, got, want)
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	_ = e.Encode(v)
+	if got, err := Print(v); err != nil || string(got)+"\n" != b.String() {
+		t.Errorf("%v\n%s\nwant\n%s", err, got, b.String())
 	}
 }
 
