@@ -89,6 +89,8 @@ func (n input) checkAutoscaler(a *fleet.Autoscaler, single fleet.Metric) {
 		n.refuse("lacks the keys metric and target")
 	case a.Kind == fleet.Forecast && slices.ContainsFunc(a.Metrics, func(m fleet.Metric) bool { return m.Name != "requests_per_s" }):
 		n.refuse("is a forecast of requests/s, want metric = \"requests_per_s\"")
+	case len(a.HPA.Up.Policies) == 0 || len(a.HPA.Down.Policies) == 0:
+		n.refuse(`has an empty list of policies, want at least one, or select = "disabled"`)
 	case a.Kind == fleet.Schedule && len(a.Entries) == 0:
 		n.refuse(`lacks the key schedule, such as [{ cron = "0 8 * * 1-5", replicas = 6 }]`)
 	case a.Kind == fleet.Saturation && a.Analyser.Down >= a.Analyser.Up:
