@@ -82,10 +82,10 @@ func TestDamagedFleet(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(run, storedFile), []byte(`{"exit_code": 0, "ans`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, errs := planner("report", run); code != exitFailed || !strings.Contains(errs, "replay it again with: planner resume "+run) {
+	if code, _, errs := planner("report", run); code != exitFailed || !strings.Contains(errs, "make it again with: planner resume "+run) {
 		t.Errorf("report: exit code %d, %s", code, errs)
 	}
-	if _, again, errs := planner("resume", run); again != first || !strings.Contains(errs, "the traffic is replayed again") {
+	if _, again, errs := planner("resume", run); again != first || !strings.Contains(errs, "the answer is made again") {
 		t.Errorf("resume: %s%s", again, errs)
 	}
 }

@@ -139,16 +139,15 @@ func (p *program) reopen(c *cli.Context, again bool) (*run, *stored, error) {
 	case !errors.Is(err, os.ErrNotExist):
 		return nil, nil, err
 	}
-	replayed := about.Command == "fleet" // which keeps no journal
+	remedy := about.Command
+	if measured {
+		remedy = "resume " + folder.Path
+	}
 	switch {
-	case replayed && !again && damage != nil:
-		return nil, nil, fmt.Errorf("%s is damaged (%w); replay it again with: planner resume %s", folder.File(storedFile), damage, folder.Path)
-	case replayed && damage != nil:
-		fmt.Fprintf(p.stderr, "planner: %s is damaged (%v): the traffic is replayed again\n", folder.File(storedFile), damage)
-	case damage != nil && !measured:
-		return nil, nil, fmt.Errorf("%s is damaged (%w): make the folder again with planner %s", folder.File(storedFile), damage, about.Command)
+	case damage != nil && (!measured || about.Command == "fleet" && !again): // which keep no journal
+		return nil, nil, fmt.Errorf("%s is damaged (%w); make it again with: planner %s", folder.File(storedFile), damage, remedy)
 	case damage != nil:
-		fmt.Fprintf(p.stderr, "planner: %s is damaged (%v): the answer is made of the journal again\n", folder.File(storedFile), damage)
+		fmt.Fprintf(p.stderr, "planner: %s is damaged (%v): the answer is made again\n", folder.File(storedFile), damage)
 	case !measured:
 		return nil, nil, usagef("%s was made by 'planner %s', which has nothing to resume", folder.Path, about.Command)
 	}

@@ -35,7 +35,7 @@ func TestDamagedAnswerIsMadeAgain(t *testing.T) {
 		if again != code || stdout.String() != out {
 			t.Errorf("%s: exit code %d\n%s%s\nwas\n%s", command, again, stderr.String(), stdout.String(), out)
 		}
-		if n := strings.Count(stderr.String(), "report.json is damaged (unexpected end of JSON input): the answer is made of the journal again\n"); n != 1 {
+		if n := strings.Count(stderr.String(), "report.json is damaged (unexpected end of JSON input): the answer is made again\n"); n != 1 {
 			t.Errorf("%s: told %d times of the damage:\n%s", command, n, stderr.String())
 		}
 	}
@@ -46,7 +46,7 @@ func TestDamagedAnswerIsMadeAgain(t *testing.T) {
 	damage(imported)
 	var stdout, stderr bytes.Buffer
 	if again := execute(t.Context(), []string{"planner", "report", imported}, &stdout, &stderr, &interrupts{}); again != exitFailed ||
-		!strings.Contains(stderr.String(), "make the folder again with planner import") {
+		!strings.Contains(stderr.String(), "make it again with: planner import") {
 		t.Errorf("exit code %d: %s", again, stderr.String())
 	}
 }
