@@ -75,10 +75,51 @@ strategy = "grid"
 [output]
 dir = "elsewhere"
 `,
-	"formats":  strings.Replace(minimal, "name = \"llama-3.1-8b\"", "name = \"llama-3.1-8b\"\nweights = [\"bf16\", \"fp8\"]\nkv_cache = [\"auto\", \"fp8\"]", 1) + "[engine]\ndata_parallel = [1, 2]\npipeline_parallel = [1, 2]\n",
-	"job":      strings.Replace(strings.Replace(minimal, "rate = 100", "requests = 1e6\ndeadline = \"12h\"\ngrowth = 0.5", 1), "ttft = { p99 = \"500ms\" }", "objective = \"throughput\"", 1),
-	"attached": minimal + "[engine]\nkind = \"attach\"\nurl = \"https://h/v1\"\n[knobs]\nmax_num_seqs = [1, 2]\n",
-	"real":     minimal + "[engine]\nkind = \"lmdeploy\"\n",
+	"formats":   strings.Replace(minimal, "name = \"llama-3.1-8b\"", "name = \"llama-3.1-8b\"\nweights = [\"bf16\", \"fp8\"]\nkv_cache = [\"auto\", \"fp8\"]", 1) + "[engine]\ndata_parallel = [1, 2]\npipeline_parallel = [1, 2]\n",
+	"daily job": strings.Replace(strings.Replace(minimal, "rate = 100", "tokens_per_day = 1e9", 1), "ttft = { p99 = \"500ms\" }", "objective = \"throughput\"", 1),
+	"job":       strings.Replace(strings.Replace(minimal, "rate = 100", "requests = 1e6\ndeadline = \"12h\"\ngrowth = 0.5", 1), "ttft = { p99 = \"500ms\" }", "objective = \"throughput\"", 1),
+	"attached":  minimal + "[engine]\nkind = \"attach\"\nurl = \"https://h/v1\"\n[knobs]\nmax_num_seqs = [1, 2]\n",
+	"real":      minimal + "[engine]\nkind = \"lmdeploy\"\n",
+	"clusters": minimal + `
+[engine]
+kind = "vllm"
+launcher = "kubernetes"
+expert_parallel = false
+[cluster]
+gpu = { "H100 SXM" = "h100" }
+partition = "p"
+account = "a"
+qos = "q"
+constraint = "c"
+time_limit = "1h30m"
+setup = ["module load cuda"]
+planner = "registry/planner"
+namespace = "n"
+image = "vllm/vllm-openai:v0.15.1"
+volume_claim = "v"
+node_selector = { a = "b" }
+tolerations = ["dedicated=llm:NoSchedule"]
+node_wait = "15m"
+extra = ["{}"]
+max_jobs = 3
+`,
+	"simulated engine": strings.Replace(strings.Replace(minimal, "[slo]", "[slo]\ntpot = { p50 = \"1s\" }", 1), "rate = 100", "rate = 100\nrate_of = \"mean\"\ntarget_availability = 0.999", 1) + `
+node_gpus = 4
+[engine]
+async_scheduling = true
+graphs = "eager"
+graph_tokens = 512
+moe_backend = "triton"
+allreduce_fusion = false
+sampler = "greedy"
+speculative = { method = "ngram", tokens = 3, acceptance = [0.7, 0.5, 0] }
+lora = { adapters = 32, slots = 8, rank = 16 }
+[workload]
+prompt = { dist = "uniform", min = 1, max = 600 }
+prefix = { groups = 2, tokens = 100, prompts = 0 }
+[search]
+certify = true
+`,
 	"fleet": minimal + `
 [fleet]
 replicas = 2
@@ -142,6 +183,27 @@ func TestPrintedConfigurationLoadsBack(t *testing.T) {
 			if again := string(second.TOML()); again != printed {
 				t.Errorf("%s, %s: printed twice it differs:\n%s\n%s", name, command, printed, again)
 			}
+		}
+	}
+}
+
+// TestVariantsGiveEveryKey holds the variants to the keys that there are, but for those that name files
+// and for options of engines, which a simulated one refuses.
+func TestVariantsGiveEveryKey(t *testing.T) {
+	given := map[string]bool{"model.config": true, "workload.trace": true, "workload.trace_format": true, "fleet.profile": true,
+		"engine.calibration": true, "knobs.extra_args": true}
+	for _, text := range variants {
+		r := newReader("", nil)
+		if !r.parse(text) {
+			t.Fatal(r.problems)
+		}
+		for key := range r.places {
+			given[key] = true
+		}
+	}
+	for key := range Keys() {
+		if !given[key] {
+			t.Errorf("no variant gives %s", key)
 		}
 	}
 }
