@@ -19,11 +19,7 @@ func Solve(d Demand, objective measure.SLO, offers []Offer, rejected []measure.R
 	if err := d.check(); err != nil {
 		return nil, err
 	}
-	all := make([]Alternative, len(offers))
-	for i := range offers {
-		all[i] = d.consider(&offers[i])
-	}
-	slices.SortStableFunc(all, rank)
+	all := d.Rank(offers)
 	if len(all) == 0 || !all[0].Feasible {
 		if slices.ContainsFunc(all, func(a Alternative) bool { return a.Undecided }) {
 			return nil, &Undecided{Alternatives: all, Rejected: rejected}
@@ -46,6 +42,16 @@ func Solve(d Demand, objective measure.SLO, offers []Offer, rejected []measure.R
 	p.warn()
 	p.warnUndecided()
 	return p, nil
+}
+
+// Rank sizes and prices every offer for the demand, the best first.
+func (d *Demand) Rank(offers []Offer) []Alternative {
+	all := make([]Alternative, len(offers))
+	for i := range offers {
+		all[i] = d.consider(&offers[i])
+	}
+	slices.SortStableFunc(all, rank)
+	return all
 }
 
 // warnUndecided tells of offers that may have been better.

@@ -5,8 +5,10 @@ import (
 	"math"
 	"slices"
 
+	"planner/internal/list"
 	"planner/internal/note"
 	"planner/model/calibrate"
+	"planner/plan"
 	"planner/search"
 	"planner/sweep"
 	"planner/sweep/measure"
@@ -33,8 +35,8 @@ func (d *Decision) coarse() sweep.Source {
 	for _, i := range d.instances {
 		c := maxRateConfig(d.cfg, i.typical())
 		c.Precision, c.Seed = max(c.Precision, coarsePrecision), workload.Mix64(c.Seed^streamCoarse)>>11
-		i.sight = search.NewMaxRate(c)
-		together.Sources = append(together.Sources, i.sight)
+		sight := search.NewMaxRate(c)
+		i.sight, together.Sources = sight, append(together.Sources, sight)
 	}
 	return together
 }
@@ -50,66 +52,68 @@ func (i *instance) typical() search.Prior {
 // carries is the rate that a coarse pass found.
 func (i *instance) carries() float64 { return i.sight.Result().Estimate.Value }
 
-// cost is what a request per second costs on the kind of instance by the coarse pass: in
-// money, or in GPUs where that is none.
-func (i *instance) cost() float64 {
-	rate := i.carries()
-	if !(rate > 0) {
+// offered is the kind of instance as an offer, by what a coarse pass found.
+func (i *instance) offered() plan.Offer {
+	r := i.sight.Result()
+	k, rate := i.typical().Knobs, r.Estimate.Value
+	return plan.Offer{Knobs: k, GPUs: k.GPUs(), Pricing: i.gpu.Pricing, Idle: idleLatency(r.Floor), Rate: search.Estimate{Value: rate, High: rate, Safe: rate}}
+}
+
+// timesDearer is what the fleet of one offer costs over that of another: in money, or in GPUs where
+// a price is not known or nothing.
+func timesDearer(a, b *plan.Alternative) float64 {
+	x, y := a.Cost.Money(), b.Cost.Money()
+	switch {
+	case a.Fleet.GPUs == 0 && b.Fleet.GPUs == 0:
+		return 1
+	case a.Fleet.GPUs == 0:
 		return math.Inf(1)
+	case x != nil && y != nil && *y > 0:
+		return *x / *y
 	}
-	cost := float64(i.priors[0].Knobs.GPUs()) / rate
-	if i.gpu.PricePerGPUHour > 0 {
-		cost *= i.gpu.PricePerGPUHour
-	}
-	return cost
+	return float64(a.Fleet.GPUs) / float64(b.Fleet.GPUs)
 }
 
-// beyond is how far the latency of an idle instance is beyond its limit, as a factor, as far as that is known; 0 where
-// it is not.
-func (i *instance) beyond() float64 {
-	if f := i.sight.Result().Floor; f != nil {
-		return float64(max(f.Value, 1)) / float64(max(f.Limit, 1))
-	}
-	return 0
-}
-
-// narrow leaves what the full searches are for, and rejects the other kinds: of a GPU those that are beside its best, and
-// all that cost so many times the cheapest that no doubt about constants brings both together.
+// narrow leaves what the full searches are for, and rejects the other kinds: of a GPU those whose fleets for
+// the demand are beside its best, and all that cost so many times the cheapest that no doubt about constants brings both together.
 func (d *Decision) narrow() {
 	if len(d.instances) == 0 || d.instances[0].sight == nil {
 		return
 	}
-	ranked := slices.Clone(d.instances)
-	slices.SortStableFunc(ranked, func(a, b *instance) int {
-		return cmp.Or(cmp.Compare(a.cost(), b.cost()), cmp.Compare(a.beyond(), b.beyond()))
-	})
-	best, kept := map[string]*instance{}, map[*instance]bool{}
+	of := map[measure.Knobs]*instance{}
+	for _, i := range d.instances {
+		of[i.typical().Knobs] = i
+	}
+	// Of fleets that are alike the one with most to spare comes first.
+	byRate := slices.SortedStableFunc(slices.Values(d.instances), func(a, b *instance) int { return cmp.Compare(b.carries(), a.carries()) })
+	ranked := d.cfg.Demand.Rank(list.Map(byRate, (*instance).offered))
+	best, kept := map[string]*plan.Alternative{}, map[*instance]bool{}
 	taken := map[string]int{}
-	for _, i := range ranked {
+	for n := range ranked {
+		a, i := &ranked[n], of[ranked[n].Offer.Knobs]
 		gpu := i.gpu.Hardware.Name
+		cheapest := &ranked[0]
 		switch first := best[gpu]; {
-		case i.gpu.Priced() == ranked[0].gpu.Priced() && !math.IsInf(i.cost(), 1) && i.cost() > math.Exp(calibrate.WidestMove)*ranked[0].cost():
-			d.rejected = append(d.rejected, i.leftOut(ranked[0]))
+		case (a.Offer.PricePerGPUHour > 0) == (cheapest.Offer.PricePerGPUHour > 0) && a.Fleet.GPUs > 0 && timesDearer(a, cheapest) > math.Exp(calibrate.WidestMove):
+			d.rejected = append(d.rejected, leftOut(a, cheapest))
 		case first == nil:
-			best[gpu], kept[i] = i, true
-		case taken[gpu] == 0 && i.cost() <= (1+coarseMargin)*first.cost():
+			best[gpu], kept[i] = a, true
+		case taken[gpu] == 0 && timesDearer(a, first) <= 1+coarseMargin:
 			taken[gpu], kept[i] = 1, true
 		default:
-			d.rejected = append(d.rejected, i.leftOut(first))
+			d.rejected = append(d.rejected, leftOut(a, first))
 		}
 	}
 	d.instances = slices.DeleteFunc(d.instances, func(i *instance) bool { return !kept[i] })
 	for _, i := range d.instances {
-		if i.carries() > 0 || ranked[0].carries() == 0 {
+		if i.carries() > 0 || ranked[0].Fleet.GPUs == 0 {
 			continue
 		}
 		// One set tells how far its limits are out of reach.
 		one := i.typical()
 		for _, p := range i.priors {
 			if p.Knobs != one.Knobs {
-				why := i.leftOut(i)
-				why.Knobs = p.Knobs
-				d.rejected = append(d.rejected, why)
+				d.rejected = append(d.rejected, idleKind(p.Knobs, one.Knobs))
 			}
 		}
 		i.priors = []search.Prior{one}
@@ -117,11 +121,14 @@ func (d *Decision) narrow() {
 }
 
 // leftOut says why a kind of instance is not searched in full.
-func (i *instance) leftOut(best *instance) measure.Rejection {
-	name := best.priors[0].Knobs.Kind().Describe()
-	r := measure.Rejection{Knobs: i.typical().Knobs, Reason: note.Because(note.KindIdle, name)}
-	if i.carries() > 0 {
-		r.Reason = note.Because(note.DearerKind, i.carries(), 100*(i.cost()/best.cost()-1), name)
+func leftOut(a, best *plan.Alternative) measure.Rejection {
+	if !(a.Offer.Rate.Value > 0) {
+		return idleKind(a.Offer.Knobs, best.Offer.Knobs)
 	}
-	return r
+	name := best.Offer.Knobs.Kind().Describe()
+	return measure.Rejection{Knobs: a.Offer.Knobs, Reason: note.Because(note.DearerKind, a.Offer.Rate.Value, 100*(timesDearer(a, best)-1), name)}
+}
+
+func idleKind(k, best measure.Knobs) measure.Rejection {
+	return measure.Rejection{Knobs: k, Reason: note.Because(note.KindIdle, best.Kind().Describe())}
 }

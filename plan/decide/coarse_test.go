@@ -11,6 +11,7 @@ import (
 	"planner/internal/evidence/must"
 	"planner/internal/note"
 	"planner/plan"
+	"planner/search"
 	"planner/sweep"
 	"planner/sweep/measure"
 )
@@ -73,6 +74,56 @@ func TestCoarsePassLeavesOutWhatNoDoubtMakesCheap(t *testing.T) {
 	}
 	if !slices.ContainsFunc(made.Rejected, func(r measure.Rejection) bool { return r.Knobs.GPU == "A10" && r.Reason.Note.Kind == note.DearerKind }) {
 		t.Errorf("no word on A10: %+v", made.Rejected)
+	}
+}
+
+// Whole instances of the fleet for the demand decide what is searched in full, not what a request per second costs on one;
+// a price of 0 is the lowest, and no number of GPUs.
+func TestCoarsePassSizesFleets(t *testing.T) {
+	cfg := must.Get(config.Load("", manyKinds(), config.For("estimate")))
+	carries := map[int]float64{2: 2.9, 4: 6, 8: 19}
+	narrowed := func(rate float64, prices ...float64) *Decision {
+		own := *cfg
+		own.Demand = plan.Demand{Rate: rate, Spare: 1}
+		d := &Decision{searches: searches{cfg: &own}}
+		for n, price := range prices {
+			gpu := config.GPU{Pricing: plan.Pricing{PricePerGPUHour: price, PricedBy: "the owner"}}
+			gpu.Hardware.Name = []string{"A10", "L40S"}[n]
+			for _, tp := range []int{8, 4, 2} {
+				k := measure.Knobs{GPU: gpu.Hardware.Name, TensorParallel: tp}
+				d.instances = append(d.instances, &instance{gpu: gpu, priors: []search.Prior{{Knobs: k}},
+					sight: recalled[search.Result]{search.Result{Estimate: search.Estimate{Value: carries[tp]}}}})
+			}
+		}
+		d.narrow()
+		return d
+	}
+	for _, c := range []struct {
+		rate   float64
+		prices []float64
+		kept   string
+	}{
+		{2, []float64{1}, "[A10/2]"},           // 4 GPUs, and 8 or 16 with more to spare
+		{190, []float64{1}, "[A10/8]"},         // 88, 134 and 132 GPUs
+		{2, []float64{0, 3}, "[A10/2 L40S/2]"}, // one of each
+		{2, []float64{1, 1000}, "[A10/2]"},     // of L40S no doubt makes one cheaper
+	} {
+		d := narrowed(c.rate, c.prices...)
+		var kept []string
+		for _, i := range d.instances {
+			kept = append(kept, fmt.Sprintf("%s/%d", i.gpu.Hardware.Name, i.priors[0].Knobs.TensorParallel))
+		}
+		if got := fmt.Sprint(kept); got != c.kept || len(d.rejected)+len(kept) != 3*len(c.prices) {
+			t.Errorf("%v/s at %v: kept %s, want %s: %+v", c.rate, c.prices, got, c.kept, d.rejected)
+		}
+	}
+	few, many := narrowed(2, 1), narrowed(190, 1)
+	if few.digest() != many.digest() {
+		t.Error("without a coarse pass the demand decides what is searched")
+	}
+	few.looks, many.looks = &sweep.Together{}, &sweep.Together{}
+	if few.digest() == many.digest() {
+		t.Error("a coarse pass for another demand is taken for this one's")
 	}
 }
 

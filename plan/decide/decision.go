@@ -109,7 +109,7 @@ type instance struct {
 	standard *search.Prior
 	race     result[search.RaceResult]
 	// sight is the short search of a coarse pass; nil without one.
-	sight *search.MaxRate
+	sight result[search.Result]
 	// selected is what is taken of the race, nil until that has ended.
 	selected *selection
 }

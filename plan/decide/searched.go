@@ -2,6 +2,7 @@ package decide
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -61,11 +62,12 @@ type PlanStudy interface {
 	Recall(found []SearchResults, trials []measure.Measurement) bool
 }
 
-// digest tells searches of other configurations apart. By prices a coarse pass leaves kinds of instances out.
+// digest tells searches of other configurations apart. By the demand and prices a coarse pass leaves kinds of instances out.
 func (d *Decision) digest() string {
 	text := d.cfg.Sought()
 	if d.looks != nil || d.coarsely() {
-		text += fmt.Sprint(list.Map(d.cfg.GPUs, func(g config.GPU) float64 { return g.PricePerGPUHour }))
+		demand, _ := json.Marshal(d.cfg.Demand)
+		text += string(demand) + fmt.Sprint(list.Map(d.cfg.GPUs, func(g config.GPU) [2]any { return [2]any{g.PricePerGPUHour, g.Priced()} }))
 	}
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(text)))
 }
