@@ -88,7 +88,7 @@ func newCollective(hw Hardware, tp int, c LinkConstants, fused bool) collective 
 	case LinkNVLink:
 		k = nvlinkCollective(hw, tp, c, fused)
 	case LinkInfinityFabric:
-		k = fabricCollective(hw, tp)
+		k = fabricCollective(hw.Link.Rate, tp, c)
 	case LinkOther:
 		k = ringCollective(hw.Link.Rate, tp, c)
 	default:
@@ -204,9 +204,13 @@ func besidePair(pair, eight allReduceRow) allReduceRow {
 // each of its peers over that peer's own link, twice (reduce-scatter, all-gather), so
 // that a pair sees one seventh of the data sheet's rate. Links reach about half of
 // their peak in public measurements; the floor is taken as twice NVLink's custom
-// kernels. Not tested by any served run.
-func fabricCollective(hw Hardware, tp int) collective {
-	peer := hw.Link.Rate / fabricPeers
+// kernels. Not tested by any served run. A mesh of unknown rate is no faster than any other
+// such link.
+func fabricCollective(rate float64, tp int, c LinkConstants) collective {
+	if rate <= 0 {
+		return ringCollective(rate, tp, c)
+	}
+	peer := rate / fabricPeers
 	return collective{
 		latency: 10e-6 * math.Log2(float64(2*min(tp, 8))) / 2,
 		rate:    0.5 * peer * float64(min(tp, 8)) / 2,

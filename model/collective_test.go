@@ -84,6 +84,16 @@ func TestFourGPUsOverPCIe(t *testing.T) {
 	}
 }
 
+// No link sums for nothing because nobody says how fast it is.
+func TestAllReduceOverALinkOfUnknownRate(t *testing.T) {
+	for kind := LinkPCIe; kind <= LinkOther; kind++ {
+		k := newCollective(Hardware{Link: Link{Kind: kind}}, 8, linkConstants(EngineArgs{}), false)
+		if small, large := k.time(8*kib), k.time(64*mib); !(small > 1e-6 && large > 64*mib/450e9) || math.IsInf(large, 1) {
+			t.Errorf("%v: 8 KiB in %g s, 64 MiB in %g s", kind, small, large)
+		}
+	}
+}
+
 func TestAllReduceIsMonotone(t *testing.T) {
 	catalog := catalog(t)
 	for _, h := range catalog.GPUs() {
