@@ -128,6 +128,10 @@ const mostRecords = 1_500_000
 // where those were kept, and says what is to be doubted of them.
 func calibrationRuns(cfg *config.Config, folders []sweep.Folder) (runs []calibrate.LoadPoint, release string, doubts []string, err error) {
 	runnable, _ := cfg.Candidates()
+	for i, k := range runnable { // trials of lists name their formats
+		p := cfg.Precision(k)
+		runnable[i].Weights, runnable[i].KVCache = p.Weights.String(), p.KV.String()
+	}
 	records := 0
 	for _, folder := range folders {
 		trials, err := sweep.ReadJournal(folder.File(sweep.JournalFile))
@@ -137,7 +141,7 @@ func calibrationRuns(cfg *config.Config, folders []sweep.Folder) (runs []calibra
 		if slices.ContainsFunc(trials, func(m measure.Measurement) bool { return m.Server.Engine.Kind == "simulated" }) {
 			doubts = append(doubts, folder.Path+" was simulated, and nothing measured: its constants are those that it was simulated with, however well the calibration says they are known")
 		}
-		points, named, left := calibrate.Select(folder.Path, trials, &cfg.Workload, runnable[0])
+		points, named, left := calibrate.Select(folder.Path, trials, &cfg.Workload, runnable)
 		for i := range points {
 			points[i].Records, err = folder.Records(points[i].Trial.Number)
 			if err != nil && !errors.Is(err, fs.ErrNotExist) { // they need not have been kept

@@ -103,6 +103,9 @@ func check(runs []LoadPoint, o *FitOptions) error {
 		if err := runs[i].check(o); err != nil {
 			return fmt.Errorf("calibrate: run %d: %w", i+1, err)
 		}
+		if err := runs[i].differs(&runs[0]); err != nil {
+			return fmt.Errorf("calibrate: run %d: %w", i+1, err)
+		}
 	}
 	at := loads(runs)
 	if len(at) < fewestPoints || slices.Max(at) < fewestRange*slices.Min(at) {

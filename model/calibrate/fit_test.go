@@ -231,6 +231,12 @@ func TestFitRefusals(t *testing.T) {
 			r[1].Trial.Knobs.TensorParallel = 2
 			return r
 		}(), nil},
+		{"two formats", "one value of kv_cache", func() []LoadPoint { r := append([]LoadPoint(nil), good...); r[1].Trial.Knobs.KVCache = "fp8"; return r }(), nil},
+		{"two releases", "of release 0.20.1, and run 1 of 0.11.0+cu128", func() []LoadPoint {
+			r := append([]LoadPoint(nil), good...)
+			r[0].Measurement.Server.Engine.Version, r[2].Measurement.Server.Engine.Version = "0.11.0+cu128", "0.20.1"
+			return r
+		}(), nil},
 		{"no workload", "workload", func() []LoadPoint { r := append([]LoadPoint(nil), good...); r[1].Trial.Workload = nil; return r }(), nil},
 		{"no version", "release", good, func(o *FitOptions) { o.Version = "" }},
 		{"nothing to learn", "identify no term", good, func(o *FitOptions) { o.Terms = []model.CalibrationTerm{} }},

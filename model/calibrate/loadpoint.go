@@ -59,6 +59,23 @@ func (p *LoadPoint) check(o *FitOptions) error {
 	return nil
 }
 
+// differs refuses a run that is of another deployment or release than the first: constants are those of one.
+func (p *LoadPoint) differs(first *LoadPoint) error {
+	for _, n := range measure.KnobTable {
+		if own, its := n.Get(p.Trial.Knobs), n.Get(first.Trial.Knobs); n.Placement && own != its {
+			return fmt.Errorf("of %s, and run 1 of %s: calibrate one at a time; a configuration with one value of %s for the list leaves the others out",
+				p.Trial.Knobs.Kind().Describe(), first.Trial.Knobs.Kind().Describe(), n.Name)
+		}
+	}
+	own, its := p.Measurement.Server.Engine.Version, first.Measurement.Server.Engine.Version
+	a, errA := model.ParseVersion(own)
+	b, errB := model.ParseVersion(its)
+	if own != "" && its != "" && errA == nil && errB == nil && a != b {
+		return fmt.Errorf("of release %s, and run 1 of %s: give the runs of one release at a time", own, its)
+	}
+	return nil
+}
+
 func (p *LoadPoint) simulate(o *FitOptions, c model.Constants) ([]measure.Record, error) {
 	if p.EngineTimes {
 		c.Frontend.Request, c.Frontend.PromptToken = 0, 0

@@ -12,17 +12,20 @@ import (
 )
 
 // Select takes those trials of a run that constants can be fitted to, with the
-// configuration's traffic and knobs where the trials do not tell theirs, and the
-// release of the engine that they name. Trials that cannot be trusted, that
-// overloaded the engine or of which requests failed are left out: a fit to them would put
-// the client's or the backlog's time into the constants, or take the load of requests that
-// the engine never saw for carried. skipped says which those are, and why.
-func Select(run string, trials []measure.Measurement, w *workload.Workload, k measure.Knobs) (points []LoadPoint, release string, skipped []string) {
+// configuration's traffic and first knobs where the trials do not tell theirs, and the
+// release of the engine that they name. Trials of a kind of instance that is not configured,
+// that cannot be trusted, that overloaded the engine or of which requests failed are left
+// out: a fit to them would put the client's or the backlog's time into the constants, or
+// take the load of requests that the engine never saw for carried. skipped says which those
+// are, and why.
+func Select(run string, trials []measure.Measurement, w *workload.Workload, configured []measure.Knobs) (points []LoadPoint, release string, skipped []string) {
 	for _, m := range trials {
 		if m.Rejected.Text != "" {
 			continue
 		}
 		traffic, known := trafficOf(m.Trial.Workload, w)
+		m.Trial.Knobs = m.Trial.Knobs.Or(configured[0])
+		kind := m.Trial.Knobs.Kind()
 		why := ""
 		switch {
 		case !m.Valid:
@@ -31,6 +34,8 @@ func Select(run string, trials []measure.Measurement, w *workload.Workload, k me
 			why = "which overloaded the engine"
 		case float64(m.Failed) > mostFailed*float64(m.Requests):
 			why = fmt.Sprintf("of which %d of %d requests failed: %s", m.Failed, m.Requests, m.Complaint())
+		case !slices.ContainsFunc(configured, func(k measure.Knobs) bool { return k.Kind() == kind }):
+			why = "of " + kind.Describe() + ", which the configuration does not name"
 		case !known:
 			why = "whose traffic lies in a file that only its own configuration names"
 		}
@@ -38,7 +43,7 @@ func Select(run string, trials []measure.Measurement, w *workload.Workload, k me
 			skipped = append(skipped, fmt.Sprintf("trial %d of %s, %s", m.Trial.Number, run, why))
 			continue
 		}
-		m.Trial.Workload, m.Trial.Knobs = traffic, m.Trial.Knobs.Or(k)
+		m.Trial.Workload = traffic
 		release = cmp.Or(release, m.Server.Engine.Version)
 		points = append(points, LoadPoint{Trial: m.Trial, Measurement: m})
 	}

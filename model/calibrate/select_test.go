@@ -25,9 +25,11 @@ func TestSelect(t *testing.T) {
 		{"trial 1 of run, of which 80 of 200 requests failed: 80 requests ended with http status",
 			func(m *measure.Measurement) { m.Failed, m.Failures = 80, map[string]int{"http_status": 80} }},
 		{"trial 1 of run, which overloaded the engine", func(m *measure.Measurement) { m.Overloaded = true }},
+		{"trial 1 of run, of TP 4, KV fp8, which the configuration does not name", func(m *measure.Measurement) { m.Trial.Knobs.TensorParallel, m.Trial.Knobs.MaxNumSeqs = 4, 64 }},
+		{"", func(m *measure.Measurement) { m.Trial.Knobs = measure.Knobs{TensorParallel: 1, MaxNumSeqs: 64} }},
 		{"trial 1 of run, whose figures cannot be trusted", func(m *measure.Measurement) { m.Valid = false }},
 	} {
-		points, _, skipped := Select("run", []measure.Measurement{trial(c.change)}, w, measure.Knobs{})
+		points, _, skipped := Select("run", []measure.Measurement{trial(c.change)}, w, []measure.Knobs{{TensorParallel: 2, KVCache: "fp8"}, {TensorParallel: 1, KVCache: "fp8"}})
 		if c.skipped == "" && (len(points) != 1 || len(skipped) > 0) || c.skipped != "" && !slices.Equal(skipped, []string{c.skipped}) {
 			t.Errorf("%d points, left out %q; want %q", len(points), skipped, c.skipped)
 		}
