@@ -7,7 +7,7 @@ type Episode struct {
 	// Records are those of the requests, in the order of the stages. Times count from
 	// the beginning of the first stage.
 	Records []measure.Record
-	// Stages are when each stage began, in seconds; End is when the last request ended.
+	// Stages are when each stage began, in seconds; End is when the last of them and the last request had ended.
 	Stages []float64
 	End    float64
 	// Levels are the numbers of replicas, one entry for each change.

@@ -188,6 +188,20 @@ func TestInstantScaling(t *testing.T) {
 }
 
 // TestLateRequests replays a stage whose last requests are due when it is over.
+// What nobody asks for at the end of the traffic is a part of it: replicas are held then, too.
+func TestIdleEnd(t *testing.T) {
+	requests := chat(1).Schedule(20, 10*time.Second, 1)
+	for _, stages := range [][]Stage{
+		{{Requests: requests, Length: time.Hour}},
+		{{Requests: requests, Length: 10 * time.Second, Drain: true}, {Length: time.Hour - 10*time.Second}},
+	} {
+		e := Run(&Scenario{Engine: engineOf(t, 64), Stages: stages, Limits: oneClass(measure.Limits{}), Policy: static(1, Random), Nodes: nodes()})
+		if e.End < 3600 || e.End > 3660 || e.Records[len(requests)-1].Outcome != measure.OK {
+			t.Errorf("%d stages end after %g s; the last request: %+v", len(stages), e.End, e.Records[len(requests)-1])
+		}
+	}
+}
+
 func TestLateRequests(t *testing.T) {
 	requests := chat(1).Schedule(20, 10*time.Second, 1)
 	s := &Scenario{Engine: engineOf(t, 64), Stages: []Stage{{Requests: requests, Length: 5 * time.Second}}, Limits: oneClass(measure.Limits{}),
