@@ -75,7 +75,7 @@ func Run(s *Scenario) *Episode {
 	if f.control != nil {
 		f.monitor.begin(f)
 	}
-	for f.left > 0 && !f.hopeless() {
+	for (f.left > 0 || f.stage < len(f.s.Stages)) && !f.hopeless() {
 		t := f.nextTime()
 		if f.coupled || math.IsInf(t, 1) {
 			t = f.creep(t)
