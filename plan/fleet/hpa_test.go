@@ -184,6 +184,29 @@ func TestToZeroAndBack(t *testing.T) {
 	}
 }
 
+// A request without a replica is one arrival and waits once, however often its client gave up; that a replica takes it later is none.
+func TestQueuedRequestsAreSeenOnce(t *testing.T) {
+	s := &Scenario{Engine: engineOf(t, 64), Stages: []Stage{{Requests: make([]workload.Request, 2), Length: time.Minute}}, Timeout: 10 * time.Second, Retries: 1,
+		Limits: oneClass(measure.Limits{}), Policy: static(1, LeastInFlight), Nodes: nodes()}
+	for i := range s.Stages[0].Requests {
+		s.Stages[0].Requests[i] = workload.Request{Prompt: 100, Output: 10}
+	}
+	f := &fleetRun{s: s, router: newRouter(&s.Policy, 1), judges: tallies(s.Limits), monitor: monitor{on: true, spec: &Monitor{Scrape: time.Second}}}
+	f.load()
+	f.enter(0)
+	for _, c := range []struct{ now, arrivals, waiting int }{{0, 2, 2}, {10, 4, 2}} {
+		f.now = float64(c.now)
+		f.happen()
+		if waiting := (&view{now: f.now, f: f}).total("waiting"); len(f.monitor.arrivals) != c.arrivals || int(waiting) != c.waiting {
+			t.Errorf("after %d s: %d arrivals, %v waiting", c.now, len(f.monitor.arrivals), waiting)
+		}
+	}
+	f.begin(1)
+	if len(f.monitor.arrivals) != 4 || f.replicas[0].flight.requests != 2 {
+		t.Errorf("%d arrivals once a replica has %d requests", len(f.monitor.arrivals), f.replicas[0].flight.requests)
+	}
+}
+
 // TestSchedule follows the clock: time 0 is midnight on a Monday.
 func TestSchedule(t *testing.T) {
 	a := Autoscaler{Kind: Schedule, Entries: []Entry{{Cron: "0 8 * * 1-5", Replicas: 6}, {Cron: "30 18 * * *", Replicas: 2}}}

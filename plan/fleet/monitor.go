@@ -175,14 +175,17 @@ func (m *monitor) notice(f *fleetRun, class, kind int, v float64) {
 	}
 }
 
-// routed notes a request, and predicts its latencies on the replica that is about to get it,
-// nil where there is none.
-func (m *monitor) routed(f *fleetRun, r *replica, id int) {
-	if !m.on {
-		return
+// arrived notes a request that comes, whether a replica takes it or not.
+func (m *monitor) arrived(f *fleetRun) {
+	if m.on {
+		m.arrivals = append(m.arrivals, observed{f.now, 1})
 	}
-	m.arrivals = append(m.arrivals, observed{f.now, 1})
-	if p := &f.calls[id].predicted; r != nil && m.spec.Predicted {
+}
+
+// routed predicts the latencies of a request on the replica that is about to get it.
+func (m *monitor) routed(f *fleetRun, r *replica, id int) {
+	if m.on && m.spec.Predicted {
+		p := &f.calls[id].predicted
 		p[0], p[1] = r.engine.Predict(f.requests[id].Prompt, m.output)
 	}
 }

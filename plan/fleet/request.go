@@ -1,6 +1,10 @@
 package fleet
 
-import "planner/sweep/measure"
+import (
+	"slices"
+
+	"planner/sweep/measure"
+)
 
 // routedRequest is what the fleet knows of a request.
 type routedRequest struct {
@@ -38,6 +42,7 @@ func (f *fleetRun) send(id int) {
 	}
 	c.attempts++
 	c.sent = f.now
+	f.monitor.arrived(f)
 	f.route(id)
 }
 
@@ -46,7 +51,6 @@ func (f *fleetRun) route(id int) {
 	if len(f.targets) == 0 {
 		c.state = queued
 		f.queue = append(f.queue, id)
-		f.monitor.routed(f, nil, id)
 		if f.s.Timeout > 0 {
 			f.at(c.sent+f.s.Timeout.Seconds(), func() { f.giveUp(id) })
 		}
@@ -66,6 +70,7 @@ func (f *fleetRun) route(id int) {
 // giveUp ends a request that no replica took in its client's time.
 func (f *fleetRun) giveUp(id int) {
 	if c := &f.calls[id]; c.state == queued && f.now >= c.sent+f.s.Timeout.Seconds() {
+		f.queue = slices.DeleteFunc(f.queue, func(other int) bool { return other == id })
 		f.end(id, f.unanswered(id, measure.Timeout), f.now)
 	}
 }
