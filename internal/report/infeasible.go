@@ -35,6 +35,9 @@ func noPlanDocument(n *decide.NoPlan, e Engines) Document {
 	switch why := why.(type) {
 	case *plan.Infeasible:
 		d.Title, offers, rejected = "No feasible plan for "+asked, why.Alternatives, why.Rejected
+		if n.Outcome == decide.Undecided {
+			d.Title = "Undecided for pools of each class, no feasible plan for one pool for " + asked
+		}
 		d.add(append(facts, whyInfeasible(why, b)...))
 		if len(offers) == 0 {
 			rejected = nil // all that was asked for, for the reasons that stand above

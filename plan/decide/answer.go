@@ -86,8 +86,9 @@ type NoPlan struct {
 	Background Background `json:"-"`
 }
 
-// NotMeasured is the outcome where every engine failed.
-const NotMeasured = "not_measured"
+// NotMeasured is the outcome where every engine failed, Undecided that where it is not known
+// whether there is a plan.
+const NotMeasured, Undecided = "not_measured", "undecided"
 
 // SetRun adds what depends on the clock, the host or a path.
 func (n *NoPlan) SetRun(facts map[string]any) { n.Run = facts }
@@ -165,7 +166,7 @@ func without(cfg *config.Config, why error, b Background) (sweep.Answer, error) 
 		n.Outcome, n.Reasons, n.Rejected = "infeasible", infeasible.Reasons(), infeasible.Rejected
 	case errors.As(why, &undecided):
 		state = sweep.Undecided
-		n.Outcome, n.Reasons, n.Rejected = "undecided", undecided.Reasons(), undecided.Rejected
+		n.Outcome, n.Reasons, n.Rejected = Undecided, undecided.Reasons(), undecided.Rejected
 	default:
 		return sweep.Answer{State: sweep.Failed}, why
 	}

@@ -10,6 +10,7 @@ import (
 	"planner/internal/config"
 	"planner/internal/evidence/must"
 	"planner/plan"
+	"planner/search"
 	"planner/sweep"
 	"planner/sweep/measure"
 )
@@ -108,4 +109,28 @@ func TestPoolsOfEqualClasses(t *testing.T) {
 	if pools.Recommended != plan.OnePool || pools.GPUs != 2*alone.Fleet.GPUs || pools.GPUs <= both.Fleet.GPUs {
 		t.Errorf("%s: %d GPUs in pools, %d in one, %d for one class", pools.Recommended, pools.GPUs, both.Fleet.GPUs, alone.Fleet.GPUs)
 	}
+}
+
+// What is not known of one class is not known of pools for all, whether there is no plan yet or a certificate is not met;
+// where another class has none for good, there is none.
+func TestPoolsAreUndecidedAsTheirClasses(t *testing.T) {
+	cfg, g := onInstance(t, "plan", "[search]\nprecision = 0.3\n[demand]\nrate = 40\n"+twins)
+	s := must.Get(NewPlan(cfg, g)).(*PoolStudy)
+	must.Get(sweep.Drive(t.Context(), nil, g, s, nil, nil))
+	s.one.plan, s.one.solved = nil, &plan.Infeasible{}
+	check := func(what string, want sweep.StudyState) {
+		t.Helper()
+		answer := must.Get(s.Answer())
+		n, _ := answer.Value.(*NoPlan)
+		if answer.State != want || n != nil && (n.Outcome == "undecided") != (want == sweep.Undecided) {
+			t.Errorf("%s: %v, want %v: %+v", what, answer.State, want, n)
+		}
+	}
+	check("a plan for each class", sweep.Done)
+	s.each[1].certificate = recalled[search.Certified]{search.Certified{State: measure.Unsure}}
+	check("a certificate that is not met", sweep.Undecided)
+	s.each[0].plan, s.each[0].solved = nil, &plan.Undecided{}
+	check("a class without a plan yet", sweep.Undecided)
+	s.each[1].plan, s.each[1].solved = nil, &plan.Infeasible{}
+	check("another without one for good", sweep.Infeasible)
 }

@@ -121,7 +121,7 @@ func (p *PoolStudy) Stage() (done, of int, what string) {
 }
 
 // Answer is the plan of one pool with those of the classes beside it, or the plans of the
-// classes where one pool has none.
+// classes where one pool has none. Where these are undecided, so is the whole.
 func (p *PoolStudy) Answer() (sweep.Answer, error) {
 	answer, err := p.one.Answer()
 	if err != nil || !p.Ended {
@@ -132,10 +132,14 @@ func (p *PoolStudy) Answer() (sweep.Answer, error) {
 	}
 	var each []plan.Pool
 	var planned []*Planned
+	never, state := false, sweep.Done // of the pools together
 	for i, class := range p.classes {
 		own, err := p.each[i].Answer()
 		if err != nil {
 			return own, err
+		}
+		if never = never || own.State == sweep.Infeasible; own.State == sweep.Undecided {
+			state = own.State
 		}
 		pool := plan.Pool{Class: class, Share: p.cfg.Workload.Share(class)}
 		switch v := own.Value.(type) {
@@ -154,9 +158,12 @@ func (p *PoolStudy) Answer() (sweep.Answer, error) {
 	case *NoPlan:
 		pools := plan.NewPools(p.cfg.Demand, each, nil)
 		if pools.Recommended == plan.PoolEach {
-			return sweep.Answer{State: sweep.Done, Value: &PoolsPlanned{Outcome: "pools", Pools: pools, OnePool: one, Each: planned}}, nil
+			return sweep.Answer{State: state, Value: &PoolsPlanned{Outcome: "pools", Pools: pools, OnePool: one, Each: planned}}, nil
 		}
 		one.Reasons = append(slices.Clone(one.Reasons), note.Because(note.PoolsNeither, pools.Reason.Text).Text)
+		if answer.State == sweep.Infeasible && state == sweep.Undecided && !never {
+			answer.State, one.Outcome = state, Undecided
+		}
 	}
 	return answer, nil
 }
