@@ -1,12 +1,14 @@
 package decide
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
 	"sync"
 	"time"
 
+	"planner/internal/list"
 	"planner/internal/note"
 	"planner/model"
 	"planner/model/curve"
@@ -95,23 +97,17 @@ func (d *Decision) fitCurves(p *plan.Plan) {
 			mine = append(mine, m)
 		}
 	}
-	metrics, class := p.Objective.Metrics(), ""
+	of := limited(p.Objective)
 	if i := slices.IndexFunc(p.Objective.Bounds, func(b measure.Bound) bool { return b.String() == p.Offer.Binding }); i >= 0 {
-		class = p.Objective.Bounds[i].Class
-		metrics = p.Objective.Of(class).Metrics()
-		metrics = first(metrics, slices.Index(metrics, p.Objective.Bounds[i].Metric))
+		binding := latencyOf(p.Objective.Bounds[i])
+		of = slices.DeleteFunc(of, func(l latency) bool { return l.class != binding.class })
+		of = first(of, slices.Index(of, binding))
 	}
-	for i := range mine {
-		mine[i].Latencies = *mine[i].Of(class)
-	}
-	curves, errs := curvesOf(mine, metrics, d.cfg.Workload.Seed)
-	for i, metric := range metrics {
-		if curves[i] != nil {
-			curves[i].Class = class
-		}
+	curves, errs := curvesOf(mine, of, d.cfg.Workload.Seed)
+	for i, l := range of {
 		switch {
 		case errs[i] != nil:
-			p.Warnings = append(p.Warnings, note.New(note.NoCurveOf, metric, errs[i]))
+			p.Warnings = append(p.Warnings, note.New(note.NoCurveOf, l.metric, errs[i]))
 		case p.Evidence.Curve == nil:
 			p.Evidence.Curve = curves[i]
 		default:
@@ -120,12 +116,41 @@ func (d *Decision) fitCurves(p *plan.Plan) {
 	}
 }
 
-func curvesOf(trials []measure.Measurement, metrics []measure.Metric, seed uint64) ([]*curve.Curve, []error) {
-	curves, errs := make([]*curve.Curve, len(metrics)), make([]error, len(metrics))
+// latency is a latency of a class, "" of all requests.
+type latency struct {
+	metric measure.Metric
+	class  string
+}
+
+func latencyOf(b measure.Bound) latency { return latency{b.Metric, b.Class} }
+
+// limited are the latencies that an objective limits.
+func limited(slo measure.SLO) []latency {
+	var all []latency
+	for _, b := range slo.Bounds {
+		for _, part := range (measure.SLO{Bounds: []measure.Bound{b}}).Latencies() {
+			all = append(all, latency{part.Metric, b.Class})
+		}
+	}
+	slices.SortFunc(all, func(a, b latency) int {
+		return cmp.Or(cmp.Compare(a.metric, b.metric), cmp.Compare(a.class, b.class))
+	})
+	return slices.Compact(all)
+}
+
+// curvesOf fits a curve to each of some latencies.
+func curvesOf(trials []measure.Measurement, of []latency, seed uint64) ([]*curve.Curve, []error) {
+	curves, errs := make([]*curve.Curve, len(of)), make([]error, len(of))
 	var wait sync.WaitGroup
-	for i, metric := range metrics {
+	for i, l := range of {
 		wait.Go(func() {
-			curves[i], errs[i] = curve.Fit(metric, curve.FromMeasurements(trials, metric), seed)
+			own := list.Map(trials, func(m measure.Measurement) measure.Measurement {
+				m.Latencies = *m.Of(l.class)
+				return m
+			})
+			if curves[i], errs[i] = curve.Fit(l.metric, curve.FromMeasurements(own, l.metric), seed); errs[i] == nil {
+				curves[i].Class = l.class
+			}
 		})
 	}
 	wait.Wait()

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"planner/internal/config"
 	"planner/internal/note"
@@ -336,8 +337,8 @@ func countsOf(m *measure.Measurement, slo measure.SLO) bool {
 // moreTrials says what helps where results do not give a curve.
 const moreTrials = "longer trials resolve higher quantiles, and trials beyond the limit show where it lies"
 
-// fitCurvesOf fits a curve to each metric with a bound and finds the lowest
-// crossing. The curve of the binding metric comes first.
+// fitCurvesOf fits a curve to each latency with a bound and finds the lowest
+// crossing. The curve of the binding one comes first.
 func fitCurvesOf(cfg *config.Config, trials []measure.Measurement) ([]*curve.Curve, curve.Crossing, error) {
 	for _, b := range cfg.Objective.Bounds {
 		if b.Metric == measure.Goodput {
@@ -345,16 +346,16 @@ func fitCurvesOf(cfg *config.Config, trials []measure.Measurement) ([]*curve.Cur
 				"give limits on ttft, tpot, itl or e2e, or measure with `planner search`")
 		}
 	}
-	metrics := cfg.Objective.Metrics()
-	curves, errs := curvesOf(trials, metrics, cfg.Workload.Seed)
+	of := limited(cfg.Objective)
+	curves, errs := curvesOf(trials, of, cfg.Workload.Seed)
 	for i, err := range errs {
 		if err != nil {
-			return nil, curve.Crossing{}, fmt.Errorf("fit %v: %w; %s", metrics[i], err, moreTrials)
+			return nil, curve.Crossing{}, fmt.Errorf("fit %s: %w; %s", strings.TrimSuffix(of[i].metric.String()+" of "+of[i].class, " of "), err, moreTrials)
 		}
 	}
 	var crossings []curve.Crossing
 	for _, b := range cfg.Objective.Bounds {
-		x, err := curves[slices.Index(metrics, b.Metric)].Crossing(b)
+		x, err := curves[slices.Index(of, latencyOf(b))].Crossing(b)
 		if err != nil {
 			return nil, x, fmt.Errorf("%w; %s", err, moreTrials)
 		}
@@ -364,5 +365,5 @@ func fitCurvesOf(cfg *config.Config, trials []measure.Measurement) ([]*curve.Cur
 	if !ok {
 		return nil, lowest, errors.New("fit: the results hold none of the statistics that the SLO bounds")
 	}
-	return first(curves, slices.Index(metrics, lowest.Bound.Metric)), lowest, nil
+	return first(curves, slices.Index(of, latencyOf(lowest.Bound))), lowest, nil
 }

@@ -74,3 +74,28 @@ func TestFitHoldsTheErrors(t *testing.T) {
 		}
 	}
 }
+
+// A limit of a class is held by the curve of its own requests, not of all.
+func TestFitHoldsTheLimitOfAClass(t *testing.T) {
+	limit := func(class string) measure.Bound {
+		return measure.Bound{Metric: measure.TTFT, Quantile: 0.99, Limit: 300 * time.Millisecond, Class: class}
+	}
+	cfg := &config.Config{Objective: measure.SLO{Bounds: []measure.Bound{limit("chat"), limit("rag")}}}
+	var trials []measure.Measurement
+	for i := range 5 {
+		of := func(p99 int) measure.Latencies {
+			return measure.Latencies{TTFT: measure.Summary{P50: 60 * time.Millisecond, P99: time.Duration(p99) * time.Millisecond, N: 1500}}
+		}
+		trials = append(trials, measure.Measurement{
+			Trial: measure.Trial{Rate: float64(2 * (i + 1))}, Valid: true, Tally: measure.Tally{Requests: 1500}, Latencies: of(100 + i),
+			Classes: map[string]measure.ClassSummary{"chat": {Latencies: of(100 + i)}, "rag": {Latencies: of(150 + 60*i)}},
+		})
+	}
+	f, err := fitSet(cfg, trials)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o := &f.offer; o.Binding != "ttft.p99 of rag" || o.Rate.Value < 6 || o.Rate.Value > 8 || len(f.curves) != 2 || f.curves[0].Class != "rag" || f.curves[1].Class != "chat" {
+		t.Errorf("%+v limited by %s, curves %+v", o.Rate, o.Binding, f.curves)
+	}
+}
