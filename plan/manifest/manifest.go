@@ -5,6 +5,7 @@ package manifest
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -102,14 +103,21 @@ const hubToken = "HF_TOKEN"
 // notInName is what names of Kubernetes objects do not have.
 var notInName = regexp.MustCompile(`[^a-z0-9]+`)
 
-// nameOf is a name for the objects of a model, or of a pool of it, at most as long as one of
-// a Service whose pods are numbered may be.
+// longestName is how long the name of a Service whose pods are numbered may be.
+const longestName = 40
+
+// nameOf is a name for the objects of a model, or of a pool of it. A pool that its name does not tell in full has a
+// digest behind, so that pools have names of their own.
 func nameOf(m *plan.Served, pool string) string {
-	name := strings.Trim(notInName.ReplaceAllString(strings.ToLower(cmp.Or(m.Name, m.Checkpoint)+" "+pool), "-"), "-")
+	plain := func(text string) string { return strings.Trim(notInName.ReplaceAllString(strings.ToLower(text), "-"), "-") }
+	name, digest := plain(cmp.Or(m.Name, m.Checkpoint)+" "+pool), ""
 	if name == "" || name[0] < 'a' {
 		name = "llm-" + name
 	}
-	return strings.Trim(name[:min(len(name), 40)], "-")
+	if pool != "" && (plain(pool) != pool || len(name) > longestName) {
+		digest = fmt.Sprintf("-%.4x", sha256.Sum256([]byte(pool)))
+	}
+	return strings.Trim(name[:min(len(name), longestName-len(digest))], "-") + digest
 }
 
 // Local reports whether the engine loads a path, and nothing from a hub.

@@ -369,3 +369,20 @@ func seriesIn(t *testing.T, expr string) (names []string) {
 	})
 	return names
 }
+
+// Pools of a model have names of their own, whatever their classes are called, and keep those that are plain.
+func TestNamesOfPools(t *testing.T) {
+	m := &plan.Served{Name: "llama-3.1-8b"}
+	long := strings.Repeat("class-", 8)
+	names := map[string]string{}
+	for _, pool := range []string{"", "чат", "код", "rag", "RAG", "RAG!", "rag-", long, long + "a", long + "b"} {
+		name := nameOf(m, pool)
+		if other, taken := names[name]; taken || len(name) > longestName || notInName.MatchString(strings.ReplaceAll(name, "-", "")) {
+			t.Errorf("%q is called %s, as %q", pool, name, other)
+		}
+		names[name] = pool
+	}
+	if names["llama-3-1-8b"] != "" || names["llama-3-1-8b-rag"] != "rag" {
+		t.Errorf("%v", names)
+	}
+}
