@@ -36,6 +36,9 @@ type Bounds struct {
 	WeightBytesPerGPU float64 `json:"weight_bytes_per_gpu"`       // what one GPU holds of the weights
 	PeakFlops         float64 `json:"peak_flops_per_s"`           // of one GPU, dense, in the format computed in
 	PeakBandwidth     float64 `json:"peak_bandwidth_bytes_per_s"` // of one GPU
+	// Stages and Replicas are how many pipeline stages and attention replicas requests are spread over, 0 for 1.
+	Stages   int `json:"-"`
+	Replicas int `json:"-"`
 }
 
 // Bounds returns the bounds for a mean request and a memory plan of the same
@@ -51,12 +54,14 @@ func (r *Roofline) Bounds(q MeanRequest, mem Memory) Bounds {
 		KVSeconds:         w.KVBytes * float64(r.dep.PP) / bandwidth,
 		WeightBytesPerGPU: mem.Weights,
 		PeakBandwidth:     bandwidth,
+		Stages:            r.dep.PP,
+		Replicas:          replicas,
 	}
 	b.PeakFlops, _ = r.dep.Hardware.Flops.computeFormat(r.dep.denseFormat())
 	b.StreamTokensPerS = r.args.Speculation.PerStep() / (b.WeightSeconds + b.KVSeconds)
 	b.AllWeightSeconds = (r.dense.bytes + r.experts.bytes + r.head.bytes) / bandwidth
 	if b.KVSeconds > 0 {
-		b.KVEqualsWeights = b.AllWeightSeconds / b.KVSeconds
+		b.KVEqualsWeights = float64(replicas*r.dep.PP) * b.AllWeightSeconds / b.KVSeconds
 	}
 	if r.experts.bytes > 0 {
 		b.ExpertShare = r.touched(1)
@@ -74,13 +79,16 @@ func (r *Roofline) Bounds(q MeanRequest, mem Memory) Bounds {
 
 // ReadSeconds is how long a step in which so many requests decode reads at the full bandwidth: their
 // KV caches, and the weights that they need. Of the experts n tokens visit 1 - (1 - share)^n
-// in the mean, under even routing.
+// in the mean, under even routing. All stages are at work at once, each on its part of the requests, and in the experts
+// the tokens of all attention replicas meet.
 func (b *Bounds) ReadSeconds(n float64) float64 {
 	weights := b.WeightSeconds
-	if missed := 1 - b.ExpertShare; b.ExpertShare > 0 && missed > 0 && n > 1 {
-		weights = b.AllWeightSeconds - (b.AllWeightSeconds-weights)*math.Pow(missed, n-1)
+	least, replicas := min(n, 1), float64(max(b.Replicas, 1))
+	n = max(n/float64(max(b.Stages, 1)), least)
+	if missed := 1 - b.ExpertShare; b.ExpertShare > 0 && missed > 0 && n > replicas {
+		weights = b.AllWeightSeconds - (b.AllWeightSeconds-weights)*math.Pow(missed, n-replicas)
 	}
-	return weights + n*b.KVSeconds
+	return weights + max(n/replicas, least)*b.KVSeconds
 }
 
 // holds is how many mean requests one pool holds at once, while they decode: layers with a window then keep no more than
@@ -130,16 +138,17 @@ func (r *Roofline) prefillSeconds(q MeanRequest) float64 {
 }
 
 // peakOutput returns output tokens per second when as many requests run as may, each
-// step as long as the slower of bandwidth and compute.
+// step as long as the slower of bandwidth and compute. Stages work at once, each on its part of the
+// requests; experts multiply the tokens of all attention replicas.
 func (r *Roofline) peakOutput(b Bounds) float64 {
-	n := float64(b.ConcurrencyLimit) / float64(r.dep.DP)
+	n := float64(b.ConcurrencyLimit) / float64(r.dep.DP*r.dep.PP)
 	if n == 0 {
 		return 0
 	}
 	peak, _ := r.dep.Hardware.Flops.computeFormat(r.dep.denseFormat())
 	memory := b.AllWeightSeconds + n*b.KVSeconds
 	s := r.args.Speculation
-	compute := n * float64(1+s.Tokens) * (r.dense.flops + r.experts.flops + r.head.flops) / peak
+	compute := n * float64(1+s.Tokens) * (r.dense.flops + r.experts.flops*r.routing.replicas + r.head.flops) / peak
 	return float64(b.ConcurrencyLimit) * s.PerStep() / max(memory, compute)
 }
 

@@ -303,3 +303,30 @@ func TestReadSecondsOfExperts(t *testing.T) {
 		}
 	}
 }
+
+// Stages of a pipeline share the caches and the operations of all requests, attention replicas the experts.
+func TestBoundsOfStagesAndReplicas(t *testing.T) {
+	for name, parts := range map[string][2]int{"Llama-3.1-8B": {4, 1}, "Qwen3-30B-A3B": {2, 2}} {
+		d := deploy(t, name, "H100 SXM", 1)
+		d.PP, d.DP = parts[0], parts[1]
+		r := roofline(t, d, "0.15.1")
+		b := r.Bounds(MeanRequest{Prompt: 1000, Output: 200}, plan(t, d, EngineArgs{MaxModelLen: 8192, EngineVersion: "0.15.1"}))
+		all := d.PP * d.DP
+		for _, each := range []int{1, 64, 256} {
+			w := r.Work(decodes(r, each, 1100)) // of one stage, for its part of the requests
+			want := (w.WeightBytes + w.KVBytes) * float64(d.PP) / d.Hardware.Bandwidth
+			if got := b.ReadSeconds(float64(each * all)); got < 0.999*want || got > 1.17*want {
+				t.Errorf("%s: %d requests on %d stages and replicas: %.4g s, want %.4g", name, each*all, all, got, want)
+			}
+		}
+		each := b.ConcurrencyLimit / all
+		w := r.Work(decodes(r, each, 1100))
+		read, peak := b.AllWeightSeconds+float64(each)*b.KVSeconds, w.Flops*float64(d.PP)/b.PeakFlops
+		if want := float64(b.ConcurrencyLimit) / max(read, peak); math.Abs(b.OutputTokensPerS/want-1) > 0.1 {
+			t.Errorf("%s: %.4g tokens/s, want %.4g", name, b.OutputTokensPerS, want)
+		}
+		if n := b.KVEqualsWeights; math.Abs(n/float64(all)*b.KVSeconds/b.AllWeightSeconds-1) > 1e-9 {
+			t.Errorf("%s: caches outweigh weights from %.4g requests on", name, n)
+		}
+	}
+}
