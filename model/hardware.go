@@ -126,13 +126,13 @@ const (
 )
 
 // generationMarks maps a part of a GPU's name to its generation; the first match
-// wins, so that "RTX PRO 6000 Blackwell" is not taken for a data-centre part.
+// wins, so that "RTX PRO 6000 Blackwell" is not taken for a data-centre part, nor "RTX 5000 Ada" for a GeForce 50.
 var generationMarks = []struct {
 	mark string
 	gen  Generation
 }{
-	{"rtx pro", GenerationBlackwellRTX}, {"rtx 50", GenerationBlackwellRTX},
-	{"rtx a", GenerationAmpere}, {"rtx 40", GenerationAda}, {"l40", GenerationAda}, {"rtx 6000 ada", GenerationAda},
+	{" ada", GenerationAda}, {"rtx pro", GenerationBlackwellRTX}, {"rtx 50", GenerationBlackwellRTX},
+	{"rtx a", GenerationAmpere}, {"rtx 40", GenerationAda}, {"l40", GenerationAda},
 	{"gb200", GenerationBlackwell}, {"gb300", GenerationBlackwell},
 	{"b200", GenerationBlackwell}, {"b300", GenerationBlackwell}, {"b100", GenerationBlackwell},
 	{"gh200", GenerationHopper}, {"h100", GenerationHopper}, {"h200", GenerationHopper},

@@ -114,7 +114,7 @@ func divide(dep Deployment, args EngineArgs) Memory {
 	if dep.GPUs() > 1 {
 		m.NonTorch = nonTorchGroup
 	}
-	if versionOf(args.EngineVersion).AtLeast(0, 21) {
+	if versionOf(args.EngineVersion).AtLeast(0, 21) && args.graphs() != GraphsNone {
 		m.Graphs = graphsBase + graphsPerHidden*float64(dep.Arch.Hidden)*float64(args.largestGraph(dep.Hardware))/512
 	}
 	m.KV = m.Usable - m.Weights - m.Activation - m.Graphs - m.NonTorch - m.Vision
@@ -193,7 +193,8 @@ func smallestTP(dep Deployment, args EngineArgs) int {
 	return 0
 }
 
-// weightBytes returns the weights on one GPU. Embedding and head sit on the first and
+// weightBytes returns the weights on one GPU of the fullest stage, which has one layer more where they do not
+// divide evenly (get_pp_indices in vllm/distributed/utils.py). Embedding and head sit on the first and
 // the last stage; a middle stage has neither, so the fullest has one of them.
 func weightBytes(dep Deployment) float64 {
 	n := dep.Arch.counts()
@@ -206,7 +207,7 @@ func weightBytes(dep Deployment) float64 {
 	if dep.PP > 1 {
 		ends = n.embeddings / tp * BF16.Bytes()
 	}
-	return layers/float64(dep.PP) + ends
+	return layers*float64(ceilDiv(dep.Arch.Layers, dep.PP))/float64(dep.Arch.Layers) + ends
 }
 
 // visionBytes returns what a tower takes of every GPU: its weights, and the profiling pass

@@ -233,3 +233,31 @@ func TestDefaultArgs(t *testing.T) {
 		t.Errorf("largest graph %d, want 512", got)
 	}
 }
+
+// A stage has whole layers, and an engine without CUDA graphs keeps no memory for them.
+func TestFullestStageAndEagerEngine(t *testing.T) {
+	d := deploy(t, "Llama-3.1-8B", "H100 SXM", 1)
+	divided := func(pp int, k Kernels) Memory {
+		d.PP = pp
+		return divide(d, EngineArgs{EngineVersion: "0.28.0", EngineFeatures: EngineFeatures{Kernels: k}}.withDefaults(d))
+	}
+	ends := 2 * 128256.0 * 4096
+	layer := (divided(1, Kernels{}).Weights - 2*ends) / 32
+	for pp, layers := range map[int]float64{2: 16, 3: 11, 5: 7} {
+		if got := (divided(pp, Kernels{}).Weights - ends) / layer; math.Abs(got-layers) > 1e-6 {
+			t.Errorf("%d stages: the fullest has %.4g layers, want %g", pp, got, layers)
+		}
+	}
+	if with, without := divided(1, Kernels{}), divided(1, Kernels{Graphs: GraphsNone}); without.Graphs != 0 || math.Abs(without.KV-with.KV-with.Graphs) > 1 || with.Graphs == 0 {
+		t.Errorf("%.3g bytes of graphs, of an eager engine %.3g", with.Graphs, without.Graphs)
+	}
+}
+
+func TestGenerationOfAWorkstationCard(t *testing.T) {
+	for name, want := range map[string]Generation{"RTX 5000 Ada Generation": GenerationAda, "RTX 6000 Ada": GenerationAda, "RTX 5090": GenerationBlackwellRTX, "RTX A5000": GenerationAmpere,
+		"RTX PRO 5000 Blackwell": GenerationBlackwellRTX} {
+		if got := generationOf(name); got != want {
+			t.Errorf("%s is taken for %q", name, got)
+		}
+	}
+}
