@@ -204,7 +204,7 @@ func inTime(t measure.Trial) (sweep.Timeline, error) {
 // judged adds what the trials say of their server and of themselves.
 func judged(b decide.Background) decide.Background {
 	mine := of(b.Trials, settings())
-	b.Diagnosis, b.Trust = diagnose.Of(mine, &bounds().Bounds), trust.Check(mine, trust.Subject{GPU: "H100 SXM", Weights: "fp8", Rate: 16.9})
+	b.Diagnosis, b.Trust = diagnose.Of(mine, &bounds().Bounds, measure.SLO{}), trust.Check(mine, trust.Subject{GPU: "H100 SXM", Weights: "fp8", Rate: 16.9})
 	return b
 }
 

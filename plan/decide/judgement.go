@@ -34,7 +34,7 @@ func (s *searches) judge(k measure.Knobs, gpu string, rate float64) ([]diagnose.
 	if err != nil {
 		bounds = nil // knobs that do not run by the book, which were run all the same
 	}
-	return diagnose.Of(mine, bounds), trust.Check(mine, of)
+	return diagnose.Of(mine, bounds, s.cfg.Objective), trust.Check(mine, of)
 }
 
 // bounds are what the data sheets allow an instance with some knobs; nil where model and

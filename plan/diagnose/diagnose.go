@@ -86,9 +86,10 @@ type serverTrials struct {
 }
 
 // Of lists what the trials of one set of knobs show, beside what the data sheets allow,
-// which may be nil. It is nil where no trial says anything.
-func Of(trials []measure.Measurement, bounds *model.Bounds) []Finding {
-	s := serverTrials{bounds: bounds}
+// which may be nil, and by an objective where they have none of their own, as those of other tools. It is nil where no
+// trial says anything.
+func Of(trials []measure.Measurement, bounds *model.Bounds, objective measure.SLO) []Finding {
+	s := serverTrials{bounds: bounds, slo: objective}
 	for i := range trials {
 		if m := &trials[i]; m.Rejected.Text == "" && m.Valid && m.Requests >= fewest && 2*m.Failed < m.Requests {
 			s.trials = append(s.trials, m)
@@ -97,7 +98,9 @@ func Of(trials []measure.Measurement, bounds *model.Bounds) []Finding {
 	if len(s.trials) == 0 {
 		return nil
 	}
-	s.slo = s.trials[0].Trial.Objective
+	if own := s.trials[0].Trial.Objective; !own.Empty() {
+		s.slo = own
+	}
 	slices.SortStableFunc(s.trials, func(a, b *measure.Measurement) int { return cmp.Compare(a.Achieved, b.Achieved) })
 	for _, m := range s.whole() {
 		if m.Achieved > s.highest { // no number where a file does not tell it
@@ -140,10 +143,10 @@ func (s *serverTrials) low() *measure.Measurement {
 // inFlight is the mean number of requests in the server, by Little's law.
 func inFlight(m *measure.Measurement) float64 { return m.Achieved * max(m.E2E.Mean.Seconds(), 0) }
 
-// limitOf is the tightest limit on a latency, 0 where there is none.
+// limitOf is the tightest limit on a latency of all requests, 0 where there is none.
 func (s *serverTrials) limitOf(metric measure.Metric) time.Duration {
 	least := time.Duration(0)
-	for _, b := range s.slo.Latencies() {
+	for _, b := range s.slo.Of("").Latencies() {
 		if b.Metric == metric && (least == 0 || b.Limit < least) {
 			least = b.Limit
 		}

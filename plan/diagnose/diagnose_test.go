@@ -107,9 +107,32 @@ func TestFasterThanHardware(t *testing.T) {
 	for tpot, want := range map[time.Duration]bool{5 * time.Millisecond: true, 22 * time.Millisecond: false} {
 		m := measure.Measurement{Trial: measure.Trial{Rate: 5}, Valid: true, Tally: measure.Tally{Requests: 256}, Throughput: measure.Throughput{Achieved: 5}}
 		m.TPOT.P50 = tpot
-		found := diagnose.Of([]measure.Measurement{m}, &bounds)
+		found := diagnose.Of([]measure.Measurement{m}, &bounds, measure.SLO{})
 		if got := len(found) == 1 && found[0].Kind == diagnose.Faster; got != want {
 			t.Errorf("%v: %+v", tpot, found)
+		}
+	}
+}
+
+// A limit of the configuration holds for trials that have none of their own, that of a class not for all requests.
+func TestLimitsOfImportedTrials(t *testing.T) {
+	limit := measure.Bound{Metric: measure.TPOT, Quantile: 0.99, Limit: 30 * time.Millisecond}
+	ofClass := limit
+	ofClass.Class = "rag"
+	bounds := model.Bounds{WeightSeconds: 0.018, StreamTokensPerS: 55, IdleTPOT: 0.020}
+	for name, c := range map[string]struct {
+		own, configured measure.SLO
+		found           int
+	}{
+		"of the configuration": {measure.SLO{}, measure.SLO{Bounds: []measure.Bound{limit}}, 1},
+		"of the trial":         {measure.SLO{Bounds: []measure.Bound{limit}}, measure.SLO{}, 1},
+		"of a class":           {measure.SLO{}, measure.SLO{Bounds: []measure.Bound{ofClass}}, 0},
+		"none":                 {measure.SLO{}, measure.SLO{}, 0},
+	} {
+		m := measure.Measurement{Trial: measure.Trial{Rate: 1, Objective: c.own}, Valid: true, Tally: measure.Tally{Requests: 256}, Throughput: measure.Throughput{Achieved: 1}}
+		m.TPOT.P50, m.E2E.Mean = 25*time.Millisecond, time.Second
+		if found := diagnose.Of([]measure.Measurement{m}, &bounds, c.configured); len(found) != c.found {
+			t.Errorf("%s: %+v", name, found)
 		}
 	}
 }
@@ -128,7 +151,7 @@ func TestLinksAreNotTheHost(t *testing.T) {
 	} {
 		m := measure.Measurement{Trial: measure.Trial{Rate: 5.7}, Valid: true, Overloaded: true, Tally: measure.Tally{Requests: 256},
 			Throughput: measure.Throughput{Achieved: 3.7, Sent: 5.9, OutputTokens: 420}, Server: measure.Server{Time: c.time}}
-		found := diagnose.Of([]measure.Measurement{m}, &bounds)
+		found := diagnose.Of([]measure.Measurement{m}, &bounds, measure.SLO{})
 		if got := len(found) == 1 && found[0].Kind == diagnose.Host; got != c.host {
 			t.Errorf("%s: %+v", name, found)
 		}

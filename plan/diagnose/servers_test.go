@@ -99,5 +99,5 @@ func (v virtual) diagnosed(t testing.TB) []diagnose.Finding {
 	if last := &trials[len(trials)-1]; v.cut {
 		last.OutputTokens, last.Valid = last.OutputTokens/20, true
 	}
-	return diagnose.Of(trials, &bounds)
+	return diagnose.Of(trials, &bounds, measure.SLO{})
 }

@@ -109,7 +109,9 @@ const longestName = 40
 // nameOf is a name for the objects of a model, or of a pool of it. A pool that its name does not tell in full has a
 // digest behind, so that pools have names of their own.
 func nameOf(m *plan.Served, pool string) string {
-	plain := func(text string) string { return strings.Trim(notInName.ReplaceAllString(strings.ToLower(text), "-"), "-") }
+	plain := func(text string) string {
+		return strings.Trim(notInName.ReplaceAllString(strings.ToLower(text), "-"), "-")
+	}
 	name, digest := plain(cmp.Or(m.Name, m.Checkpoint)+" "+pool), ""
 	if name == "" || name[0] < 'a' {
 		name = "llm-" + name

@@ -11,7 +11,8 @@ import (
 )
 
 func (d *dataset) warmUp() (ItemState, string) {
-	if why, part := noted(d.near(2), note.NotStationary, note.ConversationsStarting); part > some {
+	near, _ := d.near(2)
+	if why, part := noted(near, note.NotStationary, note.ConversationsStarting); part > some {
 		return Fail, why
 	}
 	cold := share(d.used, func(m *measure.Measurement) bool { return m.Trial.Warmup <= 0 })
@@ -52,7 +53,8 @@ func (d *dataset) openLoop() (ItemState, string) {
 // if any: where the throughput alone counts there is none.
 func (d *dataset) samples() (ItemState, string) {
 	most, resolving := 0, 0
-	for _, m := range d.near(1.25) {
+	near, where := d.near(1.25)
+	for _, m := range near {
 		most = max(most, m.Requests)
 		slo, own := m.Trial.Objective, !m.Trial.Objective.Empty()
 		if !own {
@@ -68,7 +70,7 @@ func (d *dataset) samples() (ItemState, string) {
 			resolving++
 		}
 	}
-	text := fmt.Sprintf("%s near the maximum, the longest of %d requests", times(len(d.near(1.25)), "trial"), most)
+	text := fmt.Sprintf("%s %s, the longest of %d requests", times(len(near), "trial"), where, most)
 	switch {
 	case most == 0:
 		return Unknown, "the number of requests is not known"
@@ -185,7 +187,8 @@ const (
 
 func (d *dataset) duration() (ItemState, string) {
 	longest, lives := time.Duration(0), 0.0
-	for _, m := range d.near(1.25) {
+	near, where := d.near(1.25)
+	for _, m := range near {
 		if m.Duration > longest {
 			longest = m.Duration
 			if m.E2E.Mean > 0 {
@@ -197,25 +200,26 @@ func (d *dataset) duration() (ItemState, string) {
 	case longest <= 0:
 		return Unknown, "how long the trials took is not known"
 	case longest < leastWindow:
-		return Fail, "the longest trial near the maximum took " + seconds(longest) + ": less than " + seconds(leastWindow)
+		return Fail, "the longest trial " + where + " took " + seconds(longest) + ": less than " + seconds(leastWindow)
 	case lives > 0 && lives < leastLives:
-		return Fail, fmt.Sprintf("the longest trial near the maximum, of %s, is %.1f times as long as a request", seconds(longest), lives)
+		return Fail, fmt.Sprintf("the longest trial %s, of %s, is %.1f times as long as a request", where, seconds(longest), lives)
 	}
-	return Pass, "up to " + seconds(longest) + " near the maximum"
+	return Pass, "up to " + seconds(longest) + " " + where
 }
 
 func (d *dataset) repeats() (ItemState, string) {
 	seeds := map[uint64]bool{}
-	for _, m := range d.near(1.25) {
+	near, where := d.near(1.25)
+	for _, m := range near {
 		seeds[m.Trial.Seed] = true
 	}
 	switch {
 	case !d.simulated && len(d.used) > 0 && d.used[0].Trial.Workload == nil:
 		return Unknown, "the trials do not say whether they drew requests of their own"
 	case len(seeds) < 2:
-		return Fail, "one draw of requests near the maximum: what another draw shows is not known"
+		return Fail, "one draw of requests " + where + ": what another draw shows is not known"
 	}
-	return Pass, times(len(seeds), "draw") + " of requests near the maximum"
+	return Pass, times(len(seeds), "draw") + " of requests " + where
 }
 
 // client asks whether the load generator kept up.

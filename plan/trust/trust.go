@@ -114,15 +114,15 @@ func noted(trials []*measure.Measurement, kinds ...note.Kind) (first string, par
 const some = 0.25
 
 // near are the trials that can be trusted within a factor of the rate in question, all of
-// them where none is near.
-func (d *dataset) near(factor float64) []*measure.Measurement {
-	out := slices.DeleteFunc(slices.Clone(d.used), func(m *measure.Measurement) bool {
+// them where none is near, and says which.
+func (d *dataset) near(factor float64) (trials []*measure.Measurement, where string) {
+	trials = slices.DeleteFunc(slices.Clone(d.used), func(m *measure.Measurement) bool {
 		return !(d.Rate > 0) || m.Trial.Rate < d.Rate/factor || m.Trial.Rate > d.Rate*factor
 	})
-	if len(out) == 0 {
-		return d.used
+	if len(trials) == 0 {
+		return d.used, "not near the maximum"
 	}
-	return out
+	return trials, "near the maximum"
 }
 
 func times(n int, what string) string {

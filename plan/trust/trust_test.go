@@ -177,3 +177,21 @@ func TestFaults(t *testing.T) {
 		t.Error("two loads are no sweep")
 	}
 }
+
+// Nothing is said to be near the maximum where no trial is.
+func TestTrialsAwayFromTheMaximum(t *testing.T) {
+	of := subject
+	of.Rate = 100
+	told := 0
+	for _, item := range Check(sound(), of) {
+		if strings.Contains(item.Why, "near the maximum") {
+			told++
+		}
+		if strings.Contains(item.Why, "near the maximum") && !strings.Contains(item.Why, "not near the maximum") {
+			t.Errorf("%+v", item)
+		}
+	}
+	if told == 0 {
+		t.Error("nobody is told")
+	}
+}
