@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -112,6 +113,29 @@ func TestFitRecoversAServer(t *testing.T) {
 				t.Errorf("%s constants: mean TTFT off by %.1f %% at a load between", name, 100*e)
 			}
 		}
+	}
+}
+
+// Other tools print a p99 of 200 requests: it is left out, and the fit goes on without it.
+func TestFitToQuantilesOfFewRequests(t *testing.T) {
+	o := options(t)
+	truth := model.ConstantsFor(o.Deployment.Hardware, o.engine())
+	truth = truth.WithValue(model.TermWeights, o.Deployment, 0.9*truth.Value(model.TermWeights, o.Deployment))
+	trials := chat(t, 1, 4, 8)
+	for i := range trials {
+		trials[i].Window = time.Duration(200 / trials[i].Rate * float64(time.Second))
+	}
+	runs := served(t, o, truth, trials)
+	for i := range runs {
+		m := &runs[i].Measurement
+		m.Valid, m.TTFT.P99 = true, 2*m.TTFT.P90
+	}
+	got, err := Fit(runs, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if slices.ContainsFunc(got.Residuals, func(r Residual) bool { return r.Figure == "ttft.p99" }) {
+		t.Errorf("fitted to a p99 of %d requests", runs[0].Measurement.TTFT.N)
 	}
 }
 

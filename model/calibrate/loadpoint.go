@@ -151,6 +151,9 @@ func (p *LoadPoint) figures() []figure {
 		if p.Records != nil {
 			measured, n = of(p.Records), len(latencies(&p.Trial, p.Records, b.Metric))
 		}
+		if n > 0 && b.Quantile > 0 && float64(n)*(1-b.Quantile) < 5 {
+			continue // other tools print quantiles of any number of requests
+		}
 		out = append(out, figure{name: b.String(), of: of, measured: measured, sd: deviation(b, n)})
 	}
 	if replayed {
@@ -163,7 +166,7 @@ func (p *LoadPoint) figures() []figure {
 func (p *LoadPoint) statistic(b measure.Bound) func([]measure.Record) float64 {
 	return func(records []measure.Record) float64 {
 		v := latencies(&p.Trial, records, b.Metric)
-		if len(v) == 0 || b.Quantile > 0 && float64(len(v))*(1-b.Quantile) < 5 {
+		if len(v) == 0 {
 			return math.NaN()
 		}
 		return statisticOf(v, b.Quantile)
