@@ -150,6 +150,7 @@ type Details struct {
 	AttentionFormat WeightFormat
 	SharedFormat    WeightFormat // of shared experts
 	BlockFP8        bool         // its fp8 checkpoint scales blocks of 128 x 128, not channels (costs time, not memory)
+	WeightOnly      bool         // its 8-bit integers are of weights alone, and are multiplied in two bytes
 	Group           int          // 4-bit integers of its checkpoint that share a scale, 0: 128
 }
 

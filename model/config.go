@@ -222,7 +222,7 @@ func (c *hfConfig) formats(a *Arch) {
 	if c.has("quantization_config") {
 		a.Details.BlockFP8, a.NativeKV = c.blocks(), c.kvFormat()
 		a.Details.AttentionFormat, a.Details.SharedFormat = c.formatOf("attn", "mixer.in_proj"), c.formatOf("shared_expert")
-		a.Details.Group = c.group()
+		a.Details.Group, a.Details.WeightOnly = c.group(), native == INT8 && c.weightOnly()
 	}
 }
 

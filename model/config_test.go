@@ -342,3 +342,30 @@ func TestPartsLeftAlone(t *testing.T) {
 		}
 	}
 }
+
+// Of 8-bit integers those of weights alone are multiplied in bf16, at its rate, those of activations too by units for integers.
+func TestIntegersOfWeightsAlone(t *testing.T) {
+	base := `{"architectures":["LlamaForCausalLM"],"model_type":"llama","num_hidden_layers":32,"hidden_size":4096,"num_attention_heads":32,"num_key_value_heads":8,"intermediate_size":14336,"vocab_size":128256,"max_position_embeddings":8192,"quantization_config":`
+	group := `{"quant_method":"compressed-tensors","config_groups":{"group_0":{"weights":{"num_bits":8,"type":"int"}`
+	hw := deploy(t, "Llama-3.1-8B", "H100 SXM", 1).Hardware
+	for config, rate := range map[string]float64{
+		`{"quant_method":"gptq","bits":8}`: hw.Flops.BF16,
+		group + `}}}`:                      hw.Flops.BF16,
+		group + `,"input_activations":{"num_bits":8,"type":"int"}}}}`: hw.Flops.INT8,
+	} {
+		a, err := ParseConfig(strings.NewReader(base + config + "}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := Deployment{Arch: a, Hardware: hw, TP: 1}
+		memory := plan(t, d, EngineArgs{MaxModelLen: 4096})
+		if got := roofline(t, d, "0.20.0").Bounds(MeanRequest{Prompt: 100, Output: 100}, memory).PeakFlops; a.Native != INT8 || got != rate {
+			t.Errorf("%s: %v at %.4g operations/s, want %.4g", config, a.Native, got, rate)
+		}
+	}
+	for name, want := range map[string]bool{"RedHatAI/Meta-Llama-3.1-8B-Instruct-quantized.w8a16": true, "RedHatAI/Meta-Llama-3.1-8B-Instruct-quantized.w8a8": false} {
+		if a, err := catalog(t).Model(name); err != nil || a.Native != INT8 || a.Details.WeightOnly != want {
+			t.Errorf("%s: %v, %v of weights alone, %v", name, a.Native, a.Details.WeightOnly, err)
+		}
+	}
+}

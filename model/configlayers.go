@@ -202,6 +202,23 @@ func (c *hfConfig) group() int {
 	return 0
 }
 
+// weightOnly reports whether weights alone are quantised: by GPTQ, AWQ and AutoRound always, by compressed-tensors
+// where no group has a scheme for its input.
+func (c *hfConfig) weightOnly() bool {
+	q := c.quantization()
+	groups, grouped := q["config_groups"].(map[string]any)
+	for _, group := range groups {
+		if of, _ := group.(map[string]any); of["input_activations"] != nil {
+			return false
+		}
+	}
+	method, _ := q["quant_method"].(string)
+	return grouped || weightOnlyMark.MatchString(method)
+}
+
+// weightOnlyMark is in the methods, and in the names of checkpoints, that quantise weights alone.
+var weightOnlyMark = regexp.MustCompile("(?i)gptq|awq|auto-round|w8a16")
+
 // kvFormat returns the format of the KV cache that the checkpoint was calibrated for.
 // compressed-tensors and ModelOpt write a scheme, ModelOpt's hf_quant_config.json a name. Of
 // both kinds vLLM reads fp8 alone.

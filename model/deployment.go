@@ -44,11 +44,16 @@ const kvOfCheckpoint = 13
 
 // Serving returns the deployment with its defaults filled in, and with the format of the KV
 // cache that auto means on an engine: the checkpoint's own on releases that read it, where
-// the checkpoint itself is what is served.
+// the checkpoint itself is what is served. 8-bit integers of weights alone need no units for integers: Marlin, which
+// vLLM multiplies them by, unpacks them to the activations' two bytes (vllm/model_executor/layers/quantization/gptq_marlin.py
+// and compressed_tensors/schemes/compressed_tensors_wNa16.py).
 func (d Deployment) Serving(args EngineArgs) Deployment {
 	d = d.Normal()
 	if d.Precision.KV == KVAuto && d.Precision.Weights == d.Arch.Native && versionOf(args.EngineVersion).AtLeast(0, kvOfCheckpoint) {
 		d.Precision.KV = d.Arch.NativeKV
+	}
+	if d.Arch.Details.WeightOnly && d.Precision.Weights == INT8 && d.Arch.Native == INT8 {
+		d.Hardware.Flops.INT8 = 0
 	}
 	return d
 }
