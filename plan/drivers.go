@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"planner/internal/note"
 )
 
 // Driver is an assumption that carries a part of the cost: without it the same instances
@@ -44,7 +46,7 @@ func (p *Plan) drivers() []Driver {
 	without(fmt.Sprintf("growth of %.4g %% until the fleet is in place", 100*d.Growth), func(p *Plan) { p.Demand.Growth = 0 })
 	without(fmt.Sprintf("bursts of dispersion index %.4g", d.BurstIndex), func(p *Plan) { p.Demand.BurstIndex = 1 })
 	without(fmt.Sprintf("headroom of %.4g %%, for drift of the workload", 100*d.Headroom), func(p *Plan) { p.Demand.Headroom = 0 })
-	without(count(d.Spare, "spare instance")+", for a loss or a restart", func(p *Plan) { p.Demand.Spare = 0 })
+	without(note.Count(d.Spare, "spare instance")+", for a loss or a restart", func(p *Plan) { p.Demand.Spare = 0 })
 	without(fmt.Sprintf("availability of %.6g %%, of instances that are up %.6g %% of the time", 100*d.TargetAvailability, 100*d.Availability),
 		func(p *Plan) { p.Demand.TargetAvailability = 0 })
 	without(fmt.Sprintf("%d zones, of which any may be lost", d.Zones), func(p *Plan) { p.Demand.Zones = 1 })

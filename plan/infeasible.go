@@ -107,16 +107,9 @@ func (p *Plan) All() []Alternative {
 
 // String sums a sized alternative up: its GPUs, instances and cost.
 func (a *Alternative) String() string {
-	s := fmt.Sprintf("%d x %s (%s of %s)", a.Fleet.GPUs, a.Offer.GPU, count(a.Fleet.Instances, "instance"), count(a.Offer.GPUs, "GPU"))
+	s := fmt.Sprintf("%d x %s (%s of %s)", a.Fleet.GPUs, a.Offer.GPU, note.Count(a.Fleet.Instances, "instance"), note.Count(a.Offer.GPUs, "GPU"))
 	if a.Cost.PerHour != nil {
 		s += fmt.Sprintf(" at %.2f USD per hour", *a.Cost.PerHour)
 	}
 	return s
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

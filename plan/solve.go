@@ -58,7 +58,7 @@ func (d *Demand) Rank(offers []Offer) []Alternative {
 func (p *Plan) warnUndecided() {
 	for i := range p.Alternatives {
 		if a := &p.Alternatives[i]; a.Undecided {
-			p.Warnings = append(p.Warnings, note.New(note.MayBeCheaper, count(a.Offer.GPUs, "GPU"), cmp.Or(a.Offer.GPU, "another kind"), a.Reason.Text))
+			p.Warnings = append(p.Warnings, note.New(note.MayBeCheaper, note.Count(a.Offer.GPUs, "GPU"), cmp.Or(a.Offer.GPU, "another kind"), a.Reason.Text))
 		}
 	}
 }

@@ -286,3 +286,11 @@ func (r Reason) Read() Note {
 	}
 	return r.Note
 }
+
+// Count is a number of things in words: "1 instance", "2 instances".
+func Count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -70,7 +70,7 @@ func (d *dataset) samples() (ItemState, string) {
 			resolving++
 		}
 	}
-	text := fmt.Sprintf("%s %s, the longest of %d requests", times(len(near), "trial"), where, most)
+	text := fmt.Sprintf("%s %s, the longest of %d requests", note.Count(len(near), "trial"), where, most)
 	switch {
 	case most == 0:
 		return Unknown, "the number of requests is not known"
@@ -158,7 +158,7 @@ func (d *dataset) sweep() (ItemState, string) {
 			unsure++
 		}
 	}
-	text := times(len(loads), "load")
+	text := note.Count(len(loads), "load")
 	switch {
 	case len(loads) < 3:
 		return Fail, text + ": one point is no curve"
@@ -176,7 +176,7 @@ func (d *dataset) sweep() (ItemState, string) {
 		return Fail, fmt.Sprintf("%s: the limits are met up to %.3g requests/s and missed from %.3g on, and the maximum of %.3g does not lie there",
 			text, met, missed, d.Rate)
 	}
-	return Pass, fmt.Sprintf("%s: %s met the limits, %d missed them", text, times(low, "trial"), high)
+	return Pass, fmt.Sprintf("%s: %s met the limits, %d missed them", text, note.Count(low, "trial"), high)
 }
 
 // A trial is long enough when it lasts a minute and several of its own requests.
@@ -219,7 +219,7 @@ func (d *dataset) repeats() (ItemState, string) {
 	case len(seeds) < 2:
 		return Fail, "one draw of requests " + where + ": what another draw shows is not known"
 	}
-	return Pass, times(len(seeds), "draw") + " of requests " + where
+	return Pass, note.Count(len(seeds), "draw") + " of requests " + where
 }
 
 // client asks whether the load generator kept up.

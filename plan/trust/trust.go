@@ -4,7 +4,6 @@ package trust
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -123,13 +122,6 @@ func (d *dataset) near(factor float64) (trials []*measure.Measurement, where str
 		return d.used, "not near the maximum"
 	}
 	return trials, "near the maximum"
-}
-
-func times(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 func seconds(d time.Duration) string { return d.Round(time.Second).String() }
