@@ -196,16 +196,21 @@ func estimate(e search.Estimate) estimated {
 	return r
 }
 
-// percent prints a share with one decimal, 99.9 %, and two digits of a small one, 0.012 %.
+// percent prints a share with one decimal, 99.9 %, and two digits of a small one, 0.012 %, or of
+// what is left to all, 99.987 %.
 func percent(share float64) string {
 	p := 100 * share
+	small := p
+	if left := 100 - p; left > 1e-9 && left < 0.05 {
+		small = left
+	}
 	switch a := math.Abs(p); {
 	case !finite(p):
 		return unknown
 	case a > 0 && a < 0.01:
 		return "less than 0.01 %"
 	}
-	return strings.TrimRight(strings.TrimRight(fixed(p, max(1, 1-exponent(p, 2))), "0"), ".") + " %"
+	return strings.TrimRight(strings.TrimRight(fixed(p, max(1, 1-exponent(small, 2))), "0"), ".") + " %"
 }
 
 // share prints whole per cents.

@@ -126,19 +126,19 @@ const offered = `gpu feasible gpus=fleet.gpus instances=fleet.instances gpus_per
 
 func alternativesData(all []plan.Alternative) Data {
 	return sheet(pointers(all), offered+knobColumns(), func(a *plan.Alternative, f map[string]string) {
-		dropZeros(a, f)
+		dropZeros(f, a.Offer.Priced())
 		f["gpu"], f["times_the_cheapest"] = gpuName(&a.Offer), raw(timesOf(a, &all[0]))
 		addKnobs(f, a.Offer.Knobs)
 	})
 }
 
 func sensitivityData(all []plan.Change) Data {
-	return sheet(pointers(all), "if=what safe_rate_per_s instances gpus usd_per_hour usd_for_job approximate reason", dropZeros)
+	return sheet(pointers(all), "if=what safe_rate_per_s instances gpus usd_per_hour usd_for_job approximate reason", func(_ *plan.Change, f map[string]string) { dropZeros(f, true) })
 }
 
-// dropZeros drops the figures of a fleet that there is not.
-func dropZeros[T any](_ *T, f map[string]string) {
-	maps.DeleteFunc(f, func(_, text string) bool { return text == "0" })
+// dropZeros drops the figures of a fleet that there is not, but no known price of nothing.
+func dropZeros(f map[string]string, priced bool) {
+	maps.DeleteFunc(f, func(key, text string) bool { return text == "0" && !(priced && strings.Contains(key, "usd_")) })
 }
 
 // data tabulates trials under the names that result files use, with further columns
