@@ -169,8 +169,8 @@ func (a *assumed) logWidth(i int, kappa float64) float64 {
 // one of the usual spread believe a steepness of 1, as where the limit is near the latency of an idle engine.
 func studentT2(t float64) float64 { return -1.5 * math.Log1p(t*t/2) }
 
-// unlink is the share whose [stat.CLogLog] is z: on that scale curves are drawn. It stays below 1, so that a single request within the
-// limit does not exclude a rate at which the curve leaves room for none.
+// unlink is the share whose [stat.CLogLog], the scale of curves, is z. It stays below 1, so that a single request within
+// the limit does not exclude a rate at which the curve leaves room for none.
 func unlink(z float64) float64 { return -math.Expm1(-math.Exp(min(z, zHigh))) }
 
 // rise is how far above its value at the limit a curve is at x times that rate: kappa (x-1), as of queues, and for

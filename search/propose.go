@@ -134,7 +134,7 @@ func (s *MaxRate) next() measure.Trial {
 		trials[i] = s.cfg.timed(rate, times, learned)
 		for j, p := range s.posteriors {
 			if probability[j] >= safeQuantile || j == likeliest {
-				gain += max(probability[j], safeQuantile) * s.shows(j, rate) * p.gain(rate, trials[i].Window, s.latency)
+				gain += max(probability[j], safeQuantile) * s.observable(j, rate) * p.gain(rate, trials[i].Window, s.latency)
 			}
 		}
 		return gain / s.cfg.price(&trials[i])
@@ -144,8 +144,8 @@ func (s *MaxRate) next() measure.Trial {
 	return best
 }
 
-// shows is how likely a trial at a rate shows a bound: of an engine that others overload, gaps between tokens say little.
-func (s *MaxRate) shows(j int, rate float64) float64 {
+// observable is how likely a trial at a rate shows a bound: of one that others overload, gaps between tokens say little.
+func (s *MaxRate) observable(j int, rate float64) float64 {
 	chance := 1.0
 	for i, p := range s.posteriors {
 		if i != j && j < len(s.cfg.SLO.Bounds) && !s.bounds[j].waits {
