@@ -314,6 +314,8 @@ func (f *Follower) settle(ctx context.Context, p *partRun) bool {
 	switch {
 	case p.failed != "":
 	case ending != nil && ending.Done:
+	case ending != nil && ending.Failure != "" && p.tried.IsZero(): // an earlier process submitted it
+		f.See.See(fmt.Sprintf("job %s (%s) failed (%s); the part goes on in another", job.ID, p.Name, ending.Failure))
 	case ending != nil && ending.Failure != "":
 		p.stop(ending.Failure)
 	case job.State == Cancelled:
