@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"planner/model"
@@ -43,9 +44,10 @@ type FitOptions struct {
 
 // Fit fits terms to measured runs by simulating each run again and again: Gauss-Newton
 // steps on the logarithms of the terms, taken only as far as the simulated misfit falls,
-// with normal priors of [model.SpreadFor] (the maximum of the posterior). The curvature
-// there says how well a term is known; one that is hardly known better than before is
-// put back to its default and the others are fitted again.
+// with priors of [model.SpreadFor] (the maximum of the posterior). These are Student's t of
+// two degrees of freedom, as hardware of another kind is far from the defaults. The
+// curvature there says how well a term is known; one that is hardly known better than
+// before, and is not far from its default, is put back there and the others are fitted again.
 //
 // Fit refuses overloaded runs and runs that cannot tell one term from another: too few
 // load points, or none of the terms identified. A replayed trace may be overloaded, as
@@ -144,6 +146,7 @@ type regression struct {
 	before    []float64 // every figure at the defaults
 	x         []float64
 	now       []float64 // every figure at x
+	best      float64   // the misfit at x
 	slopes    *mat.Dense
 	posterior *mat.SymDense
 }
@@ -238,28 +241,54 @@ func (p *regression) misfit(x, predicted []float64) float64 {
 		sum += e * e
 	}
 	for i := range x {
-		sum += x[i] * x[i] / (p.prior[i] * p.prior[i])
+		sum += 3 * math.Log1p(x[i]*x[i]/(3*p.prior[i]*p.prior[i]))
 	}
 	return sum / 2
 }
 
-// The search: steps at most, the change at which it ends, and the distance over which
-// slopes are taken.
+// The search: steps at most, the change at which it ends, the distance over which
+// slopes are taken, and the misfit of a figure beyond which the nearest maximum is not
+// believed: half the square of its deviations.
 const (
 	mostSteps = 30
 	settled   = 1e-3
 	distance  = 0.02
+	poor      = 2
 )
 
-// solve finds the maximum of the posterior.
+// solve finds the maximum of the posterior. Slopes lead from the defaults to the nearest one; where the figures are
+// far from that, as on hardware of another kind, on which a cost that does not count on GPUs does, it is looked for
+// from there with each term moved far by itself, too.
 func (p *regression) solve() error {
 	p.x = make([]float64, len(p.terms))
 	var err error
-	if p.now, err = p.predict(p.x); err != nil {
+	if p.before, err = p.predict(p.x); err != nil {
 		return err
 	}
-	p.before = p.now
-	best := p.misfit(p.x, p.now)
+	p.now, p.best = p.before, p.misfit(p.x, p.before)
+	if err := p.descend(); err != nil {
+		return err
+	}
+	for k := 0; k < len(p.terms) && p.best > poor*float64(len(p.figures)); k++ {
+		for _, leap := range []float64{3, 6} {
+			nearest := *p
+			p.x = slices.Clone(p.x)
+			p.x[k] += leap
+			if p.now, err = p.predict(p.x); err == nil {
+				p.best = p.misfit(p.x, p.now)
+				err = p.descend()
+			}
+			if err != nil || p.best > nearest.best-settled {
+				*p = nearest
+			}
+		}
+	}
+	_, err = p.step() // the curvature where it ended
+	return err
+}
+
+// descend goes from x to where no step by the slopes lowers the misfit.
+func (p *regression) descend() error {
 	for range mostSteps {
 		step, err := p.step()
 		if err != nil {
@@ -268,16 +297,14 @@ func (p *regression) solve() error {
 		improved := false
 		for share := 1.0; share > 0.1; share /= 2 {
 			x := slices.Clone(p.x)
-			for i := range x {
-				x[i] += share * step[i]
-			}
+			floats.AddScaled(x, share, step)
 			now, err := p.predict(x)
 			if err != nil {
-				return err
+				continue
 			}
-			if m := p.misfit(x, now); m < best {
-				improved = best-m > settled
-				p.x, p.now, best = x, now, m
+			if m := p.misfit(x, now); m < p.best {
+				improved = p.best-m > settled
+				p.x, p.now, p.best = x, now, m
 				break
 			}
 		}
@@ -285,8 +312,7 @@ func (p *regression) solve() error {
 			break
 		}
 	}
-	_, err = p.step() // the curvature where it ended
-	return err
+	return nil
 }
 
 // step takes slopes by central differences and returns the Gauss-Newton step. It keeps
@@ -310,7 +336,7 @@ func (p *regression) step() ([]float64, error) {
 	}
 	a, b := mat.NewSymDense(n, nil), mat.NewVecDense(n, nil)
 	for k := range n {
-		w := 1 / (p.prior[k] * p.prior[k])
+		w := 1 / (p.prior[k]*p.prior[k] + p.x[k]*p.x[k]/3)
 		a.SetSym(k, k, w)
 		b.SetVec(k, -w*p.x[k])
 	}
@@ -340,11 +366,12 @@ func (p *regression) step() ([]float64, error) {
 }
 
 // dropWeakest takes out the term whose posterior is nearest to its prior, if it is not
-// identified, and reports whether it did.
+// identified, and reports whether it did. One that was moved far was, also where it has
+// come to what is possible and moves no figure any more.
 func (p *regression) dropWeakest() bool {
 	worst, at := identified, -1
 	for k := range p.terms {
-		if share := math.Sqrt(p.posterior.At(k, k)) / p.prior[k]; share > worst {
+		if share := math.Sqrt(p.posterior.At(k, k)) / p.prior[k]; share > worst && math.Abs(p.x[k]) < 2*p.prior[k] {
 			worst, at = share, k
 		}
 	}

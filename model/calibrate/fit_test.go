@@ -116,6 +116,23 @@ func TestFitRecoversAServer(t *testing.T) {
 	}
 }
 
+// On hardware of another kind a cost counts that does not on GPUs, so that no slope at the defaults shows it.
+func TestFitFarFromTheDefaults(t *testing.T) {
+	o := options(t)
+	c := model.ConstantsFor(o.Deployment.Hardware, o.engine())
+	truth := c.WithValue(model.TermRequest, o.Deployment, 400*c.Value(model.TermRequest, o.Deployment)).
+		WithValue(model.TermPrefill, o.Deployment, 0.3*c.Value(model.TermPrefill, o.Deployment))
+	got, err := Fit(served(t, o, truth, chat(t, 0.1, 0.3, 0.6, 1)), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range []string{"tpot", "ttft"} {
+		if before, after := meanError(got, m); after > 0.03 {
+			t.Errorf("error of %s %.1f %% before, %.1f %% after the fit: %+v", m, 100*before, 100*after, got.Terms)
+		}
+	}
+}
+
 // Other tools print a p99 of 200 requests: it is left out, and the fit goes on without it.
 func TestFitToQuantilesOfFewRequests(t *testing.T) {
 	o := options(t)

@@ -50,12 +50,13 @@ type ProbeStudy struct {
 	spent    time.Duration
 }
 
-// The loads of a probe: so many requests at once at most, of at most so many tokens; the
-// first two are those that any server carries and that show a batch.
+// The loads of a probe: so many requests at once at most, of at most so many tokens, the longest
+// of at least leastLongest; the first two are those that any server carries and that show a batch.
 const (
 	mostProbeSlots  = 256
 	mostProbeTokens = 4096
 	probeOutput     = 48
+	leastLongest    = 2 * probeOutput
 	firstPrompt     = 32
 	secondSlots     = 8
 )
@@ -70,6 +71,13 @@ func NewProbe(cfg *config.Config, g sweep.Ground, spec ProbeSpec) (*ProbeStudy, 
 		return nil, fmt.Errorf("probe: no set of knobs can run: %s", rejected[0].Reason.Text)
 	}
 	k := runnable[0]
+	switch given := cfg.Given("max_model_len"); {
+	case k.MaxModelLen >= leastLongest:
+	case given:
+		return nil, fmt.Errorf("knobs.max_model_len: %d, want at least %d, which a probe's requests may have", k.MaxModelLen, leastLongest)
+	case k.MaxModelLen > 0:
+		k.MaxModelLen = leastLongest
+	}
 	args := g.Predict.Args(k)
 	p := &ProbeStudy{spec: spec, knobs: k, seed: cfg.Workload.Seed, slowdown: 1, forecast: map[int]calibrate.Forecast{}}
 	p.options = calibrate.FitOptions{Deployment: g.Predict.Deployment(k), Version: cmp.Or(cfg.Engine.Version, spec.Version, sweep.NewestKnown),
@@ -85,7 +93,7 @@ func NewProbe(cfg *config.Config, g sweep.Ground, spec ProbeSpec) (*ProbeStudy, 
 	read := roofline.Bounds(sweep.MeanRequest(&cfg.Workload), memory).WeightSeconds
 	p.least = time.Duration(read / args.Speculation.PerStep() * float64(time.Second))
 	prompt, _ := cfg.Workload.MeanTokens()
-	p.longest = min(max(cmp.Or(k.MaxModelLen, args.MaxModelLen, int(4*prompt)), 2*probeOutput), mostProbeTokens)
+	p.longest = min(max(cmp.Or(k.MaxModelLen, args.MaxModelLen, int(4*prompt)), leastLongest), mostProbeTokens)
 	p.most = min(cmp.Or(k.MaxNumSeqs, mostProbeSlots), mostProbeSlots)
 	return p, nil
 }

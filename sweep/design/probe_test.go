@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -41,6 +42,23 @@ func TestProbeFindsUnknownConstants(t *testing.T) {
 			t.Errorf("seed %d: TPOT off by %.3f, TTFT by %.3f in %v: %+v", seed, *probed.TPOTError, *probed.TTFTError, probed.EngineTime, probed.Points)
 		}
 		narrows(t, probed, cfg, known)
+	}
+}
+
+// The engine of a probe is started for the requests that it sends, not for those of a workload of shorter ones.
+func TestProbeStartsForItsOwnRequests(t *testing.T) {
+	short := []config.Override{{Key: "model.name", Value: "llama-3.1-8b"}, {Key: "hardware.gpu", Value: "H100 SXM"},
+		{Key: "workload.prompt", Value: `{ dist = "fixed", value = 16 }`}, {Key: "workload.output", Value: `{ dist = "fixed", value = 16 }`}}
+	probe := func(more ...config.Override) (*ProbeStudy, error) {
+		cfg := must.Get(config.Load("", append(short, more...), config.For("probe")))
+		return NewProbe(cfg, sweep.Ground{Predict: &sweep.Simulated{Deployment: cfg.Deployment}}, ProbeSpec{Points: 7, Held: 4, Budget: time.Minute})
+	}
+	first := must.Get(probe()).Next()[0]
+	if first.Workload.Longest() > first.Knobs.MaxModelLen {
+		t.Errorf("requests of %d tokens on an engine for %d", first.Workload.Longest(), first.Knobs.MaxModelLen)
+	}
+	if _, err := probe(config.Override{Key: "knobs.max_model_len", Value: "64"}); err == nil || !strings.Contains(err.Error(), "knobs.max_model_len: 64, want at least 96") {
+		t.Errorf("an engine for 64 tokens: %v", err)
 	}
 }
 
