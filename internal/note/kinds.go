@@ -224,23 +224,24 @@ const (
 
 // Why a set of knobs is not the best one.
 const (
-	BudgetSpent    Kind = "budget_spent: the budget is spent"
-	BudgetCut      Kind = "budget_cut: the budget is spent before a knob set was searched to its end"
-	BudgetLeft     Kind = "budget_left: the budget is spent and {sets%d} knob sets were not tried; of the last one that was: {why%s}"
-	NotTried       Kind = "not_tried: not tried"
-	NotTriedBehind Kind = "not_tried_behind: not tried: {sets%d} sets before it ended without a rate, the first because {why%s}"
-	PredictedWorse Kind = "predicted_worse: not tried: predicted {worse_percent%.0f} % below the best set"
-	OffTheWay      Kind = "off_the_way: not tried: differs in more than one knob from the sets on the way"
-	CarriesLess    Kind = "carries_less: carries {carries%s}, the best set {best%s}"
-	CarriesLessBy  Kind = "carries_less_by: carries {carries%s}, the best set {best%s}; on the same requests the best set carries some {gain_percent%.0f} % more"
-	AsGood         Kind = "as_good: as good as the best set within {within_percent%.0f} %"
-	SeenAsGood     Kind = "seen_as_good: as good as the best set: at {rate_per_s%.4g} requests/s, on the same requests: {seen%s}, the best set {best%s}"
-	SeenWorse      Kind = "seen_worse: at {rate_per_s%.4g} requests/s, on the same requests: {seen%s}, the best set {best%s}"
-	DearerKind     Kind = "dearer_kind: not searched in full: by a short search an instance carries about {rate_per_s%.3g} requests/s, for the same load it costs {more_percent%more}, beside {best%s}"
-	KindIdle       Kind = "kind_carries_nothing: not searched in full: a short search found no rate that it carries; the best of this GPU is {best%s}"
-	CompletesLess  Kind = "completes_less: overloaded, it completes {completes_per_s%.3g} requests/s, and the best set {best_per_s%.3g}"
-	NotBetter      Kind = "not_better: carries {carries%s}, and the engine's own settings {standard%s}: not shown to be better"
-	LessSafe       Kind = "less_safe: likely {carries_per_s%.3g} requests/s, but safe only {safe_per_s%.3g}, as what is not known of the engine's constants moves its rate far; the chosen set's safe rate is {chosen_per_s%.3g}"
+	BudgetSpent       Kind = "budget_spent: the budget is spent"
+	BudgetCut         Kind = "budget_cut: the budget is spent before a knob set was searched to its end"
+	BudgetLeft        Kind = "budget_left: the budget is spent and {sets%d} knob sets were not tried; of the last one that was: {why%s}"
+	NotTried          Kind = "not_tried: not tried"
+	NotTriedBehind    Kind = "not_tried_behind: not tried: {sets%d} sets before it ended without a rate, the first because {why%s}"
+	PredictedWorse    Kind = "predicted_worse: not tried: predicted {worse_percent%.0f} % below the best set"
+	OffTheWay         Kind = "off_the_way: not tried: differs in more than one knob from the sets on the way"
+	CarriesLess       Kind = "carries_less: carries {carries%s}, the best set {best%s}"
+	CarriesLessBy     Kind = "carries_less_by: carries {carries%s}, the best set {best%s}; on the same requests the best set carries some {gain_percent%.0f} % more"
+	AsGood            Kind = "as_good: as good as the best set within {within_percent%.0f} %"
+	SeenAsGood        Kind = "seen_as_good: as good as the best set: at {rate_per_s%.4g} requests/s, on the same requests: {seen%s}, the best set {best%s}"
+	SeenWorse         Kind = "seen_worse: at {rate_per_s%.4g} requests/s, on the same requests: {seen%s}, the best set {best%s}"
+	DearerKind        Kind = "dearer_kind: not searched in full: by a short search an instance carries about {rate_per_s%.3g} requests/s, for the same load it costs {more_percent%more}, beside {best%s}"
+	CheaperUnsearched Kind = "cheaper_unsearched: {kind%s} was left out by a short search, for another demand or other prices; for these it costs about {less_percent%.0f} % less than the cheapest that was searched in full: plan again"
+	KindIdle          Kind = "kind_carries_nothing: not searched in full: a short search found no rate that it carries; the best of this GPU is {best%s}"
+	CompletesLess     Kind = "completes_less: overloaded, it completes {completes_per_s%.3g} requests/s, and the best set {best_per_s%.3g}"
+	NotBetter         Kind = "not_better: carries {carries%s}, and the engine's own settings {standard%s}: not shown to be better"
+	LessSafe          Kind = "less_safe: likely {carries_per_s%.3g} requests/s, but safe only {safe_per_s%.3g}, as what is not known of the engine's constants moves its rate far; the chosen set's safe rate is {chosen_per_s%.3g}"
 )
 
 // Why a search for the maximum rate ended.
@@ -312,7 +313,7 @@ var kinds = []Kind{
 	FewRounds, FigureUnknown, SideFailed, SideInvalid, SideBehind, SideOverloaded, RateTooHigh, SeedsDiffer, TrafficDiffers, EngineFailed, EngineAlike, EngineCondemned,
 	NotPlaced, TooWide, StepBelowSeqs, DegreesNegative, HeadsUndivided, KVHeadsUndivided, StatesUndivided, BlocksCut, TooManyStages, NoExperts, ExpertsAlone, ExpertsUndivided, NoMemory,
 	EmptyPool, BudgetSpent, BudgetCut, BudgetLeft, NotTried, NotTriedBehind, PredictedWorse, OffTheWay, CarriesLess, CarriesLessBy,
-	AsGood, SeenAsGood, SeenWorse, DearerKind, KindIdle, CompletesLess, NotBetter, LessSafe, FailsIdle, IdleMisses, IdleFloor, MissedAtAll, AllMissed, NoneMet, NoneMeasured, NoneMissed, MetAtLargest, NarrowEnough,
+	AsGood, SeenAsGood, SeenWorse, DearerKind, CheaperUnsearched, KindIdle, CompletesLess, NotBetter, LessSafe, FailsIdle, IdleMisses, IdleFloor, MissedAtAll, AllMissed, NoneMet, NoneMeasured, NoneMissed, MetAtLargest, NarrowEnough,
 	InvalidInRow, InvalidTime, TrialsSpent, BudgetNoRoom, StillWide, NoRateToTest, MeanUncounted, BeyondTooMany, BudgetTooShort, LooksUndecided,
 	Chosen, EmptyInstance, NoRateKnown, RateLoose, RateDoubted, TooManyGPUs, PriceUnheld, TooDear, Unpriced, BesideFree, Dearer, DearerJob, PoolMissing, PoolsNeither, MoreGPUs, MoreInstances, ListedLater,
 }

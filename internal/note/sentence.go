@@ -12,7 +12,7 @@ import (
 
 // placeholder is a figure in a sentence: its name and how it is written, {lag_ms%.2f}.
 // Without a verb it is written as it stands; %dur writes a duration, and %more a percentage
-// as what is more, or from three times on as how many times as much. %s writes words that
+// as what is more or less, or from three times on as how many times as much. %s writes words that
 // differ from one note to the next as numbers do.
 var placeholder = regexp.MustCompile(`\{(\w+)(%[^}]+)?\}`)
 
@@ -80,6 +80,9 @@ func number(x float64, name, verb string) string {
 	case "%more":
 		if x >= 200 {
 			return fmt.Sprintf("%.3g times as much", 1+x/100)
+		}
+		if x < 0 {
+			return fmt.Sprintf("%.1f %% less", -x)
 		}
 		return fmt.Sprintf("%.1f %% more", x)
 	case "%d", "%+d":

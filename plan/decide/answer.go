@@ -131,6 +131,7 @@ const certifiedAsIs = "the certificate is of the simulated engine with its const
 // planned gives the plan of ended searches its evidence.
 func (d *Decision) planned(solved *plan.Plan) (sweep.Answer, error) {
 	p := *solved
+	p.Warnings = append(slices.Clone(p.Warnings), d.unsearched...)
 	if err := d.addEvidence(&p); err != nil {
 		return sweep.Answer{}, err
 	}

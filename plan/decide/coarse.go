@@ -74,19 +74,26 @@ func timesDearer(a, b *plan.Alternative) float64 {
 	return float64(a.Fleet.GPUs) / float64(b.Fleet.GPUs)
 }
 
+// ranked are the kinds of instances by what their fleets for the demand cost, as far as a coarse pass tells, and of the
+// typical knobs of each which it is.
+func (d *Decision) ranked() (ranked []plan.Alternative, of map[measure.Knobs]*instance) {
+	of = map[measure.Knobs]*instance{}
+	for _, i := range d.instances {
+		of[i.typical().Knobs] = i
+	}
+	// Of fleets that are alike the one with most to spare comes first.
+	byRate := slices.SortedStableFunc(slices.Values(d.instances), func(a, b *instance) int { return cmp.Compare(b.carries(), a.carries()) })
+	return d.cfg.Demand.Rank(list.Map(byRate, (*instance).offered)), of
+}
+
 // narrow leaves what the full searches are for, and rejects the other kinds: of a GPU those whose fleets for
 // the demand are beside its best, and all that cost so many times the cheapest that no doubt about constants brings both together.
 func (d *Decision) narrow() {
 	if len(d.instances) == 0 || d.instances[0].sight == nil {
 		return
 	}
-	of := map[measure.Knobs]*instance{}
-	for _, i := range d.instances {
-		of[i.typical().Knobs] = i
-	}
-	// Of fleets that are alike the one with most to spare comes first.
-	byRate := slices.SortedStableFunc(slices.Values(d.instances), func(a, b *instance) int { return cmp.Compare(b.carries(), a.carries()) })
-	ranked := d.cfg.Demand.Rank(list.Map(byRate, (*instance).offered))
+	d.looked = list.Map(d.instances, func(i *instance) search.Result { return i.sight.Result() })
+	ranked, of := d.ranked()
 	best, kept := map[string]*plan.Alternative{}, map[*instance]bool{}
 	taken := map[string]int{}
 	for n := range ranked {
@@ -118,6 +125,28 @@ func (d *Decision) narrow() {
 		}
 		i.priors = []search.Prior{one}
 	}
+}
+
+// leave leaves the kinds that were searched in full, be it for another demand or at other prices, and says of the others
+// what they cost for this one; the plan warns where one of them costs less.
+func (d *Decision) leave(searched func(*instance) bool) {
+	ranked, of := d.ranked()
+	first := slices.IndexFunc(ranked, func(a plan.Alternative) bool { return searched(of[a.Offer.Knobs]) })
+	if first < 0 {
+		return
+	}
+	for n := range ranked {
+		a := &ranked[n]
+		if searched(of[a.Offer.Knobs]) {
+			continue
+		}
+		d.rejected = slices.DeleteFunc(d.rejected, func(r measure.Rejection) bool { return r.Knobs == a.Offer.Knobs })
+		d.rejected = append(d.rejected, leftOut(a, &ranked[first]))
+		if less := 1 - timesDearer(a, &ranked[first]); less > coarsePrecision {
+			d.unsearched = append(d.unsearched, note.New(note.CheaperUnsearched, a.Offer.Knobs.Kind().Describe(), 100*less))
+		}
+	}
+	d.instances = slices.DeleteFunc(d.instances, func(i *instance) bool { return !searched(i) })
 }
 
 // leftOut says why a kind of instance is not searched in full.

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"planner/internal/config"
 	"planner/internal/evidence/must"
 	"planner/internal/note"
+	"planner/internal/wire"
 	"planner/plan"
 	"planner/search"
 	"planner/sweep"
@@ -23,7 +25,13 @@ func TestCoarsePass(t *testing.T) {
 	if testing.Short() {
 		t.Skip("searches a dozen instances")
 	}
-	made := estimated(t, manyKinds())
+	prepared := func(rate string) (*Decision, sweep.Ground) {
+		cfg := must.Get(config.Load("", append(manyKinds(), config.Override{Key: "demand.rate", Value: rate}), config.For("estimate")))
+		ground := sweep.SimulatedGround(&sweep.Simulated{Deployment: cfg.Deployment, Version: cfg.Engine.Version}, 2)
+		return must.Get(New(cfg, ground)), ground
+	}
+	d, ground := prepared("40")
+	made := must.Get(sweep.Drive(t.Context(), nil, ground, d, nil, nil)).Value.(*Planned)
 	cost := func(k measure.Knobs, rate float64) float64 {
 		return float64(k.GPUs()) * map[string]float64{"L40S": 1, "A10": 0.5}[k.GPU] / rate
 	}
@@ -61,6 +69,21 @@ func TestCoarsePass(t *testing.T) {
 	argv := made.Plan.Offer.Knobs
 	if !slices.ContainsFunc(searched, func(a plan.Alternative) bool { return a.Offer.Knobs.Weights == "fp8" }) || argv.Weights == "" || argv.KVCache == "" {
 		t.Errorf("no fp8 among what was searched, or the chosen one has no formats: %s", argv.Describe())
+	}
+
+	// What they carry does not change with the demand: what the searches found is recalled for another one.
+	var found []SearchResults
+	must.OK(wire.Unmarshal(must.Get(wire.Marshal(d.Searched())), &found))
+	more, _ := prepared("400")
+	if !more.Recall(found, d.Seen) {
+		t.Fatal("for another demand the searches are not known again")
+	}
+	again := must.Get(more.Answer()).Value.(*Planned)
+	same := slices.ContainsFunc(searched, func(a plan.Alternative) bool {
+		return a.Offer.Knobs == again.Offer.Knobs && a.Offer.Rate == again.Offer.Rate
+	})
+	if !same || len(again.Alternatives) != len(made.Alternatives) || len(again.Rejected) != len(made.Rejected) {
+		t.Errorf("for another demand %s carries %+v, with %d alternatives of %d", again.Offer.Knobs.Describe(), again.Offer.Rate, len(again.Alternatives), len(made.Alternatives))
 	}
 }
 
@@ -117,13 +140,13 @@ func TestCoarsePassSizesFleets(t *testing.T) {
 			t.Errorf("%v/s at %v: kept %s, want %s: %+v", c.rate, c.prices, got, c.kept, d.rejected)
 		}
 	}
-	few, many := narrowed(2, 1), narrowed(190, 1)
-	if few.digest() != many.digest() {
-		t.Error("without a coarse pass the demand decides what is searched")
-	}
-	few.looks, many.looks = &sweep.Together{}, &sweep.Together{}
-	if few.digest() == many.digest() {
-		t.Error("a coarse pass for another demand is taken for this one's")
+	// For another demand the kind that was searched in full stays, and one that costs a third less is named.
+	d := narrowed(2, 1)
+	searched := d.instances[0]
+	d.instances, d.rejected, d.cfg.Demand.Rate = append(narrowed(190, 1).instances, searched), nil, 190
+	d.leave(func(i *instance) bool { return i == searched })
+	if said := d.unsearched.Texts(); len(d.instances) != 1 || len(d.rejected) != 1 || len(said) != 1 || !strings.Contains(said[0], "34 % less") {
+		t.Errorf("%d kinds are left; %v, %+v", len(d.instances), said, d.rejected)
 	}
 }
 

@@ -29,8 +29,11 @@ import (
 type Decision struct {
 	searches
 
-	// looks are the short searches of a coarse pass, races those in full; nil before they begin.
+	// looks are the short searches of a coarse pass, races those in full; nil before they begin. looked is what the
+	// first came to, and unsearched what they say of a plan for which others would have been searched in full.
 	looks, races *sweep.Together
+	looked       []search.Result
+	unsearched   note.Notes
 	// chosen is the kind of instance that the plan takes; where there is no plan, the
 	// one whose search tells most.
 	chosen *instance

@@ -2,11 +2,9 @@ package decide
 
 import (
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"slices"
 
-	"planner/internal/config"
 	"planner/internal/list"
 	"planner/model/calibrate"
 	"planner/plan/effects"
@@ -20,6 +18,7 @@ import (
 type SearchResults struct {
 	// Of is a digest of all in the configuration that decides what is found.
 	Of          string              `json:"of"`
+	Looks       []search.Result     `json:"looks"`    // of the short searches of a coarse pass, of all kinds of instances; none without one
 	Kinds       []search.RaceResult `json:"kinds"`    // of the kinds of instances that were searched in full
 	Rejected    []measure.Rejection `json:"rejected"` // the knob sets that cannot run, or were left out
 	Certificate *search.Certified   `json:"certificate,omitempty"`
@@ -62,19 +61,12 @@ type PlanStudy interface {
 	Recall(found []SearchResults, trials []measure.Measurement) bool
 }
 
-// digest tells searches of other configurations apart. By the demand and prices a coarse pass leaves kinds of instances out.
-func (d *Decision) digest() string {
-	text := d.cfg.Sought()
-	if d.looks != nil || d.coarsely() {
-		demand, _ := json.Marshal(d.cfg.Demand)
-		text += string(demand) + fmt.Sprint(list.Map(d.cfg.GPUs, func(g config.GPU) [2]any { return [2]any{g.PricePerGPUHour, g.Priced()} }))
-	}
-	return fmt.Sprintf("%x", sha256.Sum256([]byte(text)))
-}
+// digest tells searches of other configurations apart.
+func (d *Decision) digest() string { return fmt.Sprintf("%x", sha256.Sum256([]byte(d.cfg.Sought()))) }
 
 // Searched is what the searches found.
 func (d *Decision) Searched() []SearchResults {
-	s := SearchResults{Of: d.digest(), Rejected: d.rejected, Doubts: d.doubts, Placed: d.placed,
+	s := SearchResults{Of: d.digest(), Looks: d.looked, Rejected: d.rejected, Doubts: d.doubts, Placed: d.placed,
 		Trials: list.Map(d.Seen, func(m measure.Measurement) int { return m.Trial.Number })}
 	for _, i := range d.instances {
 		s.Kinds = append(s.Kinds, i.race.Result())
@@ -90,24 +82,31 @@ func (d *Decision) Recall(found []SearchResults, trials []measure.Measurement) b
 	if len(found) != 1 || found[0].Of != d.digest() {
 		return false
 	}
-	var kept []*instance
 	s := found[0]
+	kept := 0
 	for _, i := range d.instances {
-		at := slices.IndexFunc(s.Kinds, func(r search.RaceResult) bool { return r.Knobs.Kind() == i.priors[0].Knobs.Kind() })
-		if at >= 0 {
-			i.race, kept = recalled[search.RaceResult]{s.Kinds[at]}, append(kept, i)
-		} else if !slices.ContainsFunc(s.Rejected, func(r measure.Rejection) bool { return r.Knobs == i.typical().Knobs }) {
+		kind := i.priors[0].Knobs.Kind()
+		if at := slices.IndexFunc(s.Kinds, func(r search.RaceResult) bool { return r.Knobs.Kind() == kind }); at >= 0 {
+			i.race = recalled[search.RaceResult]{s.Kinds[at]}
+			kept++
+		}
+		if at := slices.IndexFunc(s.Looks, func(r search.Result) bool { return r.Knobs.Kind() == kind }); at >= 0 {
+			i.sight = recalled[search.Result]{s.Looks[at]}
+		} else if i.race == nil || d.coarsely() {
 			return false // neither searched nor left out by a coarse pass
 		}
 	}
 	trials = slices.DeleteFunc(slices.Clone(trials), func(m measure.Measurement) bool { return !slices.Contains(s.Trials, m.Trial.Number) })
-	if len(trials) != len(s.Trials) || len(kept) != len(s.Kinds) {
+	if len(trials) != len(s.Trials) || kept != len(s.Kinds) {
 		return false
 	}
 	if s.Certificate != nil {
 		d.certificate = recalled[search.Certified]{*s.Certificate}
 	}
-	d.instances, d.rejected, d.Seen, d.doubts, d.placed = kept, s.Rejected, trials, s.Doubts, s.Placed
+	d.rejected, d.looked, d.Seen, d.doubts, d.placed = s.Rejected, s.Looks, trials, s.Doubts, s.Placed
+	if d.coarsely() {
+		d.leave(func(i *instance) bool { return i.race != nil })
+	}
 	d.plan, d.solved = d.solve()
 	d.Stages, d.Ended = nil, true
 	return true

@@ -11,7 +11,6 @@ import (
 	"planner/internal/wire"
 	"planner/model"
 	"planner/sweep"
-	"planner/sweep/measure"
 )
 
 // TestRecall checks that what the searches found, written and read again, gives for another demand to the byte the plan that
@@ -61,9 +60,5 @@ func TestRecall(t *testing.T) {
 	one.Of = more.(*Decision).digest()
 	if more.Recall([]SearchResults{one}, trials) {
 		t.Error("the search of one kind is taken for those of two")
-	}
-	one.Rejected = []measure.Rejection{{Knobs: more.(*Decision).instances[1].typical().Knobs}}
-	if !more.Recall([]SearchResults{one}, trials) {
-		t.Error("a kind that a coarse pass left out is looked for")
 	}
 }
