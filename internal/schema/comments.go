@@ -1,97 +1,61 @@
 package schema
 
 import (
+	"cmp"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
 	"path"
-	"reflect"
 	"regexp"
 	"strings"
 
 	"planner"
 )
 
-// A comment is what the source says of a type and of its fields.
-type comment struct {
-	text   string
-	fields map[string]string
-	// as is the type in the same package that it is declared by; "" for none.
-	as string
-}
-
-// comments are those of the types of a package, by their names.
-type comments map[string]comment
-
-// comments are those of the package of a type; none where its source is not held.
-func (b *builder) comments(t reflect.Type) (comments, error) {
-	dir := strings.TrimPrefix(t.PkgPath(), "planner/")
-	if b.said[dir] != nil {
-		return b.said[dir], nil
-	}
-	all := comments{}
-	b.said[dir] = all
-	names, err := fs.Glob(planner.Source, path.Join(dir, "*.go"))
-	for _, name := range names {
-		if strings.HasSuffix(name, "_test.go") {
-			continue
+// readComments is what the source says of types, by "plan.Plan", and of their fields, by
+// "plan.Plan.Fleet".
+func readComments() (map[string]string, error) {
+	said := map[string]string{}
+	return said, fs.WalkDir(planner.Source, ".", func(name string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+			return err
 		}
-		var text []byte
-		if text, err = planner.Source.ReadFile(name); err != nil {
-			return nil, err
-		}
+		text, _ := planner.Source.ReadFile(name) // it is embedded
 		file, err := parser.ParseFile(token.NewFileSet(), name, text, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		all.add(file)
-	}
-	return all, err
+		for _, d := range file.Decls {
+			if types, ok := d.(*ast.GenDecl); ok && types.Tok == token.TYPE {
+				addComments(said, path.Base(path.Dir(name)), types)
+			}
+		}
+		return nil
+	})
 }
 
-// add takes the comments of the types that a file declares.
-func (all comments) add(file *ast.File) {
-	for _, d := range file.Decls {
-		types, ok := d.(*ast.GenDecl)
-		if !ok || types.Tok != token.TYPE {
+// addComments takes the comments of types. A field without is told of by the comment before it
+// that names it, as of "Low and High".
+func addComments(said map[string]string, pkg string, types *ast.GenDecl) {
+	for _, spec := range types.Specs {
+		t := spec.(*ast.TypeSpec)
+		name := pkg + "." + t.Name.Name
+		if said[name] = plain(t.Doc); len(types.Specs) == 1 {
+			said[name] = cmp.Or(said[name], plain(types.Doc))
+		}
+		form, ok := t.Type.(*ast.StructType)
+		if !ok {
 			continue
 		}
-		for _, spec := range types.Specs {
-			t := spec.(*ast.TypeSpec)
-			c := comment{text: plain(t.Doc), fields: map[string]string{}}
-			if c.text == "" && len(types.Specs) == 1 {
-				c.text = plain(types.Doc)
-			}
-			switch form := t.Type.(type) {
-			case *ast.Ident:
-				c.as = form.Name
-			case *ast.StructType:
-				c.addFields(form)
-			}
-			all[t.Name.Name] = c
-		}
-	}
-}
-
-// addFields takes the comments of fields. One without is told of by the comment before it
-// that names it, as of "Low and High".
-func (c comment) addFields(form *ast.StructType) {
-	before := ""
-	for _, f := range form.Fields.List {
-		text := plain(f.Doc)
-		if text == "" {
-			text = plain(f.Comment)
-		}
-		if text != "" {
-			before = text
-		}
-		for _, name := range f.Names {
-			switch {
-			case text != "":
-				c.fields[name.Name] = text
-			case regexp.MustCompile(`\b` + name.Name + `\b`).MatchString(before):
-				c.fields[name.Name] = before
+		last := ""
+		for _, f := range form.Fields.List {
+			text := cmp.Or(plain(f.Doc), plain(f.Comment))
+			last = cmp.Or(text, last)
+			for _, n := range f.Names {
+				if text != "" || regexp.MustCompile(`\b`+n.Name+`\b`).MatchString(last) {
+					said[name+"."+n.Name] = last
+				}
 			}
 		}
 	}
@@ -103,24 +67,4 @@ var docLink = regexp.MustCompile(`\[([\w.*]+)\]`)
 // plain is the text of a comment in one line.
 func plain(g *ast.CommentGroup) string {
 	return docLink.ReplaceAllString(strings.Join(strings.Fields(g.Text()), " "), "$1")
-}
-
-// field describes a field by the first of the types that says something of it, "" where none
-// does.
-func (b *builder) field(name string, types ...reflect.Type) string {
-	for _, t := range types {
-		all, err := b.comments(t)
-		if err != nil {
-			b.err = err
-			return ""
-		}
-		c := all[t.Name()]
-		for c.as != "" {
-			c = all[c.as]
-		}
-		if text := c.fields[name]; text != "" {
-			return text
-		}
-	}
-	return ""
 }

@@ -4,6 +4,7 @@
 package schema
 
 import (
+	"cmp"
 	"encoding"
 	"encoding/json"
 	"fmt"
@@ -29,7 +30,8 @@ type Definition struct {
 // Schema is the description as JSON has it. It is an error of the types if they write
 // JSON of their own without saying how.
 func (d Definition) Schema() (map[string]any, error) {
-	b := builder{defs: map[string]any{}, closed: d.Closed, said: map[string]comments{}}
+	b := builder{defs: map[string]any{}, closed: d.Closed}
+	b.said, b.err = readComments()
 	var forms []map[string]any
 	for _, v := range d.Types {
 		forms = append(forms, b.of(reflect.TypeOf(v)))
@@ -42,7 +44,7 @@ func (d Definition) Schema() (map[string]any, error) {
 type builder struct {
 	defs   map[string]any
 	closed bool
-	said   map[string]comments // by folder
+	said   map[string]string // by [readComments]
 	err    error
 }
 
@@ -52,7 +54,6 @@ func implements[I any](t reflect.Type) bool {
 	return t.Implements(methods) || t.Kind() != reflect.Pointer && reflect.PointerTo(t).Implements(methods)
 }
 
-// of describes the values of a type.
 func (b *builder) of(t reflect.Type) map[string]any {
 	switch {
 	case t == reflect.TypeFor[time.Duration]():
@@ -78,7 +79,6 @@ func (b *builder) of(t reflect.Type) map[string]any {
 	return b.plain(t)
 }
 
-// plain describes a type without methods of its own.
 func (b *builder) plain(t reflect.Type) map[string]any {
 	switch t.Kind() {
 	case reflect.Bool:
@@ -119,9 +119,10 @@ func nullable(s map[string]any) map[string]any {
 	return map[string]any{"anyOf": []map[string]any{s, kinds("null")}}
 }
 
-// named describes a type among the definitions, by how it is written.
+func nameOf(t reflect.Type) string { return path.Base(t.PkgPath()) + "." + t.Name() }
+
 func (b *builder) named(t, as reflect.Type) map[string]any {
-	name := path.Base(t.PkgPath()) + "." + t.Name()
+	name := nameOf(t)
 	ref := map[string]any{"$ref": "#/$defs/" + name}
 	if _, known := b.defs[name]; known {
 		return ref
@@ -148,7 +149,7 @@ func (b *builder) named(t, as reflect.Type) map[string]any {
 				case key == "-" || key == "" || hidden || !f.IsExported():
 				default:
 					property := b.of(f.Type)
-					if text := b.field(f.Name, s, t); text != "" {
+					if text := cmp.Or(b.said[nameOf(s)+"."+f.Name], b.said[name+"."+f.Name]); text != "" {
 						property["description"] = text
 					}
 					properties[key] = property
@@ -161,8 +162,8 @@ func (b *builder) named(t, as reflect.Type) map[string]any {
 		level = next
 	}
 	s := map[string]any{"type": "object", "properties": properties, "required": required}
-	if all, err := b.comments(t); err == nil && all[t.Name()].text != "" {
-		s["description"] = all[t.Name()].text
+	if text := b.said[name]; text != "" {
+		s["description"] = text
 	}
 	if b.closed {
 		s["additionalProperties"] = false
