@@ -234,7 +234,7 @@ const (
 	CarriesLess       Kind = "carries_less: carries {carries%s}, the best set {best%s}"
 	CarriesLessBy     Kind = "carries_less_by: carries {carries%s}, the best set {best%s}; on the same requests the best set carries some {gain_percent%.0f} % more"
 	AsGood            Kind = "as_good: as good as the best set within {within_percent%.0f} %"
-	SeenAsGood        Kind = "seen_as_good: as good as the best set: at {rate_per_s%.4g} requests/s, on the same requests: {seen%s}, the best set {best%s}"
+	SeenAsGood        Kind = "seen_as_good: not told apart from the best set: at {rate_per_s%.4g} requests/s, on the same requests: {seen%s}, the best set {best%s}"
 	SeenWorse         Kind = "seen_worse: at {rate_per_s%.4g} requests/s, on the same requests: {seen%s}, the best set {best%s}"
 	DearerKind        Kind = "dearer_kind: not searched in full: by a short search an instance carries about {rate_per_s%.3g} requests/s, for the same load it costs {more_percent%more}, beside {best%s}"
 	CheaperUnsearched Kind = "cheaper_unsearched: {kind%s} was left out by a short search, for another demand or other prices; for these it costs about {less_percent%.0f} % less than the cheapest that was searched in full: plan again"

@@ -15,16 +15,17 @@ import (
 
 func TestSentence(t *testing.T) {
 	for want, n := range map[string]Note{
-		"the client was late: p99 of the send lag 2.5ms, 1ms allowed":                          New(SendLag, 2500*time.Microsecond, time.Millisecond),
-		"12 of 40 requests were still in flight at the end":                                    New(RequestsOpen, 12, 40),
-		"prompts: the server counts +3.1 % tokens against those asked for":                     New(PromptsOff, 3.14),
-		"prompts: their length is a guess of one token a word: gone":                           New(PromptsGuessed, errors.New("gone")),
-		"costs 116.4 % more per hour":                                                          New(Dearer, 116.4),
-		"costs 177 times as much per hour":                                                     New(Dearer, 17615.1),
-		"overloaded: the backlog kept growing":                                                 New(Overloaded),
-		"errors: none of 2 requests failed, which proves a share below 100 %, not below 0.1 %": New(ErrorsUnproven, 2, 99.7, 0.1),
-		"what {requests%d} somebody else said":                                                 Text("what {requests%d} somebody else said"),
-		"client: it stood still for 0.30 s at 4.0 s":                                           New(ClientStood, 300*time.Millisecond, 4*time.Second),
+		"the client was late: p99 of the send lag 2.5ms, 1ms allowed":      New(SendLag, 2500*time.Microsecond, time.Millisecond),
+		"12 of 40 requests were still in flight at the end":                New(RequestsOpen, 12, 40),
+		"prompts: the server counts +3.1 % tokens against those asked for": New(PromptsOff, 3.14),
+		"prompts: their length is a guess of one token a word: gone":       New(PromptsGuessed, errors.New("gone")),
+		"costs 116.4 % more per hour":                                      New(Dearer, 116.4),
+		"costs 177 times as much per hour":                                 New(Dearer, 17615.1),
+		"overloaded: the backlog kept growing":                             New(Overloaded),
+		"not told apart from the best set: at 12 requests/s, on the same requests: 98 % beyond ttft.p99, the best set 97 % beyond ttft.p99": New(SeenAsGood, 12.0, "98 % beyond ttft.p99", "97 % beyond ttft.p99"),
+		"errors: none of 2 requests failed, which proves a share below 100 %, not below 0.1 %":                                              New(ErrorsUnproven, 2, 99.7, 0.1),
+		"what {requests%d} somebody else said":       Text("what {requests%d} somebody else said"),
+		"client: it stood still for 0.30 s at 4.0 s": New(ClientStood, 300*time.Millisecond, 4*time.Second),
 	} {
 		if got := n.String(); got != want {
 			t.Errorf("%q, want %q", got, want)

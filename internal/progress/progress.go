@@ -167,7 +167,7 @@ func (d *Display) observed(m *measure.Measurement) {
 	}
 	s := &d.state
 	s.trials++
-	s.spent += m.Trial.Warmup + m.Duration + m.Trial.Cooldown
+	s.spent += m.EngineTime(0)
 	if d.Budget > 0 {
 		s.left = max(d.Budget-s.spent, 0)
 	}

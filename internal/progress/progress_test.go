@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"planner/internal/note"
 	"planner/search"
 	"planner/sweep/measure"
 )
@@ -207,4 +209,16 @@ func TestTrialsSideBySide(t *testing.T) {
 			t.Errorf("no trial was drawn: %q", out.String())
 		}
 	})
+}
+
+// TestSpent counts no load behind the window of a trial that ended before it.
+func TestSpent(t *testing.T) {
+	d := New(io.Discard, DisplayOptions{Quiet: true, Budget: time.Hour})
+	m := measure.Measurement{Trial: measure.Trial{Warmup: 10 * time.Second, Cooldown: 5 * time.Second}, Duration: time.Minute}
+	d.See(m)
+	m.Aborted = note.Because(note.Overloaded)
+	d.See(m)
+	if d.state.spent != 145*time.Second {
+		t.Errorf("spent %v, want 2m25s", d.state.spent)
+	}
 }

@@ -268,14 +268,17 @@ func survival(p *plan.Plan) Facts {
 	if a.Assumed {
 		by = ", as is assumed"
 	}
-	return Facts{{"fleet load", load, tone}, {Label: "availability", Text: fmt.Sprintf("%s for the planned load, %s with its headroom, if each instance is up %s of the time%s, and fails by itself",
+	return Facts{{"fleet load", load, tone}, {Label: "availability", Text: fmt.Sprintf("%s for the planned load, %s for that and its headroom, if each instance is up %s of the time%s, and fails by itself",
 		availability(a.Planned), availability(a.Loaded), percent(a.OfInstance), by)}}
 }
 
 // availability prints a probability near 1 with its nines and a digit more, rounded down.
 func availability(p float64) string {
 	const most = 7
-	if p >= 1-1e-9 {
+	switch {
+	case p < 0.01:
+		return "less than 1 %"
+	case p >= 1-1e-9:
 		return "over 99.9999999 %"
 	}
 	digits := min(max(int(-math.Log10(1-p))-1, 0), most)

@@ -242,12 +242,14 @@ func choice(p *plan.Plan) string {
 		return "the tuned settings: no rate is known of the default"
 	case g.Low > 0:
 		return "the tuned settings: their gain is shown"
-	case c.Default.Rate != nil && c.Tuned.Rate != nil && c.Default.Rate.Safe >= c.Tuned.Rate.Safe:
+	case c.Default.Rate == nil || c.Tuned.Rate == nil:
+		return "the tuned settings: the default has no rate"
+	case c.Default.Rate.Safe >= c.Tuned.Rate.Safe:
 		return "the tuned settings, though the safe rate of the default is no lower: its values are not among those to choose from"
-	case c.Default.Rate != nil && c.Tuned.Rate != nil:
-		return fmt.Sprintf("the tuned settings: no gain is shown, but the safe rate of the default is %s lower", percent(1-c.Default.Rate.Safe/c.Tuned.Rate.Safe))
+	case (1+decide.Dearer)*c.Default.Rate.Safe >= c.Tuned.Rate.Safe:
+		return "the tuned settings, though no gain is shown: the default's values are not among those to choose from"
 	}
-	return "the tuned settings: the default has no rate"
+	return fmt.Sprintf("the tuned settings: no gain is shown, but the safe rate of the default is %s lower", percent(1-c.Default.Rate.Safe/c.Tuned.Rate.Safe))
 }
 
 // gain states how much more the tuned settings carry, to what its interval supports.

@@ -12,9 +12,12 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
+	"planner/internal/note"
 	"planner/internal/wire"
+	"planner/sweep/measure"
 )
 
 // A line may be too wide only where nothing could be broken: a single word, or
@@ -255,5 +258,16 @@ func TestIdleHardware(t *testing.T) {
 	p.Evidence.Roofline = nil
 	if text := idleHardware(p); text != "" {
 		t.Error(text)
+	}
+}
+
+// TestEngineTimeOfSets counts what a search counts, load behind the window too, unless a trial ended before it.
+func TestEngineTimeOfSets(t *testing.T) {
+	whole := measure.Measurement{Trial: measure.Trial{Rate: 1, Warmup: 10 * time.Second, Cooldown: 5 * time.Second}, Duration: time.Minute}
+	cut := whole
+	cut.Aborted = note.Because(note.Overloaded)
+	tab := summaryTable([]measure.Measurement{whole, cut}, measure.Knobs{})
+	if got := tab.Rows[0][2].Text; got != "145 s" {
+		t.Errorf("%s, want 75 and 70 s", got)
 	}
 }

@@ -250,7 +250,7 @@ func summarize(trials []measure.Measurement, k measure.Knobs) setSummary {
 	s := setSummary{sets: []measure.Knobs{k}}
 	for _, m := range ran(of(trials, k)) {
 		s.trials++
-		s.time += m.Trial.Warmup + max(m.Duration, 0)
+		s.time += m.EngineTime(0)
 		if m.Verdict == nil || !m.Valid || m.Trial.Closed() {
 			continue
 		}

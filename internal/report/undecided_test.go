@@ -63,7 +63,8 @@ func TestChoice(t *testing.T) {
 		{standard, rated(standard, 11), rated(tuned, 12), &search.Estimate{Value: 0.09, Low: -0.01, High: 0.2}, "no gain is shown"},
 		{standard, rated(standard, 11), unknown(tuned), nil, "no rate is known of the tuned"},
 		{tuned, unknown(standard), rated(tuned, 12), nil, "no rate is known of the default"},
-		{tuned, rated(standard, 11), rated(tuned, 12), &search.Estimate{Value: 0.09, Low: -0.1, High: 0.3}, "no gain is shown, but the safe rate of the default is 9.1 % lower"},
+		{tuned, rated(standard, 11), rated(tuned, 15), &search.Estimate{Value: 0.4, Low: -0.1, High: 0.9}, "no gain is shown, but the safe rate of the default is 28.6 % lower"},
+		{tuned, rated(standard, 11), rated(tuned, 12), &search.Estimate{Value: 0.09, Low: -0.1, High: 0.3}, "though no gain is shown: the default's values are not among those to choose from"},
 		{tuned, rated(standard, 12), rated(tuned, 11), &search.Estimate{Value: -0.08, Low: -0.2, High: 0.1}, "though the safe rate of the default is no lower"},
 	} {
 		p := *base

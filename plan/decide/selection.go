@@ -144,7 +144,7 @@ func (d *Decision) secure() sweep.Source {
 			d.failed = err
 			return nil
 		}
-		if (1+dearer)*doubt.widen(e).Safe >= e.Value {
+		if (1+Dearer)*doubt.widen(e).Safe >= e.Value {
 			continue
 		}
 		also := map[measure.Knobs]*search.MaxRate{}
@@ -166,7 +166,7 @@ func (d *Decision) secure() sweep.Source {
 // set would need a quarter more instances. What is not known of the engine's constants may move the rate of one set
 // far more than that of another: steps that last just as long as a limit allows are too long if all are a little slower.
 func (d *Decision) preferSafe(s *selection, others []search.Contestant) error {
-	safest := selection{rate: search.Estimate{Safe: (1 + dearer) * s.rate.Safe}}
+	safest := selection{rate: search.Estimate{Safe: (1 + Dearer) * s.rate.Safe}}
 	for _, c := range others {
 		if c.Found == nil || c.Found.Estimate.Safe <= safest.rate.Safe {
 			continue
@@ -185,15 +185,15 @@ func (d *Decision) preferSafe(s *selection, others []search.Contestant) error {
 	return nil
 }
 
-// dearer is how many instances more than with the best set a fleet may take for want of a gain that is shown.
-const dearer = 0.25
+// Dearer is how many instances more than with the best set a fleet may take for want of a gain that is shown.
+const Dearer = 0.25
 
 // prefersDefault reports whether the engine's own settings are to be chosen before
 // the best set: where their safe rate is no lower, or where the gain is not shown, which is the case while the interval
 // of the ratio of the rates holds one. Fleets are sized by safe rates: where
 // the default would take a quarter more instances, it is not kept for want of a shown gain.
 func prefersDefault(best, standard, gain search.Estimate) bool {
-	return standard.Safe > 0 && (standard.Safe >= best.Safe || gain.Low <= 1 && best.Safe <= (1+dearer)*standard.Safe)
+	return standard.Safe > 0 && (standard.Safe >= best.Safe || gain.Low <= 1 && best.Safe <= (1+Dearer)*standard.Safe)
 }
 
 func setting(k measure.Knobs, e search.Estimate) plan.Setting {
