@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"planner/internal/list"
 	"planner/internal/wire"
 )
 
@@ -37,7 +38,6 @@ func New(k Kind, figures ...any) Note {
 	return n
 }
 
-// figure is a value as notes hold it.
 func figure(name string, value any) any {
 	switch v := value.(type) {
 	case time.Duration:
@@ -108,13 +108,7 @@ func (ns Notes) Distinct() Notes {
 }
 
 // Texts lists the sentences, one a note.
-func (ns Notes) Texts() []string {
-	out := make([]string, len(ns))
-	for i, n := range ns {
-		out[i] = n.String()
-	}
-	return out
-}
+func (ns Notes) Texts() []string { return list.Map(ns, Note.String) }
 
 // String is the sentences, one a line.
 func (ns Notes) String() string { return strings.Join(ns.Texts(), "\n") }
@@ -241,13 +235,7 @@ func (w Warnings) Read() Notes {
 }
 
 // FromTexts are the notes of sentences.
-func FromTexts(texts []string) Notes {
-	var out Notes
-	for _, text := range texts {
-		out = append(out, Text(text))
-	}
-	return out
-}
+func FromTexts(texts []string) Notes { return list.Map(texts, Text) }
 
 // Reason is a note that says why, as a file has it: its sentence, and beside it the
 // note. The zero value says nothing.

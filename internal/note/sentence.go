@@ -22,10 +22,8 @@ func (k Kind) name() string {
 	return name
 }
 
-// template is the sentence of a kind with places for the figures.
 func (k Kind) template() string { return strings.TrimPrefix(string(k), k.name()+": ") }
 
-// names lists the figures of a kind in the order of its sentence.
 func (k Kind) names() []string {
 	var out []string
 	for _, m := range placeholder.FindAllStringSubmatch(k.template(), -1) {
@@ -45,7 +43,6 @@ func sentence(notes Notes) string {
 	})
 }
 
-// values is one figure of notes that are alike.
 func values(notes Notes, name, verb string) string {
 	var numbers []float64
 	for _, n := range notes {
@@ -63,7 +60,6 @@ func values(notes Notes, name, verb string) string {
 	return low + " to " + high
 }
 
-// number writes a number by its verb.
 func number(x float64, name, verb string) string {
 	switch verb {
 	case "", "%s":

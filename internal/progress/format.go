@@ -9,18 +9,17 @@ import (
 	"strings"
 	"time"
 
+	"planner/internal/list"
 	"planner/search"
 	"planner/sweep/engine"
 	"planner/sweep/load"
 	"planner/sweep/measure"
 )
 
-// line is the state in one line, with the time since the start.
 func (s *runState) line(elapsed time.Duration) string {
 	return clock(elapsed) + " " + strings.Join(append([]string{s.effort()}, s.rest("")...), "; ")
 }
 
-// lines are the state as it is drawn.
 func (d *Display) lines(elapsed time.Duration) []string {
 	scale := bar(d.widest, &d.state.best, barWidth)
 	if scale != "" && d.Columns >= 2*barWidth+len(d.state.rate()) {
@@ -56,7 +55,6 @@ func (s *runState) rest(scale string) []string {
 	return parts
 }
 
-// effort is what was done and what is left.
 func (s *runState) effort() string {
 	if s.working {
 		return s.now
@@ -88,7 +86,6 @@ func (s *runState) effort() string {
 	return text
 }
 
-// rate is the estimate with its interval.
 func (s *runState) rate() string {
 	e := &s.best
 	if !(e.Value > 0) || math.IsInf(e.Value, 0) {
@@ -178,7 +175,6 @@ func span(d time.Duration) string {
 	return fmt.Sprintf("%.1f h", d.Hours())
 }
 
-// loadText is the load of a trial in words.
 func loadText(t *measure.Trial) string {
 	if t.Closed() {
 		return fmt.Sprintf("%d at a time", t.Concurrency)
@@ -186,7 +182,6 @@ func loadText(t *measure.Trial) string {
 	return fmt.Sprintf("%.4g requests/s", t.Rate)
 }
 
-// trialLine is one trial on one line.
 func trialLine(m *measure.Measurement) string {
 	s := fmt.Sprintf("trial %d: %s: %s", m.Trial.Number, loadText(&m.Trial), m.Trial.Why)
 	switch {
@@ -201,7 +196,6 @@ func trialLine(m *measure.Measurement) string {
 	return s
 }
 
-// testText is the live line of a trial.
 func testText(now load.Interim) string {
 	s := fmt.Sprintf("%v  %.1f requests/s  %d in flight  %d done", now.Elapsed.Round(time.Second), now.Rate, now.InFlight, now.Done)
 	if now.Failed > 0 {
@@ -218,10 +212,7 @@ func testText(now load.Interim) string {
 
 // startedText says what an engine that serves is, and how long it took.
 func startedText(e *engine.Engine) string {
-	stages := make([]string, len(e.Stages))
-	for i, s := range e.Stages {
-		stages[i] = fmt.Sprintf("%s %.1f s", s.Name, s.Took.Seconds())
-	}
+	stages := list.Map(e.Stages, func(s engine.StartStage) string { return fmt.Sprintf("%s %.1f s", s.Name, s.Took.Seconds()) })
 	text := fmt.Sprintf("%s %s at %s", e.Kind, e.Facts.Version, e.URL)
 	if e.Done() == nil {
 		return "reached " + text

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"planner/internal/printable"
 	"planner/search"
@@ -159,7 +158,6 @@ func (d *Display) See(event any) {
 	d.show()
 }
 
-// observed counts a trial, and what it brought to the best estimate so far.
 func (d *Display) observed(m *measure.Measurement) {
 	d.running = nil
 	if d.Verbose && !d.Quiet {
@@ -179,7 +177,6 @@ func (d *Display) observed(m *measure.Measurement) {
 	}
 }
 
-// at notes the stage that the run is at.
 func (s *runState) at(done, of int, what string) {
 	if what != s.stage {
 		s.since = time.Now()
@@ -208,7 +205,6 @@ func (d *Display) watch() {
 	})
 }
 
-// ask shows the time, and how far the trial is that runs.
 func (d *Display) ask() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -232,14 +228,12 @@ func (d *Display) Close() {
 	d.erase()
 }
 
-// say writes a remark.
 func (d *Display) say(line string) {
 	if !d.Quiet {
 		d.log("planner: " + line)
 	}
 }
 
-// log writes a line of its own, above what is drawn.
 func (d *Display) log(line string) {
 	d.erase()
 	fmt.Fprintln(d.w, printable.Text(line))
@@ -283,7 +277,6 @@ func pace(elapsed time.Duration, done, of int) time.Duration {
 	return elapsed * time.Duration(max(of-done, 0)) / time.Duration(done)
 }
 
-// draw replaces what is on the screen.
 func (d *Display) draw(lines []string) {
 	var b strings.Builder
 	b.WriteString(d.eraser())
@@ -311,9 +304,8 @@ func (d *Display) eraser() string {
 
 // cut shortens a line to n columns, so that a terminal never breaks it.
 func cut(s string, n int) string {
-	if utf8.RuneCountInString(s) <= n {
-		return s
+	if r := []rune(s); len(r) > n {
+		return string(r[:max(n-1, 0)]) + "…"
 	}
-	r := []rune(s)
-	return string(r[:max(n-1, 0)]) + "…"
+	return s
 }

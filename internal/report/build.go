@@ -3,6 +3,8 @@ package report
 import (
 	"fmt"
 
+	"gonum.org/v1/plot/vg/draw"
+
 	"planner/plan/decide"
 	"planner/plan/fleet"
 	"planner/sweep/design"
@@ -50,9 +52,9 @@ func Files(d Document) (map[string][]byte, error) {
 		files[s.Name+".csv"] = s.Data.CSV()
 	}
 	for name, p := range pictures(d) {
-		for ending, draw := range map[string]func(picture) ([]byte, error){".png": toPNG, ".svg": toSVG, ".pdf": toPDF} {
+		for ending, write := range map[string]func(func(draw.Canvas)) ([]byte, error){".png": toPNG, ".svg": toSVG, ".pdf": toPDF} {
 			var err error
-			if files["plots/"+name+ending], err = draw(p); err != nil {
+			if files["plots/"+name+ending], err = write(p); err != nil {
 				return nil, err
 			}
 		}
@@ -60,17 +62,17 @@ func Files(d Document) (map[string][]byte, error) {
 	return files, nil
 }
 
-// pictures are the main charts of a document by the names of their files: those with axes
-// numbered in reading order, tables with bars by name.
-func pictures(d Document) map[string]picture {
-	all, number := map[string]picture{}, 0
+// pictures draw the main charts of a document, by the names of their files: those with axes
+// numbered in reading order, tables with bars by name. The same one gives the same bytes.
+func pictures(d Document) map[string]func(draw.Canvas) {
+	all, number := map[string]func(draw.Canvas){}, 0
 	for _, b := range d.Blocks {
 		if c := b.Chart; c != nil && !c.Low {
 			number++
-			all[fmt.Sprintf("%02d-%s", number, c.Name)] = c
+			all[fmt.Sprintf("%02d-%s", number, c.Name)] = c.plot
 		}
 		if tab := b.Table; tab != nil && tab.Bars != nil {
-			all[tab.Bars.Name] = tab
+			all[tab.Bars.Name] = tab.plot
 		}
 	}
 	return all

@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"iter"
 	"math"
 	"slices"
 
@@ -92,29 +91,18 @@ func (c *Chart) drawable(x, y float64) bool {
 }
 
 // values are the drawable places of points, lines and bands.
-func (c *Chart) values() iter.Seq2[float64, float64] {
-	return func(yield func(x, y float64) bool) {
-		for _, s := range c.Series {
-			places := slices.Concat(s.Fit, s.Beyond, s.Lower, s.Upper)
-			for _, p := range s.Points {
-				places = append(places, plotter.XY{X: p.X, Y: p.Y}, plotter.XY{X: p.X, Y: p.Low}, plotter.XY{X: p.X, Y: p.High})
-			}
-			for _, p := range places {
-				if c.drawable(p.X, p.Y) && !yield(p.X, p.Y) {
-					return
-				}
-			}
+func (c *Chart) values() (all plotter.XYs) {
+	for _, s := range c.Series {
+		all = slices.Concat(all, s.Fit, s.Beyond, s.Lower, s.Upper)
+		for _, p := range s.Points {
+			all = append(all, plotter.XY{X: p.X, Y: p.Y}, plotter.XY{X: p.X, Y: p.Low}, plotter.XY{X: p.X, Y: p.High})
 		}
 	}
+	return slices.DeleteFunc(all, func(p plotter.XY) bool { return !c.drawable(p.X, p.Y) })
 }
 
 // Empty reports whether there is nothing to draw.
-func (c *Chart) Empty() bool {
-	for range c.values() {
-		return false
-	}
-	return true
-}
+func (c *Chart) Empty() bool { return len(c.values()) == 0 }
 
 // axis is the visible part of one direction.
 type axis struct {
@@ -197,10 +185,10 @@ func (c *Chart) drawing() drawing {
 	for _, r := range d.Rates {
 		xs = append(xs, r.At)
 	}
-	for x, y := range c.values() {
-		xs = append(xs, x)
-		if highest == 0 || y <= 10*highest {
-			ys = append(ys, y)
+	for _, p := range c.values() {
+		xs = append(xs, p.X)
+		if highest == 0 || p.Y <= 10*highest {
+			ys = append(ys, p.Y)
 		}
 	}
 	d.X, d.Y = axisOver(c.XLabel, xs, c.LogX), axisOver(c.YLabel, ys, !c.LinearY)

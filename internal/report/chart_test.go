@@ -32,16 +32,16 @@ func charts() []*Chart {
 
 func TestImagesRepeatAndNothingIsCut(t *testing.T) {
 	for i, c := range charts() {
-		a, err := toPNG(c)
+		a, err := toPNG(c.plot)
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := toPNG(charts()[i])
+		b, err := toPNG(charts()[i].plot)
 		if err != nil || !bytes.Equal(a, b) {
 			t.Errorf("%s: the bytes differ (%v)", c.Title, err)
 		}
-		page, err := toPDF(c)
-		again, err2 := toPDF(charts()[i])
+		page, err := toPDF(c.plot)
+		again, err2 := toPDF(charts()[i].plot)
 		if err := errors.Join(err, err2); err != nil || !bytes.HasPrefix(page, []byte("%PDF-")) || !bytes.Equal(page, again) {
 			t.Errorf("%s: the PDF's bytes differ (%v)", c.Title, err)
 		}
@@ -67,7 +67,7 @@ func TestImagesRepeatAndNothingIsCut(t *testing.T) {
 
 func TestSVGIsWellFormedAndLabelled(t *testing.T) {
 	for _, c := range charts() {
-		a, err := toSVG(c)
+		a, err := toSVG(c.plot)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +152,7 @@ func TestAnyFiguresCanBeDrawn(t *testing.T) {
 			}
 		}
 		if i%10 < 2 {
-			if _, err := toSVG(c); err != nil {
+			if _, err := toSVG(c.plot); err != nil {
 				t.Fatalf("chart %d: %+v: %v", i, c, err)
 			}
 		}

@@ -36,7 +36,6 @@ func worseFact(c *design.Compared) Fact {
 	return Fact{label, "none is shown to be", Good}
 }
 
-// compared is the outcome in one line.
 func compared(c *design.Compared) string {
 	by := map[design.Judgement][]string{}
 	for _, x := range c.Contrasts {
@@ -84,7 +83,6 @@ var judgements = map[design.Judgement]Cell{
 	design.NotJudged: {"", Plain},
 }
 
-// probability prints p to two digits, and what is tiny as such.
 func probability(p float64) string {
 	if p < 0.001 {
 		return "< 0.001"

@@ -46,10 +46,10 @@ func latencyChart(c *curve.Curve, slo measure.SLO, max *search.Estimate, trials 
 		}
 	}
 	if max != nil && max.Value > 0 {
-		e := estimate(*max)
-		mark(max.Value, "max rate "+e.value)
+		value, _, safe := estimate(*max)
+		mark(max.Value, "max rate "+value)
 		if max.Safe < max.Value {
-			mark(max.Safe, "safe "+e.safe)
+			mark(max.Safe, "safe "+safe)
 		}
 	}
 	mark(c.Knee, "knee "+number(c.Knee, 3))

@@ -140,7 +140,6 @@ func (tab Table) block() (Block, bool) {
 }
 func (c *Chart) block() (Block, bool) { return Block{Chart: c}, c != nil }
 
-// table is a table of some columns, without rows yet.
 func table(columns ...[]Column) Table { return Table{Columns: slices.Concat(columns...)} }
 
 func left(names ...string) []Column    { return columns(names, Column{}) }
@@ -155,7 +154,6 @@ func extra(columns []Column) []Column {
 	return list.Map(columns, func(c Column) Column { c.Extra = true; return c })
 }
 
-// row appends a row of cells, lists of them, plain texts and counts.
 func (tab *Table) row(cells ...any) {
 	var row []Cell
 	for _, cell := range cells {
@@ -199,7 +197,6 @@ func (tab Table) known() Table {
 	return out
 }
 
-// saying are the blocks of the elements that say something.
 func saying(elements []Element) []Block {
 	var all []Block
 	for _, e := range elements {
@@ -210,7 +207,6 @@ func saying(elements []Element) []Block {
 	return all
 }
 
-// add appends the elements that say something.
 func (d *Document) add(elements ...Element) { d.Blocks = append(d.Blocks, saying(elements)...) }
 
 // section appends a heading and its elements; neither if all of these say nothing.

@@ -56,7 +56,6 @@ func (e *Engines) Spent() string {
 	return text + costing(usd, "")
 }
 
-// started says how many engines were started and serve, and for how long; "" of none.
 func (e *Engines) started() string {
 	n, took := 0, time.Duration(0)
 	for i := range e.Seen {
@@ -152,7 +151,6 @@ func inMillis(d time.Duration) string {
 	return number(millis(d), 3)
 }
 
-// gapCell says where the gap between client and server lies.
 func gapCell(s *sweep.EngineTelemetry) Cell {
 	switch {
 	case s.Gap != "":

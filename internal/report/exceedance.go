@@ -49,7 +49,6 @@ func exceedanceChart(b search.BoundResult, trials []measure.Measurement) *Chart 
 	return c
 }
 
-// counted are the trials that counted a bound and can be trusted, by load.
 func counted(b search.BoundResult, trials []measure.Measurement) []*measure.Measurement {
 	return slices.DeleteFunc(byLoad(trials), func(m *measure.Measurement) bool {
 		k, ok := m.Count(b.Bound)

@@ -169,7 +169,6 @@ func addWays(d *Document, p *plan.Plan) {
 	}
 }
 
-// addPrices says what stands behind the prices, and what others are.
 func addPrices(d *Document, p *plan.Plan) {
 	o := &p.Offer
 	var items []string
@@ -226,7 +225,6 @@ func boughtFact(t *plan.Term) string {
 // costless reports whether there is no cost to take shares of.
 func costless(c *plan.Cost) bool { return c.Money() == nil || *c.Money() == 0 }
 
-// addDrivers says which assumptions carry the cost.
 func addDrivers(d *Document, p *plan.Plan) {
 	var items []string
 	for _, x := range p.Drivers {
@@ -276,10 +274,10 @@ func survival(p *plan.Plan) Facts {
 func availability(p float64) string {
 	const most = 7
 	switch {
-	case p < 0.01:
-		return "less than 1 %"
 	case p >= 1-1e-9:
 		return "over 99.9999999 %"
+	case p < 0.01:
+		return "less than 1 %"
 	}
 	digits := min(max(int(-math.Log10(1-p))-1, 0), most)
 	return down(100*p, digits) + " %"

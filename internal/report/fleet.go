@@ -12,7 +12,9 @@ import (
 )
 
 func fleetDocument(a *fleet.Answer) Document {
-	d := Document{Title: fleetTitle(a), Data: asTheyAre(a.Timeline, "at_s rate_per_s asked starting ready in_flight ttft_p50_ms ttft_p99_ms missed")}
+	title := fmt.Sprintf("%s of %s requests within their limits; %s replicas in the mean", shareOver(a.Attainment), count(a.Requests), figureOver(a.Replicas.Mean, 2)) +
+		where(finite(a.Cost.Total.Value), ", "+money(a.Cost.PerHour)+" an hour")
+	d := Document{Title: title, Data: asTheyAre(a.Timeline, "at_s rate_per_s asked starting ready in_flight ttft_p50_ms ttft_p99_ms missed")}
 	d.add(fleetFacts(a))
 	d.section("Limits", limitTable(a))
 	d.section("When limits were missed", missTable(a))
@@ -24,12 +26,6 @@ func fleetDocument(a *fleet.Answer) Document {
 	d.section("Decisions", decisionTable(a))
 	d.section("Warnings", Bullets{Items: a.Warnings, Tone: Doubt})
 	return d
-}
-
-// fleetTitle is the answer in one line.
-func fleetTitle(a *fleet.Answer) string {
-	return fmt.Sprintf("%s of %s requests within their limits; %s replicas in the mean", shareOver(a.Attainment), count(a.Requests), figureOver(a.Replicas.Mean, 2)) +
-		where(finite(a.Cost.Total.Value), ", "+money(a.Cost.PerHour)+" an hour")
 }
 
 // shareOver prints a share with its interval: "95.8 % (94.9-96.4)".
@@ -79,7 +75,6 @@ func staticText(a *fleet.Answer) string {
 		where(a.Policy.Replicas == 0 && s.GPUHours > 0, "; the autoscaled fleet takes "+lessHours(a, s.GPUHours))
 }
 
-// lessHours compares the GPU hours of a fleet with those of a static one.
 func lessHours(a *fleet.Answer, static float64) string {
 	less := 1 - a.Replicas.GPUHours.Value/static
 	if less < 0 {
@@ -163,7 +158,6 @@ func fasterTable(s *fleet.Searched) Table {
 	return tab
 }
 
-// clockTime prints a time of an episode as a clock does.
 func clockTime(s float64) string {
 	n := int(math.Round(s))
 	return fmt.Sprintf("%d:%02d:%02d", n/3600, n/60%60, n%60)

@@ -69,7 +69,6 @@ func sections(blocks []Block) []section {
 	return all
 }
 
-// trial is the attribute of a row that names its trial.
 func (tab Table) trial(row int) template.HTMLAttr {
 	if row >= len(tab.Trials) || tab.Trials[row] == 0 {
 		return ""
@@ -91,25 +90,17 @@ func (tab Table) cell(row, column int) template.HTMLAttr {
 	return attributes
 }
 
-// drawnChart is a chart in a page: its SVG image, for paper and where scripts do not run, the
-// data that the script draws, and a table for those who do not see it.
-type drawnChart struct {
-	Image  template.HTML
-	Data   template.JS
-	Points Table
-}
-
-// drawn is nil where there is nothing to draw.
-func (c *Chart) drawn() *drawnChart {
+// drawn is a chart in a page: its SVG image, for paper and where scripts do not run, the
+// data that the script draws, and a table for those who do not see it. Nil is nothing to draw.
+func (c *Chart) drawn() map[string]any {
 	image, err := c.inline()
 	data, errData := c.script()
 	if c.Empty() || err != nil || errData != nil {
 		return nil
 	}
-	return &drawnChart{template.HTML(image), template.JS(data), c.table()}
+	return map[string]any{"Image": template.HTML(image), "Data": template.JS(data), "Points": c.table()}
 }
 
-// table lists the points of a chart.
 func (c *Chart) table() Table {
 	tab := table(left("Series"), right(c.XLabel, c.YLabel), left("Note"))
 	for _, s := range c.Series {

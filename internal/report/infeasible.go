@@ -132,7 +132,6 @@ func leastSeen(b *decide.Background) string {
 	return boundName(bound.String()) + " " + latencyAbove(least.Bounded(bound)) + " at " + load(&least.Trial) + ", of at most " + limit(bound.Limit)
 }
 
-// revive is what to do about engines that failed.
 func revive() []string {
 	return []string{
 		"look at the engine's log, in the folder engine/ of the run where planner starts it, or parts/NAME/job.log on a cluster: whether it still runs, and why not",
@@ -140,7 +139,6 @@ func revive() []string {
 	}
 }
 
-// seenText counts the trials, with the commonest doubt.
 func seenText(s measure.Overview) string {
 	if s.Trials == 0 {
 		return "no trial was run"
@@ -152,7 +150,6 @@ func seenText(s measure.Overview) string {
 	return text
 }
 
-// advice is what to do about a run that decided nothing.
 func advice(s measure.Overview, e *plan.Undecided) []string {
 	if e != nil && slices.ContainsFunc(e.Alternatives, func(a plan.Alternative) bool { return a.Reason.Note.Kind == note.RateDoubted }) {
 		return []string{
@@ -173,7 +170,6 @@ func advice(s measure.Overview, e *plan.Undecided) []string {
 	}
 }
 
-// sized sums a fleet up.
 func sized(a *plan.Alternative) string {
 	return fleetOf(&a.Fleet, &a.Offer) + costing(a.Cost.PerHour, " per hour")
 }

@@ -36,7 +36,6 @@ func addTrust(d *Document, items []trust.Item) {
 	d.section("Can the data be trusted", facts.with(string(trust.Pass), strings.Join(passed, ", "), Good))
 }
 
-// addDiagnosis says what of the server is not as it should be and what comes next.
 func addDiagnosis(d *Document, findings []diagnose.Finding) {
 	var blocks []Element
 	for _, f := range findings {

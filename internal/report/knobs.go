@@ -80,7 +80,6 @@ func addServer(d *Document, p *plan.Plan, e *Engines) {
 	showStart(d, title, start)
 }
 
-// addModelled lists the features that the simulated engine approximates, or does not have.
 func addModelled(d *Document, features []plan.Feature) {
 	var approximated, refused Facts
 	for _, f := range features {
@@ -134,7 +133,6 @@ func sets(trials []measure.Measurement) []measure.Knobs {
 	return out
 }
 
-// of are the trials of one set of knobs.
 func of(trials []measure.Measurement, k measure.Knobs) (mine []measure.Measurement) {
 	for i := range trials { // of which few are, and all would be copied
 		if trials[i].Trial.Knobs == k {

@@ -12,25 +12,23 @@ import (
 // Markdown prints a document as GitHub-flavoured Markdown.
 func Markdown(d Document) []byte {
 	d = shown(d)
-	m := &markdownPrinter{}
+	m := &bytes.Buffer{}
 	if d.Title != "" {
 		fmt.Fprintf(m, "# %s\n\n", escapeMarkdown(d.Title))
 	}
 	for _, b := range d.Blocks {
-		m.block(b)
+		markdownBlock(m, b)
 	}
 	return append(bytes.TrimRight(m.Bytes(), "\n"), '\n')
 }
 
-// markdownPrinter holds the state of one Markdown output.
-type markdownPrinter struct{ bytes.Buffer }
-
-func (m *markdownPrinter) block(b Block) {
+func markdownBlock(m *bytes.Buffer, b Block) {
 	switch {
 	case b.Heading != nil:
 		fmt.Fprintf(m, "## %s\n", escapeMarkdown(b.Heading.Text))
 	case b.Paragraph != nil:
-		m.WriteString(toneMarkdown(b.Paragraph.Tone, b.Paragraph.Text) + "\n")
+		mark := toneMarks[b.Paragraph.Tone]
+		m.WriteString(mark + escapeMarkdown(b.Paragraph.Text) + mark + "\n")
 	case len(b.Facts) > 0:
 		for _, p := range b.Facts {
 			fmt.Fprintf(m, "- **%s:** %s\n", escapeMarkdown(p.Label), escapeMarkdown(p.Text))
@@ -40,18 +38,18 @@ func (m *markdownPrinter) block(b Block) {
 			fmt.Fprintf(m, "- %s\n", escapeMarkdown(item))
 		}
 	case b.Code != nil:
-		m.fence("sh", breakCommand(b.Code.Text, 100))
+		fence(m, "sh", breakCommand(b.Code.Text, 100))
 	case b.Table != nil:
-		m.table(*b.Table)
+		markdownTable(m, *b.Table)
 	case b.Chart != nil:
 		t := &textPrinter{width: 96}
 		t.chart(b.Chart)
-		m.fence("text", t.String())
+		fence(m, "text", t.String())
 	}
 	m.WriteByte('\n')
 }
 
-func (m *markdownPrinter) table(tab Table) {
+func markdownTable(m *bytes.Buffer, tab Table) {
 	if tab.Caption != "" {
 		fmt.Fprintf(m, "%s\n\n", escapeMarkdown(tab.Caption))
 	}
@@ -73,7 +71,7 @@ func (m *markdownPrinter) table(tab Table) {
 }
 
 // fence writes a code block, fenced by more backquotes than it holds.
-func (m *markdownPrinter) fence(language, text string) {
+func fence(m *bytes.Buffer, language, text string) {
 	mark := "```"
 	for strings.Contains(text, mark) {
 		mark += "`"
@@ -83,13 +81,6 @@ func (m *markdownPrinter) fence(language, text string) {
 
 // toneMarks enclose a text in a tone.
 var toneMarks = [...]string{Plain: "", Strong: "**", Good: "", Bad: "", Doubt: "", Quiet: "_"}
-
-func toneMarkdown(t Tone, s string) string {
-	if s = escapeMarkdown(s); s == "" {
-		return s
-	}
-	return toneMarks[t] + s + toneMarks[t]
-}
 
 // cellMarkdown escapes a text for a table: a bar would end the cell.
 func cellMarkdown(s string) string {

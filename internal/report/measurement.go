@@ -32,7 +32,6 @@ func measurementDocument(m measure.Measurement, e Engines) Document {
 	return d
 }
 
-// outcomeOf is the measurement in one line: the verdict and what decides it.
 func outcomeOf(m *measure.Measurement) string {
 	if m.Rejected.Text != "" {
 		return "Cannot run: " + m.Rejected.Text
@@ -108,7 +107,6 @@ func loadFacts(m *measure.Measurement) Facts {
 		with("ended early", m.Aborted.Text, Doubt).with("settings", describe(t.Knobs, given(t.Knobs)), Plain)
 }
 
-// requestFact counts requests and failures by class.
 func requestFact(m *measure.Measurement) Fact {
 	if m.Failed == 0 {
 		return Fact{Label: "requests", Text: count(m.Requests) + ", none failed"}

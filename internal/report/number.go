@@ -13,7 +13,6 @@ import (
 // unknown stands for a figure that is not known.
 const unknown = "-"
 
-// finite reports whether v is a number that can be printed.
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 // number prints v with the given number of significant digits and thousands
@@ -74,7 +73,6 @@ func plus(figure string) string {
 	return "+" + figure
 }
 
-// signedShare prints a relative difference with its sign.
 func signedShare(share float64) string {
 	if !finite(share) {
 		return unknown
@@ -166,34 +164,22 @@ func outward(v float64, decimals int, side func(float64) float64, inward float64
 	return fixed(side(v*p+inward*1e-9*math.Abs(v*p))/p, decimals)
 }
 
-// estimated is a set of figures of an estimate, with as many decimals each.
-type estimated struct {
-	value, low, high, safe string
-	// interval is "20.4-21.7 at 90 %", empty if the estimate has none.
-	interval string
-}
-
 // estimate prints an estimate with the decimals that its interval supports, and
 // three digits of the value at least: whoever divides a load by them is to get the
-// fleet that stands beside.
-func estimate(e search.Estimate) estimated {
-	half, link := (e.High-e.Low)/2, "-"
+// fleet that stands beside. The interval is "20.4-21.7 at 90 %", empty if there is none.
+func estimate(e search.Estimate) (value, interval, safe string) {
+	half := (e.High - e.Low) / 2
 	sensible := finite(e.Value) && finite(half) && e.Value >= 0
-	var r estimated
 	if sensible && e.Value >= 1e-4 && e.Value < 1e9 {
 		d := 2 - exponent(e.Value, 3)
 		if half > 0 {
 			d = max(d, decimals(half))
 		}
-		r = estimated{value: fixed(e.Value, d), low: down(e.Low, d), high: up(e.High, d), safe: down(e.Safe, d)}
-	} else {
-		r = estimated{value: number(e.Value, 3), low: number(e.Low, 3), high: number(e.High, 3), safe: number(e.Safe, 3)}
-		link = " to " // a hyphen would read as a sign of an exponent
+		value, interval, safe = fixed(e.Value, d), down(e.Low, d)+"-"+up(e.High, d), down(e.Safe, d)
+	} else { // a hyphen would read as a sign of an exponent
+		value, interval, safe = number(e.Value, 3), number(e.Low, 3)+" to "+number(e.High, 3), number(e.Safe, 3)
 	}
-	if sensible && half > 0 {
-		r.interval = r.low + link + r.high + where(e.Confidence > 0, " at "+percent(e.Confidence))
-	}
-	return r
+	return value, where(sensible && half > 0, interval+where(e.Confidence > 0, " at "+percent(e.Confidence))), safe
 }
 
 // percent prints a share with one decimal, 99.9 %, and two digits of a small one, 0.012 %, or of
@@ -213,7 +199,6 @@ func percent(share float64) string {
 	return strings.TrimRight(strings.TrimRight(fixed(p, max(1, 1-exponent(small, 2))), "0"), ".") + " %"
 }
 
-// share prints whole per cents.
 func share(v float64) string { return percent(math.Round(100*v) / 100) }
 
 // quotient prints how many instances a load takes, so that a reader can follow
@@ -279,7 +264,6 @@ func money(v float64) string {
 	return "$" + number(v, 2)
 }
 
-// dollars prints an amount that may be unknown.
 func dollars(v *float64) string { return cmp.Or(told(v, money), unknown) }
 
 // plural is "1 instance", "2 instances".

@@ -83,9 +83,17 @@ func TestEstimatesAreRoundedToTheirUncertainty(t *testing.T) {
 		{search.Estimate{Value: 20.9, Low: 20.9, High: 20.9, Safe: 20.9}, "20.9", "", "20.9"},
 		{search.Estimate{Value: math.NaN(), Low: math.NaN(), High: math.Inf(1)}, "-", "", "0"},
 	} {
-		got := estimate(tt.e)
-		if got.value != tt.value || got.interval != tt.interval || got.safe != tt.safe {
-			t.Errorf("%+v: %+v, want %s, %s, %s", tt.e, got, tt.value, tt.interval, tt.safe)
+		value, interval, safe := estimate(tt.e)
+		if value != tt.value || interval != tt.interval || safe != tt.safe {
+			t.Errorf("%+v: %s, %s, %s, want %s, %s, %s", tt.e, value, interval, safe, tt.value, tt.interval, tt.safe)
+		}
+	}
+}
+
+func TestAvailability(t *testing.T) {
+	for p, want := range map[float64]string{1: "over 99.9999999 %", 0.999913: "99.991 %", 0.912: "91 %", 0.0123: "1 %", 0.0099: "less than 1 %"} {
+		if got := availability(p); got != want {
+			t.Errorf("%v: %q, want %q", p, got, want)
 		}
 	}
 }

@@ -88,7 +88,8 @@ func headlines(p *plan.Plan, b *decide.Background) Facts {
 	one, limited := rateFact(p.Offer.Rate), boundName(p.Offer.Binding)
 	switch {
 	case p.Offer.Unreached:
-		one = estimate(p.Offer.Rate).value + " requests/s at least: the highest rate measured, and within the limits"
+		one, _, _ = estimate(p.Offer.Rate)
+		one += " requests/s at least: the highest rate measured, and within the limits"
 		limited = "nothing that was measured"
 	case b.Search != nil:
 		limited = limitedBy(b.Search, p.Offer.Binding, b.Trials)
@@ -138,13 +139,13 @@ func doubtCosts(p *plan.Plan) string {
 }
 
 func rateFact(r search.Estimate) string {
-	e := estimate(r)
-	s := e.value + " requests/s at most" + where(e.interval != "", " ("+e.interval+where(r.Confidence == 0, " by the form of the curve")+")")
+	value, interval, safe := estimate(r)
+	s := value + " requests/s at most" + where(interval != "", " ("+interval+where(r.Confidence == 0, " by the form of the curve")+")")
 	switch {
 	case r.Confidence > 0:
-		return s + "; safe: " + e.safe
+		return s + "; safe: " + safe
 	case r.Safe < r.Value:
-		return s + "; no sampling error is known; the fleet is sized by " + e.safe
+		return s + "; no sampling error is known; the fleet is sized by " + safe
 	}
 	return s + "; no sampling error is known, so the fleet is sized by this rate"
 }
@@ -258,7 +259,6 @@ func gain(g search.Estimate) string {
 	return fmt.Sprintf("%s %% (%s to %s at %s)", signed(g.Value), signed(g.Low), signed(g.High), percent(g.Confidence))
 }
 
-// addTrials lists the chosen settings trial by trial, the others in one row each.
 func addTrials(d *Document, p *plan.Plan, b *decide.Background, chosen []measure.Measurement) {
 	title := "Trials of the chosen settings"
 	if len(chosen) == len(b.Trials) {
@@ -289,7 +289,6 @@ func addCurves(d *Document, p *plan.Plan, b *decide.Background, chosen []measure
 	}
 }
 
-// addWarnings closes a report.
 func addWarnings(d *Document, warnings note.Notes) {
 	d.section("Warnings", Bullets{Items: warnings.Summary(), Tone: Doubt})
 }

@@ -49,30 +49,29 @@ var styled = map[string]color.NRGBA{
 	"s0": inks[0], "s1": inks[1], "s2": inks[2], "s3": inks[3], "s4": inks[4], "s5": inks[5],
 }
 
-// picture is what is drawn as an image file. The same one gives the same bytes.
-type picture interface{ plot(draw.Canvas) }
-
-func toPNG(p picture) ([]byte, error) {
+func toPNG(plot func(draw.Canvas)) ([]byte, error) {
 	img := vgimg.NewWith(vgimg.UseWH(plotWidth, plotHeight), vgimg.UseDPI(plotDPI))
-	return image(p, vgimg.PngCanvas{Canvas: img})
+	return image(plot, vgimg.PngCanvas{Canvas: img})
 }
 
 // toSVG draws a vector image. It names its font, Liberation Sans, and falls back to the
 // viewer's where that is not installed.
-func toSVG(p picture) ([]byte, error) { return image(p, vgsvg.New(plotWidth, plotHeight)) }
+func toSVG(plot func(draw.Canvas)) ([]byte, error) {
+	return image(plot, vgsvg.New(plotWidth, plotHeight))
+}
 
 // pdfDate is a date in a PDF file.
 var pdfDate = regexp.MustCompile(`\(D:[0-9]{14}`)
 
 // toPDF draws a page of the picture's size, with its fonts, whose file says that it was made
 // at the beginning of 2000.
-func toPDF(p picture) ([]byte, error) {
-	page, err := image(p, vgpdf.New(plotWidth, plotHeight))
+func toPDF(plot func(draw.Canvas)) ([]byte, error) {
+	page, err := image(plot, vgpdf.New(plotWidth, plotHeight))
 	return pdfDate.ReplaceAll(page, []byte("(D:20000101000000")), err
 }
 
 func (c *Chart) inline() (string, error) {
-	drawn, err := toSVG(c)
+	drawn, err := toSVG(c.plot)
 	if err != nil {
 		return "", err
 	}
@@ -88,8 +87,8 @@ func (c *Chart) inline() (string, error) {
 	return `<svg role="img" aria-label="` + label + `"` + strings.NewReplacer(colors...).Replace(body), nil
 }
 
-func image(p picture, canvas vg.CanvasWriterTo) ([]byte, error) {
-	p.plot(draw.New(canvas))
+func image(plot func(draw.Canvas), canvas vg.CanvasWriterTo) ([]byte, error) {
+	plot(draw.New(canvas))
 	var b bytes.Buffer
 	if _, err := canvas.WriteTo(&b); err != nil {
 		return nil, fmt.Errorf("plot: %w", err)
@@ -97,7 +96,6 @@ func image(p picture, canvas vg.CanvasWriterTo) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// titled is the inner part of a canvas, with paper below and a title above.
 func titled(canvas draw.Canvas, title string) draw.Canvas {
 	canvas.SetColor(paper)
 	canvas.Fill(canvas.Rectangle.Path())
@@ -180,7 +178,6 @@ func constantTicks(at []float64) plot.ConstantTicks {
 	return list.Map(at, func(v float64) plot.Tick { return plot.Tick{Value: v, Label: exact(v)} })
 }
 
-// addLines adds the band of a series, its fit and what continues that.
 func addLines(p *plot.Plot, l drawnLine, col color.NRGBA) {
 	if len(l.Upper) > 1 {
 		slices.Reverse(l.Lower)
@@ -233,7 +230,6 @@ func glyph(series int, overload bool) draw.GlyphStyle {
 	return g
 }
 
-// plotLegend writes the legend in one line from the left of the canvas's top.
 func (c *Chart) plotLegend(canvas draw.Canvas) {
 	x, y := canvas.Min.X, canvas.Max.Y-6
 	sty := style(10, ink, draw.XLeft, draw.YCenter)

@@ -22,7 +22,6 @@ func addPools(d *Document, p *plan.Plan, b *decide.Background) {
 	if pooled(p) {
 		d.Title = poolsTitle(pools, p.Demand) + "; one pool for all: " + poolOf(p)
 		poolSections(d, pools, p)
-		addSensitivity(d, pools.Sensitivity, pools.GPUs, &plan.Cost{PerHour: pools.PerHour})
 		addTrust(d, b.Trust)
 		d.detailed = true
 		d.section("One pool for all classes", Paragraph{Text: "What follows is of it. Each class has in plan.json, under pools, a plan of its own.", Tone: Quiet}, facts)
@@ -49,7 +48,6 @@ func poolOf(p *plan.Plan) string {
 	return sized(&a)
 }
 
-// poolSections are the table of the pools, and how the instances of each are started.
 func poolSections(d *Document, pools *plan.Pools, one *plan.Plan) {
 	tab := table(left("pool"), extra(right("req/s")), left("instance"), extra(right("safe req/s of one")), right("instances", "GPUs", "per hour", "per year"),
 		extra(right("$/M tokens", "load", "with one lost")), extra(left("limited by")))
@@ -84,14 +82,15 @@ func poolSections(d *Document, pools *plan.Pools, one *plan.Plan) {
 		}
 		d.section("Server flags of an instance for "+pool.Class, Code{engine.Command{Args: pool.Plan.Handover.Engine.Argv}.String()})
 	}
+	if pools.Recommended == plan.PoolEach {
+		addSensitivity(d, pools.Sensitivity, pools.GPUs, &plan.Cost{PerHour: pools.PerHour})
+	}
 }
 
-// poolsDocument is the report of pools where one for all has no plan.
 func poolsDocument(p *decide.PoolsPlanned, e Engines) Document {
 	one := noPlanDocument(p.OnePool, e)
 	d := Document{Title: poolsTitle(p.Pools, p.OnePool.Demand) + "; there is no plan for one pool", Data: one.Data}
 	poolSections(&d, p.Pools, nil)
-	addSensitivity(&d, p.Pools.Sensitivity, p.Pools.GPUs, &plan.Cost{PerHour: p.Pools.PerHour})
 	d.section("One pool for all classes", Paragraph{Text: one.Title})
 	d.Blocks = append(d.Blocks, one.Blocks...)
 	return d

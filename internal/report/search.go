@@ -12,9 +12,9 @@ import (
 
 func searchDocument(a *decide.FoundRate, e Engines) Document {
 	k, r, b, trials := a.Knobs, a.Result, a.Background, a.Background.Trials
-	if drawn := estimate(r.Estimate); a.Rate != r.Estimate {
+	if _, drawn, _ := estimate(r.Estimate); a.Rate != r.Estimate {
 		r.Estimate = a.Rate
-		r.Reason.Text += ", by the draw of the requests alone: " + drawn.interval
+		r.Reason.Text += ", by the draw of the requests alone: " + drawn
 	}
 	var slo measure.SLO
 	if len(trials) > 0 {
@@ -56,8 +56,8 @@ func searchDocument(a *decide.FoundRate, e Engines) Document {
 // trials says nothing of lower rates than the one it was at.
 func found(r *search.Result, slo measure.SLO, trials []measure.Measurement) string {
 	at := meantBy("", r.TraceRates) + behind(" at ", objective(slo))
-	e := estimate(r.Estimate)
-	answer := fmt.Sprintf("%s requests/s%s (%s)", e.value, at, e.interval)
+	value, interval, _ := estimate(r.Estimate)
+	answer := fmt.Sprintf("%s requests/s%s (%s)", value, at, interval)
 	switch {
 	case r.Outcome == search.Unmeasured:
 		return "Not measured" + at + ": " + r.Reason.Text
@@ -198,7 +198,6 @@ func boundTable(r *search.Result, highest float64) Table {
 	return tab
 }
 
-// addCertificate tells of the test of one rate without any curve, if there was one.
 func addCertificate(d *Document, c *search.Certified) {
 	if c == nil {
 		return

@@ -43,13 +43,14 @@ const (
 	SensitivitySheet  = "sensitivity"
 )
 
-// sheets are the tables of a plan that a buyer computes with.
 func sheets(p *plan.Plan) []Sheet {
 	changes := p.Sensitivity
 	if pooled(p) {
 		changes = p.Handover.Pools.Sensitivity
 	}
-	return []Sheet{{AlternativesSheet, alternativesData(p.All())}, {SensitivitySheet, sensitivityData(changes)}}
+	sensitivity := sheet(pointers(changes), "if=what safe_rate_per_s instances gpus usd_per_hour usd_for_job approximate reason",
+		func(_ *plan.Change, f map[string]string) { dropZeros(f, true) })
+	return []Sheet{{AlternativesSheet, alternativesData(p.All())}, {SensitivitySheet, sensitivity}}
 }
 
 // sheet tabulates figures under the names that they have in JSON, such as rate_per_s, or under
@@ -63,20 +64,16 @@ func sheet[T any](rows []*T, columns string, add func(row *T, figures map[string
 	}
 	for _, row := range rows {
 		f := map[string]string{}
-		flatten(f, "", inJSON(row))
+		var object map[string]any
+		data, err := wire.Marshal(row)
+		if err = errors.Join(err, json.Unmarshal(data, &object)); err != nil {
+			panic(err) // run folders hold it as JSON
+		}
+		flatten(f, "", object)
 		add(row, f)
 		d.Rows = append(d.Rows, list.Map(keys, func(key string) string { return f[key] }))
 	}
 	return d
-}
-
-// inJSON is a value as files have it.
-func inJSON(v any) (object map[string]any) {
-	data, err := wire.Marshal(v)
-	if err = errors.Join(err, json.Unmarshal(data, &object)); err != nil {
-		panic(err) // run folders hold it as JSON
-	}
-	return object
 }
 
 // unit is what the name of a figure ends in that has one.
@@ -132,10 +129,6 @@ func alternativesData(all []plan.Alternative) Data {
 	})
 }
 
-func sensitivityData(all []plan.Change) Data {
-	return sheet(pointers(all), "if=what safe_rate_per_s instances gpus usd_per_hour usd_for_job approximate reason", func(_ *plan.Change, f map[string]string) { dropZeros(f, true) })
-}
-
 // dropZeros drops the figures of a fleet that there is not, but no known price of nothing.
 func dropZeros(f map[string]string, priced bool) {
 	maps.DeleteFunc(f, func(key, text string) bool { return text == "0" && !(priced && strings.Contains(key, "usd_")) })
@@ -162,14 +155,12 @@ func knobColumns() string {
 	return strings.Join(list.Map(measure.KnobTable, func(n measure.Knob) string { return "knobs." + n.Name }), " ")
 }
 
-// addKnobs adds the values of knobs as tables have them.
 func addKnobs(f map[string]string, k measure.Knobs) {
 	for _, n := range measure.KnobTable {
 		f["knobs."+n.Name] = knobText(n, k)
 	}
 }
 
-// asTheyAre tabulates what needs nothing added.
 func asTheyAre[T any](rows []T, columns string) Data {
 	return sheet(pointers(rows), columns, func(*T, map[string]string) {})
 }

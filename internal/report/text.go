@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"fmt"
 	"regexp"
 	"strings"
 	"unicode/utf8"
@@ -65,7 +66,6 @@ func (t *textPrinter) block(b Block) {
 // toneCodes are the escape codes of a terminal.
 var toneCodes = [...]string{Plain: "", Strong: "1", Good: "32", Bad: "31", Doubt: "33", Quiet: "2"}
 
-// paint wraps a text in the escape sequence of its tone.
 func (t *textPrinter) paint(tone Tone, s string) string {
 	if code := toneCodes[tone]; t.color && s != "" && code != "" {
 		return "\x1b[" + code + "m" + s + "\x1b[0m"
@@ -73,7 +73,6 @@ func (t *textPrinter) paint(tone Tone, s string) string {
 	return s
 }
 
-// text writes a text over the whole width.
 func (t *textPrinter) text(tone Tone, s string) { t.hanging("", wrap(s, t.width), tone) }
 
 // hanging writes lines behind a prefix, the further ones indented as far.
@@ -92,7 +91,7 @@ func (t *textPrinter) pairs(pairs Facts) {
 		label = min(max(label, width(p.Label)), t.width/3)
 	}
 	for _, p := range pairs {
-		prefix := indent + pad(p.Label, label, false) + "  "
+		prefix := indent + fmt.Sprintf("%-*s", label, p.Label) + "  "
 		t.hanging(prefix, wrap(p.Text, t.width-width(prefix)), p.Tone)
 	}
 }
@@ -100,29 +99,18 @@ func (t *textPrinter) pairs(pairs Facts) {
 // width is the number of columns of a text. Reports hold no wide characters.
 func width(s string) int { return utf8.RuneCountInString(s) }
 
-// pad fills s up to n columns, on the left if right aligned.
-func pad(s string, n int, right bool) string {
-	fill := strings.Repeat(" ", max(n-width(s), 0))
-	if right {
-		return fill + s
-	}
-	return s + fill
-}
-
 // wrap breaks a text at spaces into lines of at most n columns, or of one longer word.
 func wrap(s string, n int) []string {
 	var lines []string
-	line, used := "", 0
+	line := ""
 	for _, word := range strings.Fields(s) {
-		w := width(word)
 		switch {
 		case line == "":
-			line, used = word, w
-		case used+1+w <= n:
-			line, used = line+" "+word, used+1+w
+			line = word
+		case width(line)+1+width(word) <= n:
+			line += " " + word
 		default:
-			lines = append(lines, line)
-			line, used = word, w
+			lines, line = append(lines, line), word
 		}
 	}
 	return append(lines, line)
@@ -135,17 +123,14 @@ func breakCommand(s string, n int) string {
 		return s
 	}
 	var lines []string
-	line := ""
-	for _, word := range options(s) {
-		if line != "" && width(line)+1+width(word)+2 > n {
-			lines = append(lines, line+" \\")
-			line = "  " + word
-			continue
+	words := options(s)
+	line := words[0]
+	for _, word := range words[1:] {
+		if width(line)+1+width(word)+2 > n {
+			lines, line = append(lines, line+" \\"), "  "+word
+		} else {
+			line += " " + word
 		}
-		if line != "" {
-			line += " "
-		}
-		line += word
 	}
 	return strings.Join(append(lines, line), "\n")
 }

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -11,14 +12,11 @@ import (
 // The number of rows between the axes of a text chart, and of a low one.
 const textChartHeight, lowChartHeight = 16, 7
 
-// stroke holds the characters of a line: level, upright, and the corners of a
-// line that rises and falls, as they are met from left to right.
-type stroke struct{ level, upright, riseTop, riseFoot, fallTop, fallFoot rune }
-
-// strokes and markers tell the series of a text chart apart without colour.
+// strokes and markers tell the series of a text chart apart without colour. A stroke is level, upright, and
+// the top and foot of a line that rises and of one that falls.
 var (
-	strokes = []stroke{{'─', '│', '╭', '╯', '╮', '╰'}, {'━', '┃', '┏', '┛', '┓', '┗'}, {'═', '║', '╔', '╝', '╗', '╚'}}
-	beyond  = stroke{'·', '·', '·', '·', '·', '·'}
+	strokes = [][]rune{[]rune("─│╭╯╮╰"), []rune("━┃┏┛┓┗"), []rune("═║╔╝╗╚")}
+	beyond  = []rune("······")
 	markers = []rune{'○', '●', '◆', '□', '▲', '◇', '■', '△'}
 )
 
@@ -33,7 +31,6 @@ type canvas struct {
 	tones [][]Tone
 }
 
-// chart draws a chart with its axes, marks and legend.
 func (t *textPrinter) chart(c *Chart) {
 	t.text(Plain, c.Title)
 	if c.Empty() {
@@ -59,7 +56,7 @@ func (t *textPrinter) chart(c *Chart) {
 		if label != "" {
 			edge = "┤"
 		}
-		t.WriteString(indent + pad(label, gutter, true) + " " + edge + t.paintRow(cv.cells[r], cv.tones[r]) + "\n")
+		t.WriteString(indent + fmt.Sprintf("%*s", gutter, label) + " " + edge + t.paintRow(cv.cells[r], cv.tones[r]) + "\n")
 	}
 	left := strings.Repeat(" ", len(indent)+gutter+1)
 	axis, below := cv.axis()
@@ -87,11 +84,10 @@ func (t *textPrinter) paintRow(row []rune, tones []Tone) string {
 	return b.String()
 }
 
-// legend explains the signs that the chart uses.
 func (c *Chart) legend() string {
 	all := ""
 	for i, s := range c.Series {
-		sign := where(len(s.Points) > 0, string(markers[i%len(markers)])) + where(len(s.Fit) > 0, string(strokes[i%len(strokes)].level))
+		sign := where(len(s.Points) > 0, string(markers[i%len(markers)])) + where(len(s.Fit) > 0, string(strokes[i%len(strokes)][:1]))
 		all += where(sign != "", "  "+sign+" "+s.Name)
 	}
 	all += where(slices.ContainsFunc(c.Series, func(s Line) bool { return len(s.Beyond) > 0 }), "  ··· not measured there") +
@@ -145,7 +141,8 @@ func (cv *canvas) draw() {
 func blanks(n int) []rune { return []rune(strings.Repeat(" ", n)) }
 
 // line draws a line column by column, interrupted where it jumps.
-func (cv *canvas) line(parts []plotter.XYs, s stroke, tone Tone) {
+func (cv *canvas) line(parts []plotter.XYs, s []rune, tone Tone) {
+	level, upright, riseTop, riseFoot, fallTop, fallFoot := s[0], s[1], s[2], s[3], s[4], s[5]
 	rows := make([]int, cv.cols+1)
 	for i := range rows {
 		rows[i] = -1
@@ -162,17 +159,17 @@ func (cv *canvas) line(parts []plotter.XYs, s stroke, tone Tone) {
 			continue
 		}
 		if b < 0 || a == b {
-			cv.set(a, i, s.level, tone)
+			cv.set(a, i, level, tone)
 			continue
 		}
-		foot, top := s.riseFoot, s.riseTop
+		foot, top := riseFoot, riseTop
 		if b > a {
-			foot, top = s.fallTop, s.fallFoot
+			foot, top = fallTop, fallFoot
 		}
 		cv.set(a, i, foot, tone)
 		cv.set(b, i, top, tone)
 		for r := min(a, b) + 1; r < max(a, b); r++ {
-			cv.set(r, i, s.upright, tone)
+			cv.set(r, i, upright, tone)
 		}
 	}
 }

@@ -132,7 +132,6 @@ func longestWord(s string) int {
 	return n
 }
 
-// row writes one row, over several lines if cells wrap.
 func (t *textPrinter) row(tab Table, keep, widths []int, row []Cell) {
 	cells := make([][]string, len(keep))
 	height := 1

@@ -20,7 +20,6 @@ func Trial(m measure.Measurement, e Engines) (Document, error) {
 	return d, err
 }
 
-// addNearest draws the course of the trial of some settings that is nearest to a rate.
 func addNearest(d *Document, e *Engines, trials []measure.Measurement, k measure.Knobs, rate float64) {
 	m := nearest(trials, k, rate)
 	if e.Timeline == nil || m == nil {

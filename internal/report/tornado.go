@@ -28,7 +28,6 @@ func (b *Bars) span(row int) (from, to float64, way string) {
 	return zero, end, "more"
 }
 
-// plot draws the bars with the first cells of their rows.
 func (tab Table) plot(canvas draw.Canvas) {
 	canvas = titled(canvas, tab.Bars.Title)
 	canvas = draw.Crop(canvas, 0, 0, 0, -26)

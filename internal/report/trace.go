@@ -12,24 +12,21 @@ import (
 
 // Trace builds the description of a traffic trace.
 func Trace(t *ingest.Trace) Document {
-	d := Document{Title: traceTitle(&t.Traffic)}
+	all := &t.Traffic
+	d := Document{Title: fmt.Sprintf("%s in %s%s, %s prompt and %s output tokens in the mean", plural(all.Requests, "request"), latency(all.Span),
+		where(finite(all.Rate), ", "+rate(few(all.Rate))), number(all.Prompt.Mean, 3), number(all.Output.Mean, 3))}
 	facts := Facts{{Label: "format", Text: t.Format}}.
-		with("requests", count(t.Traffic.Requests)+where(t.Skipped > 0, ", and "+count(t.Skipped)+" that failed and are left out"), Plain).
+		with("requests", count(all.Requests)+where(t.Skipped > 0, ", and "+count(t.Skipped)+" that failed and are left out"), Plain).
 		with("estimated", where(t.Estimated > 0, count(t.Estimated)+" requests have lengths that are estimated from text"), Doubt)
 	for _, c := range t.Changed {
 		facts = facts.with("changed", c, Plain)
 	}
 	d.add(facts)
-	d.section("Arrivals", arrivalFacts(t), dispersionTable(t.Traffic.Dispersion))
-	d.section("Lengths", lengthTable(&t.Traffic))
-	d.section("Shared prefixes", prefixFact(&t.Traffic.Prefix))
+	d.section("Arrivals", arrivalFacts(t), dispersionTable(all.Dispersion))
+	d.section("Lengths", lengthTable(all))
+	d.section("Shared prefixes", prefixFact(&all.Prefix))
 	addWarnings(&d, t.Warnings.Notes)
 	return d
-}
-
-func traceTitle(t *workload.Description) string {
-	return fmt.Sprintf("%s in %s%s, %s prompt and %s output tokens in the mean", plural(t.Requests, "request"), latency(t.Span),
-		where(finite(t.Rate), ", "+rate(few(t.Rate))), number(t.Prompt.Mean, 3), number(t.Output.Mean, 3))
 }
 
 func arrivalFacts(log *ingest.Trace) Facts {
@@ -51,7 +48,6 @@ func busiest(b *workload.Busiest) string {
 	return fmt.Sprintf("%s (%s requests/s) from %s on", plural(b.Requests, "request"), number(b.Rate, 3), latency(b.From))
 }
 
-// clock says how coarse the log's clock is.
 func clock(t *ingest.Trace) string {
 	switch {
 	case t.Resolution < 0:

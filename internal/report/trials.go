@@ -10,7 +10,6 @@ import (
 	"planner/sweep/measure"
 )
 
-// ran are the trials that were not rejected.
 func ran(trials []measure.Measurement) []*measure.Measurement {
 	return slices.DeleteFunc(pointers(trials), func(m *measure.Measurement) bool { return m.Rejected.Text != "" })
 }
@@ -35,7 +34,6 @@ func trialTable(trials []measure.Measurement, slo measure.SLO) Table {
 	return tab.known()
 }
 
-// ofTrial appends the row of a trial.
 func (tab *Table) ofTrial(m *measure.Measurement, cells ...any) {
 	tab.row(cells...)
 	tab.Trials = append(tab.Trials, m.Trial.Number)
@@ -205,25 +203,18 @@ func summaryTable(trials []measure.Measurement, chosen measure.Knobs) Table {
 		case len(f.sets) > 1:
 			name.Text = plural(len(f.sets), "set") + ": " + values(f.sets, which)
 		}
-		limits := f.limits()
-		tab.row(name, f.trials, latency(f.time), limits[0], limits[1], limits[2])
+		tab.row(name, f.trials, latency(f.time), f.limits[0], f.limits[1], f.limits[2])
 	}
 	tab.first("groups", "journal, trial by trial")
 	return tab
 }
 
-// setSummary is what the trials of sets of knobs came to; a rate is 0 if there is none.
+// setSummary is what the trials of sets of knobs came to.
 type setSummary struct {
-	sets        []measure.Knobs
-	trials      int
-	time        time.Duration
-	met, missed float64
-	binding     string
-}
-
-// limits are the rates between which the limit lies, as printed, and the bound.
-func (s *setSummary) limits() [3]string {
-	return [3]string{someOf(s.met, 3), someOf(s.missed, 3), boundName(s.binding)}
+	sets   []measure.Knobs
+	trials int
+	time   time.Duration
+	limits [3]string // the rates between which the limit lies, and the bound
 }
 
 // fold joins the sets of the same limits. The chosen set comes first, alone.
@@ -231,7 +222,7 @@ func fold(trials []measure.Measurement, all []measure.Knobs, chosen measure.Knob
 	var out []setSummary
 	for _, k := range all {
 		s := summarize(trials, k)
-		i := slices.IndexFunc(out, func(o setSummary) bool { return k != chosen && o.sets[0] != chosen && o.limits() == s.limits() })
+		i := slices.IndexFunc(out, func(o setSummary) bool { return k != chosen && o.sets[0] != chosen && o.limits == s.limits })
 		switch {
 		case i >= 0:
 			out[i].sets = append(out[i].sets, k)
@@ -248,6 +239,8 @@ func fold(trials []measure.Measurement, all []measure.Knobs, chosen measure.Knob
 
 func summarize(trials []measure.Measurement, k measure.Knobs) setSummary {
 	s := setSummary{sets: []measure.Knobs{k}}
+	var met, missed float64 // 0 if there is none
+	binding := ""
 	for _, m := range ran(of(trials, k)) {
 		s.trials++
 		s.time += m.EngineTime(0)
@@ -256,10 +249,11 @@ func summarize(trials []measure.Measurement, k measure.Knobs) setSummary {
 		}
 		switch {
 		case m.Verdict.State == measure.Met:
-			s.met = max(s.met, m.Trial.Rate)
-		case m.Verdict.State == measure.Missed && (s.missed == 0 || m.Trial.Rate < s.missed):
-			s.missed, s.binding = m.Trial.Rate, m.Verdict.Binding
+			met = max(met, m.Trial.Rate)
+		case m.Verdict.State == measure.Missed && (missed == 0 || m.Trial.Rate < missed):
+			missed, binding = m.Trial.Rate, m.Verdict.Binding
 		}
 	}
+	s.limits = [3]string{someOf(met, 3), someOf(missed, 3), boundName(binding)}
 	return s
 }

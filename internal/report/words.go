@@ -41,7 +41,6 @@ func traced(of *workload.Rates) Facts {
 	return Facts{{Label: "trace", Text: traceRates(of) + "; loads are told by the rate " + of.Meant()}}
 }
 
-// traceRates are the rates of a trace on its own clock.
 func traceRates(of *workload.Rates) string {
 	return fmt.Sprintf("%s requests/s in the mean, %s in its busiest hour and %s in its busiest minute",
 		number(of.Mean, 3), number(of.BusiestHour, 3), number(of.BusiestMinute, 3))
