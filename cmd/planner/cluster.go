@@ -67,12 +67,9 @@ const allOfThem = 1 << 20
 func (r *run) partFiles(part string, whole bool) (map[string][]byte, error) {
 	of := func(cfg *config.Config) []byte {
 		own := *cfg
-		own.Engine.Launch.Launcher = "local"
-		own.Run.Flags = maps.Clone(cfg.Run.Flags)
-		if own.Run.Flags == nil {
-			own.Run.Flags = map[string]string{}
-		}
-		own.Run.Flags[partFlag] = part
+		own.Engine.Launcher = "local"
+		own.Run.Flags = map[string]string{partFlag: part}
+		maps.Copy(own.Run.Flags, cfg.Run.Flags)
 		if whole {
 			own.Run.Flags[wholeFlag] = "true"
 		}

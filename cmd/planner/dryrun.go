@@ -58,7 +58,7 @@ func (p *program) dryDecision(r *run) ([]report.StartCommand, error) {
 	if !r.cfg.Simulated() {
 		fmt.Fprintf(p.stderr, "planner: the trials take at most %v (search.budget)", r.cfg.Search.Budget)
 		if r.ground.Owned {
-			fmt.Fprintf(p.stderr, "; the starts of engines come on top, each of at most %v (engine.ready_timeout)", r.cfg.Engine.Launch.ReadyTimeout)
+			fmt.Fprintf(p.stderr, "; the starts of engines come on top, each of at most %v (engine.ready_timeout)", r.cfg.Engine.ReadyTimeout)
 		}
 		fmt.Fprintln(p.stderr)
 	}

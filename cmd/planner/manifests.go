@@ -73,7 +73,7 @@ func (p *program) handedOver(c *cli.Context, write func(*plan.Plan, manifest.Opt
 	f := flagsOf(c)
 	o := manifest.Options{Name: c.String("name"), Namespace: c.String("namespace"), Image: c.String("image"),
 		VolumeClaim: c.String("volume-claim"), SBatch: c.StringSlice("sbatch"), NodeGPUs: ifGiven(f, "node-gpus", f.count),
-		Env: cfg.Engine.Launch.Env} // which plans only name
+		Env: cfg.Engine.Env} // which plans only name
 	if f.err != nil {
 		return f.err
 	}
@@ -153,11 +153,11 @@ func (p *program) autoscalerOf(folder sweep.Folder, o manifest.Options) error {
 	case err != nil:
 		return err
 	}
-	cfg, err := config.Load(folder.File(sweep.ConfigFile), nil, config.Need{Engine: config.SimulatedEngine, Lists: true})
+	cfg, err := config.Load(folder.File(sweep.ConfigFile), nil, config.Need{Engine: true, Simulated: true, Lists: true})
 	if err != nil {
 		return err
 	}
-	served := &plan.Served{Name: cfg.Model.Name, Checkpoint: engines.ServedModel(cfg), ServedName: cfg.Engine.Endpoint.ServedName}
+	served := &plan.Served{Name: cfg.Model.Name, Checkpoint: engines.ServedModel(cfg), ServedName: cfg.Engine.ServedName}
 	out, err := manifest.Autoscaler(&stored.Answer, served, o)
 	if err != nil {
 		return usagef("manifests: %s: %w", folder.Path, err)

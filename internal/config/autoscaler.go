@@ -64,7 +64,6 @@ func autoscalerRows(a *fleet.Autoscaler, single *fleet.Metric) []tomlKey {
 	}
 }
 
-// checkAutoscaler wants what an autoscaler of its kind cannot do without.
 func (n input) checkAutoscaler(a *fleet.Autoscaler, single fleet.Metric) {
 	before := len(n.r.problems)
 	switch {
@@ -122,10 +121,7 @@ func behavior(b *fleet.Behavior) binding {
 func either(no, yes string) codec[bool] {
 	word := words(no, yes)
 	return codec[bool]{read: func(n input) bool { return word.read(n) == yes }, print: func(b bool) string {
-		if b {
-			return word.print(yes)
-		}
-		return word.print(no)
+		return word.print(map[bool]string{false: no, true: yes}[b])
 	}}
 }
 

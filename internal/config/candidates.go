@@ -105,7 +105,6 @@ func (c *Config) impossible(k measure.Knobs) (key string, why error) {
 	return c.invalid(k)
 }
 
-// invalid says what of the model or the GPU rules a configuration out.
 func (c *Config) invalid(k measure.Knobs) (key string, why error) {
 	d := c.Deployment(k)
 	err := d.Validate()
@@ -175,7 +174,7 @@ func (r *reader) checkCandidates(c *Config) {
 		return
 	}
 	key, _ := c.impossible(rejected[0].Knobs)
-	_, name := splitKey(key)
+	_, name, _ := strings.Cut(key, ".")
 	text := strings.TrimPrefix(rejected[0].Reason.Text, name+": ")
 	if slices.ContainsFunc(rejected, func(x measure.Rejection) bool { return x.Reason.Text != rejected[0].Reason.Text }) {
 		text += fmt.Sprintf("; nor can any of the other %d combinations run", len(rejected)-1)

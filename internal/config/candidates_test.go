@@ -86,7 +86,7 @@ expert_parallel = true
 max_num_seqs = 64
 max_num_batched_tokens = 2048
 gpu_memory_utilization = 0.9
-`, Need{Engine: SimulatedEngine, Lists: true}, Override{Key: "engine.data_parallel", Value: "16"}, Override{Key: "hardware.node_gpus", Value: "128"})
+`, Need{Engine: true, Simulated: true, Lists: true}, Override{Key: "engine.data_parallel", Value: "16"}, Override{Key: "hardware.node_gpus", Value: "128"})
 	runnable, rejected := c.Candidates()
 	if len(runnable) != 2 || len(rejected) != 0 { // 128 experts over 16 and 128 GPUs
 		t.Errorf("%d runnable, %d rejected: %+v", len(runnable), len(rejected), rejected)
@@ -105,22 +105,22 @@ func TestKnobsNotGiven(t *testing.T) {
 		t.Fatal(err)
 	}
 	own := model.DefaultArgs(h100, "")
-	with := func(base Space, more Space) Space {
+	with := func(base, more map[string][]any) map[string][]any {
 		out := maps.Clone(base)
 		maps.Copy(out, more)
 		return out
 	}
-	open := Space{"tensor_parallel": {1}, "pipeline_parallel": {1}, "data_parallel": {1}, "expert_parallel": {false},
+	open := map[string][]any{"tensor_parallel": {1}, "pipeline_parallel": {1}, "data_parallel": {1}, "expert_parallel": {false},
 		"prefix_caching": {true}, "max_model_len": {6000}}
-	engine := with(open, Space{"max_num_seqs": {own.MaxNumSeqs}, "max_num_batched_tokens": {own.MaxNumBatchedTokens},
+	engine := with(open, map[string][]any{"max_num_seqs": {own.MaxNumSeqs}, "max_num_batched_tokens": {own.MaxNumBatchedTokens},
 		"gpu_memory_utilization": {own.Utilization}})
-	lists := with(open, Space{"max_num_seqs": {64, 128, 256, 512}, "max_num_batched_tokens": {2048, 4096, 8192, 16384},
+	lists := with(open, map[string][]any{"max_num_seqs": {64, 128, 256, 512}, "max_num_batched_tokens": {2048, 4096, 8192, 16384},
 		"gpu_memory_utilization": {0.85, 0.90, 0.95}, "extra_args": {""}})
-	off := with(open, Space{"prefix_caching": {false}})
-	clamped := with(engine, Space{"max_num_seqs": {100}, "max_num_batched_tokens": {100}})
+	off := with(open, map[string][]any{"prefix_caching": {false}})
+	clamped := with(engine, map[string][]any{"max_num_seqs": {100}, "max_num_batched_tokens": {100}})
 	for _, c := range []struct {
 		name, text, command string
-		want                Space
+		want                map[string][]any
 	}{
 		{"plan searches the lists", minimal, "plan", lists},
 		{"also on a real engine", kind("vllm"), "plan", lists},

@@ -32,7 +32,6 @@ type PodSettings struct {
 	NodeWait time.Duration
 }
 
-// usualCluster is a cluster of which nothing is said.
 func usualCluster() Cluster { return Cluster{TimeLimit: 4 * time.Hour, MaxJobs: 8} }
 
 func (c *Config) clusterRows() []tomlKey {
@@ -60,13 +59,12 @@ func (c *Config) clusterRows() []tomlKey {
 
 // Launcher says what starts the engines of a command: "local" for one that runs none.
 func (c *Config) Launcher() string {
-	if c.draft.need.Engine != ConfiguredEngine {
+	if !c.draft.need.Engine || c.draft.need.Simulated {
 		return "local"
 	}
-	return c.Engine.Launch.Launcher
+	return c.Engine.Launcher
 }
 
-// checkCluster looks at what a launcher needs.
 func (r *reader) checkCluster(c *Config) {
 	launcher := c.Launcher()
 	if !r.clean("cluster", "hardware") {

@@ -31,7 +31,6 @@ type binding struct {
 	choices []string
 }
 
-// in ties a key to a place by the codec.
 func (k codec[T]) in(p *T) binding {
 	take := func(n input) {
 		if !k.composite {
@@ -93,37 +92,28 @@ func (s numberRange) text(print func(float64) string) string {
 	return text
 }
 
-// number prints a float as TOML reads it.
 func number(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
 
-// numeric is a kind of numbers: what they are called, how one is made of a value of
-// TOML, and the most that one may be, of which only who goes beyond it is told.
-type numeric[T int | uint64 | float64 | time.Duration] struct {
-	name, unit string
-	most       T
-	from       func(any) (T, bool)
-	print      func(T) string
-}
-
-// in is a codec of the numbers in a range.
-func (k numeric[T]) in(allowed numberRange) codec[T] {
+// numeric is a codec of the numbers in a range, by what they are called and how one is made of a
+// value of TOML. Of the most that one may be only who goes beyond it is told.
+func numeric[T int | uint64 | float64 | time.Duration](name, unit string, allowed numberRange, most T, from func(any) (T, bool), print func(T) string) codec[T] {
 	bound := func(x float64) string {
 		if x == 0 {
 			return "0" // of any unit
 		}
-		return k.print(T(x))
+		return print(T(x))
 	}
 	read := func(n input) T {
-		x, ok := k.from(n.value)
+		x, ok := from(n.value)
 		switch {
-		case ok && x > k.most && !math.IsInf(float64(x), 0):
-			n.wrong(k.name + " of at most " + k.print(k.most))
-		case !ok || !allowed.holds(float64(x)) || x > k.most:
-			n.wrong(k.name + " " + allowed.text(bound) + k.unit)
+		case ok && x > most && !math.IsInf(float64(x), 0):
+			n.wrong(name + " of at most " + print(most))
+		case !ok || !allowed.holds(float64(x)) || x > most:
+			n.wrong(name + " " + allowed.text(bound) + unit)
 		}
 		return x
 	}
-	return codec[T]{read: read, print: k.print}
+	return codec[T]{read: read, print: print}
 }
 
 // numberIn is a number in a range; sums and products of such numbers are still finite.
@@ -137,7 +127,7 @@ func numberIn(allowed numberRange) codec[float64] {
 		}
 		return 0, false
 	}
-	return numeric[float64]{name: "a finite number", most: 1e15, from: from, print: number}.in(allowed)
+	return numeric("a finite number", "", allowed, 1e15, from, number)
 }
 
 func share() codec[float64] { return numberIn(above(0).below(1)) }
@@ -150,7 +140,7 @@ func wholeIn(allowed numberRange) codec[int] {
 		x, ok := v.(int64)
 		return int(x), ok
 	}
-	return numeric[int]{name: "a whole number", most: mostTokens, from: from, print: strconv.Itoa}.in(allowed)
+	return numeric("a whole number", "", allowed, mostTokens, from, strconv.Itoa)
 }
 
 func seed() codec[uint64] {
@@ -158,8 +148,7 @@ func seed() codec[uint64] {
 		x, ok := v.(int64)
 		return uint64(x), ok && x >= 0
 	}
-	print := func(x uint64) string { return strconv.FormatUint(x, 10) }
-	return numeric[uint64]{name: "a whole number", most: math.MaxInt64, from: from, print: print}.in(atLeast(0))
+	return numeric("a whole number", "", atLeast(0), math.MaxInt64, from, func(x uint64) string { return strconv.FormatUint(x, 10) })
 }
 
 // durationIn is a duration in a range, a string with a unit: a bare number could be
@@ -171,10 +160,7 @@ func durationIn(allowed numberRange) codec[time.Duration] {
 		d, err := time.ParseDuration(s)
 		return d, ok && err == nil && strings.Trim(s, "+-0123456789.") != ""
 	}
-	return numeric[time.Duration]{
-		name: "a duration", unit: ` with its unit, such as "500ms"`, most: 10000 * time.Hour, from: from,
-		print: func(d time.Duration) string { return quote(duration(d)) },
-	}.in(allowed)
+	return numeric("a duration", ` with its unit, such as "500ms"`, allowed, 10000*time.Hour, from, func(d time.Duration) string { return quote(duration(d)) })
 }
 
 // duration prints a duration without the zero parts that String puts behind it.
@@ -234,7 +220,6 @@ func switched() codec[model.Choice] {
 	}, choices: []string{"auto", "true", "false"}}
 }
 
-// enumerated is the name of one of few values.
 func enumerated[T model.Enumeration]() codec[T] {
 	return named(model.Parse[T], T.String, model.Names[T]()...)
 }

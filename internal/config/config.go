@@ -19,10 +19,17 @@ type Config struct {
 	RateOf    workload.RateOf
 	Objective measure.SLO
 	Model     ServedModel
-	HardwareSettings
+	// GPUs lists what to compare, in the order of the configuration.
+	GPUs []GPU
+	// PowerPrice is in US dollars per kWh; 0 means that power is not counted.
+	PowerPrice float64
+	// NodeGPUs is how many GPUs one node joins; 0 stands for the catalog's.
+	NodeGPUs int
 	Engine   EngineSettings
 	Cluster  Cluster
-	Space    Space
+	// Space holds the values of the knobs that may be tried, by the knobs' names. A knob
+	// without values is left to the engine.
+	Space    map[string][]any
 	Workload workload.Workload
 	Search   SearchSettings
 	// Fleet is what is replayed in time.
@@ -38,41 +45,29 @@ type Config struct {
 	draft draft
 }
 
-// HardwareSettings is what there is to serve on.
-type HardwareSettings struct {
-	// GPUs lists what to compare, in the order of the configuration.
-	GPUs []GPU
-	// PowerPrice is in US dollars per kWh; 0 means that power is not counted.
-	PowerPrice float64
-	// NodeGPUs is how many GPUs one node joins; 0 stands for the catalog's.
-	NodeGPUs int
-}
-
-// draft is what the command needs, and what was written of that which names and files
-// stand for, completed in
-// place while these are resolved, so that it can be printed.
+// draft is what the command needs, and what was written of that which names and files stand
+// for, completed in place while these are resolved, so that it can be printed.
 type draft struct {
 	need      Need
 	objective string
-	job       batchJob
-	limits    sloLimits
-	model     string
-	gpus      []string
-	writtenPrices
-	formats     formats
-	space       Space          // what was given, or is to be printed as if it were
-	shape       workload.Shape // of the workload's own class
-	mix         []component
-	traceFormat string
-	speculative speculative
-	budget      time.Duration
-	own         [2][]model.Row // of the user's catalog, by table
-}
-
-// writtenPrices are the two ways to give them.
-type writtenPrices struct {
-	price  eachGPU[float64]
-	tariff eachGPU[plan.Tariff]
+	// job is what is to be done where no latency has a limit: so many tokens a day, or so many
+	// requests until a deadline.
+	job          plan.Job
+	tokensPerDay float64
+	limits       sloLimits
+	model        string
+	gpus         []string
+	price        eachGPU[float64]     // the older of the two ways to give prices
+	tariff       eachGPU[plan.Tariff] // the other
+	weights      []model.WeightFormat // to choose from
+	kv           []model.KVFormat
+	space        map[string][]any // what was given, or is to be printed as if it were
+	shape        workload.Shape   // of the workload's own class
+	mix          []component
+	traceFormat  string
+	speculative  speculative
+	budget       time.Duration
+	own          [2][]model.Row // of the user's catalog, by table
 }
 
 // Load reads a configuration with the built-in catalog, see [LoadWith].
@@ -106,7 +101,9 @@ func (r *reader) finish(c *Config) {
 	r.checkDemand(c)
 	r.resolveSLO(c)
 	c.Search.Budget, c.Search.BudgetGiven = cmp.Or(c.draft.budget, usualBudget), c.draft.budget > 0
-	r.checkWarmUp(c)
+	if c.draft.need.Limit && c.draft.need.Engine && c.Search.Warmup == 0 { // no length that the search could choose
+		r.at("search.warm_up").refuse(`is "0s", want "auto" or a duration above 0: an engine that is still empty carries more than it can keep up`)
+	}
 	r.checkEngine(c)
 	c.spreadFormats()
 	r.checkSingle(c)
@@ -127,7 +124,7 @@ func (r *reader) finish(c *Config) {
 		r.checkLength(c)
 	}
 	r.resolveJob(c)
-	if c.draft.need.Engine != NoEngine && r.clean("knobs", "workload", "model", "hardware", "engine") {
+	if c.draft.need.Engine && r.clean("knobs", "workload", "model", "hardware", "engine") {
 		r.checkCandidates(c)
 	}
 	c.Warnings = slices.Clone(r.warnings)
@@ -148,7 +145,7 @@ func (r *reader) checkDemand(c *Config) {
 
 // Simulated reports whether the command runs the simulated engine.
 func (c *Config) Simulated() bool {
-	return c.draft.need.Engine == SimulatedEngine || c.draft.need.Engine == ConfiguredEngine && c.Engine.Kind == "simulated"
+	return c.draft.need.Engine && (c.draft.need.Simulated || c.Engine.Kind == "simulated")
 }
 
 // GPU returns the hardware of a name as [Config.Candidates] writes it.
@@ -171,17 +168,6 @@ func (c *Config) Deployment(k measure.Knobs) model.Deployment {
 	}
 }
 
-// EngineUse says whether a command runs an engine, and which.
-type EngineUse int
-
-// The uses of an engine. ConfiguredEngine is the one that engine.kind names;
-// SimulatedEngine is the simulated one whatever it names.
-const (
-	NoEngine EngineUse = iota
-	ConfiguredEngine
-	SimulatedEngine
-)
-
 // Need says what a command uses of a configuration. Sections that it does not use
 // may be missing; what is there is checked all the same.
 type Need struct {
@@ -196,8 +182,9 @@ type Need struct {
 	// InTime checks traffic in time where it is given.
 	InTime bool
 	// Engine asks for what the engine needs: a simulated one model and hardware,
-	// an attached one its URL.
-	Engine EngineUse
+	// an attached one its URL. It is the one that engine.kind names, unless Simulated
+	// says that it is the simulated one whatever that names.
+	Engine, Simulated bool
 	// Lists accepts lists of knobs, GPUs and degrees of parallelism.
 	Lists bool
 	// Search tries the standard lists for knobs that are not given; without it the
@@ -207,19 +194,19 @@ type Need struct {
 
 // needs are those of the commands of the command line.
 var needs = map[string]Need{
-	"plan":      {Demand: true, Limit: true, Workload: true, InTime: true, Engine: ConfiguredEngine, Lists: true, Search: true},
-	"estimate":  {Demand: true, Limit: true, Workload: true, InTime: true, Engine: SimulatedEngine, Lists: true, Search: true},
-	"simulate":  {Workload: true, Engine: SimulatedEngine},
-	"serve-sim": {Workload: true, Engine: SimulatedEngine},
-	"search":    {Limit: true, Workload: true, Engine: ConfiguredEngine},
-	"bench":     {Workload: true, Engine: ConfiguredEngine},
-	"compare":   {Workload: true, Engine: ConfiguredEngine},
-	"probe":     {Workload: true, Engine: ConfiguredEngine},
-	"fleet":     {Limit: true, Workload: true, Fleet: true, Engine: SimulatedEngine},
+	"plan":      {Demand: true, Limit: true, Workload: true, InTime: true, Engine: true, Lists: true, Search: true},
+	"estimate":  {Demand: true, Limit: true, Workload: true, InTime: true, Engine: true, Simulated: true, Lists: true, Search: true},
+	"simulate":  {Workload: true, Engine: true, Simulated: true},
+	"serve-sim": {Workload: true, Engine: true, Simulated: true},
+	"search":    {Limit: true, Workload: true, Engine: true},
+	"bench":     {Workload: true, Engine: true},
+	"compare":   {Workload: true, Engine: true},
+	"probe":     {Workload: true, Engine: true},
+	"fleet":     {Limit: true, Workload: true, Fleet: true, Engine: true, Simulated: true},
 	"fit":       {Demand: true, Limit: true},
-	"sweep":     {Workload: true, Engine: ConfiguredEngine, Lists: true},
-	"doctor":    {Workload: true, Engine: ConfiguredEngine, Lists: true},
-	"calibrate": {Workload: true, Engine: ConfiguredEngine, Lists: true},
+	"sweep":     {Workload: true, Engine: true, Lists: true},
+	"doctor":    {Workload: true, Engine: true, Lists: true},
+	"calibrate": {Workload: true, Engine: true, Lists: true},
 }
 
 // For returns what a command of the command line needs; an unknown command needs
@@ -245,14 +232,6 @@ type SearchSettings struct {
 	Strategy string
 	// Certify asks for a test of a rate that needs no curve, behind the search.
 	Certify bool
-}
-
-// checkWarmUp refuses the search of a maximum rate without warm-up: 0 is no length that
-// it could choose.
-func (r *reader) checkWarmUp(c *Config) {
-	if c.draft.need.Limit && c.draft.need.Engine != NoEngine && c.Search.Warmup == 0 {
-		r.at("search.warm_up").refuse(`is "0s", want "auto" or a duration above 0: an engine that is still empty carries more than it can keep up`)
-	}
 }
 
 // Auto is a duration that is left to the search.

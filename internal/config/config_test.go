@@ -211,8 +211,8 @@ prompt = { dist = "lognormal", median = 500, sigma = 0.8, min = 50, max = 4000 }
 	if !reflect.DeepEqual(c.Space["max_num_seqs"], []any{32, 64}) || !reflect.DeepEqual(c.Space["prefix_caching"], []any{true, false}) {
 		t.Errorf("space %+v", c.Space)
 	}
-	if !reflect.DeepEqual(c.Engine.Launch.ExtraArgs, []string{"--enforce-eager"}) {
-		t.Errorf("extra_args %q", c.Engine.Launch.ExtraArgs)
+	if !reflect.DeepEqual(c.Engine.ExtraArgs, []string{"--enforce-eager"}) {
+		t.Errorf("extra_args %q", c.Engine.ExtraArgs)
 	}
 	if len(c.Objective.Bounds) != 2 || c.Objective.Bounds[0].String() != "ttft.mean" || c.Objective.Bounds[1].String() != "e2e.p99.9" {
 		t.Errorf("bounds %v", c.Objective.Bounds)

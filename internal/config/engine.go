@@ -22,25 +22,15 @@ type EngineSettings struct {
 	DraftModel string
 	// Calibration is the path of a file of fitted constants; "" means none.
 	Calibration string
-	Endpoint    EndpointSettings
-	Launch      Launch
-}
-
-// EndpointSettings say how to talk to a real engine.
-type EndpointSettings struct {
 	// Endpoint is where a server runs already, with Kind "attach", and what goes with each
-	// request to any.
-	endpoint.Endpoint
+	// request to any real engine.
+	Endpoint endpoint.Endpoint
 	// ServedName is the model's name in requests; "" means the first one that the
 	// server lists.
 	ServedName string
 	// API is "completions" or "chat".
 	API    string
 	Stream bool
-}
-
-// Launch says how to start a real engine.
-type Launch struct {
 	// Launcher is "local", "slurm" or "kubernetes".
 	Launcher string
 	// Command is the argument list of an engine of Kind "command".
@@ -55,15 +45,15 @@ func (r *reader) checkEngine(c *Config) {
 	switch {
 	case e.Kind == "attach" && e.Endpoint.URL == "" && r.clean("engine.url"):
 		r.missing("engine.url", "engine.kind", `is missing, want the server's URL, because kind is "attach"`)
-	case e.Kind == "command" && len(e.Launch.Command) == 0 && r.clean("engine.command"):
+	case e.Kind == "command" && len(e.Command) == 0 && r.clean("engine.command"):
 		r.missing("engine.command", "engine.kind", `is missing, want the engine's argument list, because kind is "command"`)
-	case e.Kind == "command" && len(e.Launch.Command) > 0 && e.Launch.Command[0] == "":
+	case e.Kind == "command" && len(e.Command) > 0 && e.Command[0] == "":
 		r.at("engine.command").refuse("begins with an empty string, want the name of a program")
 	}
 	if e.Endpoint.URL != "" && e.Kind != "attach" {
 		r.warn(`engine: url is given, and kind is %q: the server there is not used; want kind = "attach" to measure it`, e.Kind)
 	}
-	if len(e.Launch.Command) > 0 && e.Kind != "command" {
+	if len(e.Command) > 0 && e.Kind != "command" {
 		r.warn(`engine: command is given, and kind is %q: it is not run; want kind = "command" to measure it`, e.Kind)
 	}
 	if _, err := model.ParseVersion(e.Version); err != nil && c.Simulated() {
@@ -74,7 +64,7 @@ func (r *reader) checkEngine(c *Config) {
 	if other := model.BeyondKnown(e.Version); other != "" && c.Simulated() {
 		r.warn("engine: version: %s", other)
 	}
-	if e.Calibration != "" && c.draft.need.Engine != NoEngine {
+	if e.Calibration != "" && c.draft.need.Engine {
 		if _, err := os.Stat(e.Calibration); err != nil {
 			r.at("engine.calibration").refuse("%s cannot be read: %s, want a file from planner calibrate",
 				e.Calibration, reason(err))
@@ -96,7 +86,6 @@ func lora() codec[model.LoRA] {
 	}, "adapters", "slots", "rank")
 }
 
-// checkLoRA refuses adapters of what is not modelled.
 func (r *reader) checkLoRA(c *Config) {
 	const key = "engine.lora"
 	l := c.Engine.LoRA
@@ -209,7 +198,6 @@ func (c *Config) SpeculationPublished() bool {
 	return len(c.draft.speculative.acceptance) == 0 && c.draft.speculative.accepted == 0
 }
 
-// draftModel is the shape of the model that proposes, which simulations need.
 func (r *reader) draftModel(n input, c *Config, name string) model.Arch {
 	if name == "" {
 		n.refuse(`lacks model, want the smaller model that proposes, such as model = "llama-3.2-1b"`)

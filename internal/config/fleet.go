@@ -40,18 +40,13 @@ type FleetStage struct {
 	Drain  bool
 }
 
-// unreadFleet is a fleet of which nothing has been given yet.
 func unreadFleet() FleetSettings {
 	return FleetSettings{Policy: fleet.Policy{Min: 1, Max: 8, Router: fleet.LeastInFlight, LoadCap: 1.25, Drain: 30 * time.Second,
-		StartUp: fleet.StartUp{Init: 100 * time.Second}, Autoscaler: usualAutoscaler()}}
-}
-
-func usualAutoscaler() fleet.Autoscaler {
-	return fleet.Autoscaler{Kind: fleet.None, HPA: fleet.UsualHPA(),
-		KEDA:     fleet.KEDA{Polling: 30 * time.Second, Cooldown: 5 * time.Minute},
-		Analyser: fleet.Analyser{Interval: time.Minute, Up: 0.85, Down: 0.7, Cap: 2, Smoothing: 1},
-		Monitor:  fleet.Monitor{Scrape: 15 * time.Second, Quantile: 0.9, Predicted: true},
-	}
+		StartUp: fleet.StartUp{Init: 100 * time.Second}, Autoscaler: fleet.Autoscaler{Kind: fleet.None, HPA: fleet.UsualHPA(),
+			KEDA:     fleet.KEDA{Polling: 30 * time.Second, Cooldown: 5 * time.Minute},
+			Analyser: fleet.Analyser{Interval: time.Minute, Up: 0.85, Down: 0.7, Cap: 2, Smoothing: 1},
+			Monitor:  fleet.Monitor{Scrape: 15 * time.Second, Quantile: 0.9, Predicted: true},
+		}}}
 }
 
 func (c *Config) fleetRows() []tomlKey {
@@ -101,7 +96,6 @@ func pairOf(first, second string, a, b *time.Duration) binding {
 	}, first, second)
 }
 
-// startUp is a duration, a table of stages, or a run folder.
 func (f *FleetSettings) startUp() binding {
 	stages := tableWith(func(s *fleet.StartUp) []tomlKey {
 		took := orNothing(durationIn(atLeast(0)))
@@ -172,7 +166,6 @@ func (f *FleetSettings) InTime() bool {
 // mostProfile bounds the size of a profile.
 const mostProfile = 64 << 20
 
-// checkTraffic wants one source of traffic, and reads a profile.
 func (r *reader) checkTraffic(c *Config) {
 	f := &c.Fleet
 	given := map[string]bool{"stages": len(f.Stages) > 0, "profile": f.ProfileFile != "", "daily": f.Daily.Peak > 0}

@@ -98,7 +98,7 @@ func (r *reader) resolveHardware(c *Config) {
 	if len(d.gpus) == 0 {
 		if c.Simulated() {
 			r.absent("hardware.gpu", `is missing, want a catalog name such as "H100 SXM" (planner catalog gpus lists them), or a list to compare`)
-		} else if d.need.Limit && d.need.Engine != NoEngine {
+		} else if d.need.Limit && d.need.Engine {
 			why := "there is no roofline and no prior"
 			if r.given("hardware.price") || r.given("hardware.price_per_gpu_hour") {
 				why += ", and the price that is given has no effect"
@@ -126,7 +126,6 @@ func (r *reader) resolveHardware(c *Config) {
 	d.gpus = written
 }
 
-// checkPrices names GPUs as the catalog does, and refuses prices that say two things.
 func (r *reader) checkPrices(c *Config) {
 	const twice = "prices %s a second time, want one price a GPU"
 	nameGPUs(r, "hardware.price_per_gpu_hour", c.draft.price.each, twice)
@@ -147,7 +146,6 @@ func (r *reader) checkPrices(c *Config) {
 	}
 }
 
-// checkBasis refuses a way to pay without a price.
 func (r *reader) checkBasis(path string, t *plan.Tariff) {
 	prices := map[string]float64{plan.OnDemand: t.OnDemand, plan.Reserved: t.Reserved, plan.Spot: t.Spot, plan.Purchase: t.Purchase}
 	if t.Basis != "" && prices[t.Basis] == 0 {

@@ -34,7 +34,6 @@ func traceFormats() []string {
 
 func engineKinds() []string { return append([]string{"simulated"}, engine.Kinds()...) }
 
-// unread is a configuration of which nothing has been given yet.
 func unread() *Config {
 	chat, _ := workload.Class("chat")
 	return &Config{
@@ -42,9 +41,7 @@ func unread() *Config {
 		RateOf:    workload.RateOfBusiestHour,
 		Objective: measure.SLO{Errors: 0.001},
 		Engine: EngineSettings{
-			Kind:     "simulated",
-			Endpoint: EndpointSettings{API: "completions", Stream: true},
-			Launch:   Launch{Launcher: "local", ReadyTimeout: 20 * time.Minute},
+			Kind: "simulated", API: "completions", Stream: true, Launcher: "local", ReadyTimeout: 20 * time.Minute,
 		},
 		Workload:  workload.Workload{Turns: 1, Arrivals: workload.Poisson, Burstiness: 1, Timeout: 30 * time.Minute, Seed: 1},
 		Search:    SearchSettings{Precision: 0.10, Confidence: 0.90, Warmup: Auto, Trial: Auto, Strategy: "race"},
@@ -52,8 +49,8 @@ func unread() *Config {
 		Fleet:     unreadFleet(),
 		OutputDir: "runs",
 		draft: draft{
-			objective: "latency", formats: formats{[]model.WeightFormat{model.FormatUnset}, []model.KVFormat{model.KVAuto}},
-			space: Space{"tensor_parallel": {1}, "pipeline_parallel": {1}, "data_parallel": {1}, "expert_parallel": {false}},
+			objective: "latency", weights: []model.WeightFormat{model.FormatUnset}, kv: []model.KVFormat{model.KVAuto},
+			space: map[string][]any{"tensor_parallel": {1}, "pipeline_parallel": {1}, "data_parallel": {1}, "expert_parallel": {false}},
 			shape: chat, limits: sloLimits{measure.TTFT: {}, measure.TPOT: {}, measure.ITL: {}, measure.E2E: {}, measure.Goodput: {}},
 		},
 	}
@@ -95,9 +92,9 @@ func (c *Config) demandRows() []tomlKey {
 	}
 	return []tomlKey{
 		{"rate", "requests/s at peak, the whole fleet", rate},
-		{"tokens_per_day", `with slo.objective = "throughput": prompt and output tokens of every day; 0 = not given`, numberIn(atLeast(0)).in(&c.draft.job.tokens)},
-		{"requests", `with slo.objective = "throughput": of one job, and its deadline; 0 = not given`, numberIn(atLeast(0)).in(&c.draft.job.requests)},
-		{"deadline", `until all requests of the job are done; "0s" = not given`, durationIn(atLeast(0)).in(&c.draft.job.deadline)},
+		{"tokens_per_day", `with slo.objective = "throughput": prompt and output tokens of every day; 0 = not given`, numberIn(atLeast(0)).in(&c.draft.tokensPerDay)},
+		{"requests", `with slo.objective = "throughput": of one job, and its deadline; 0 = not given`, numberIn(atLeast(0)).in(&c.draft.job.Requests)},
+		{"deadline", `until all requests of the job are done; "0s" = not given`, durationIn(atLeast(0)).in(&c.draft.job.Deadline)},
 		{"rate_of", "what rate is of a trace, and with it --rate and every rate that is answered: mean busiest-hour busiest-minute",
 			words(workload.RateOfMean, workload.RateOfBusiestHour, workload.RateOfBusiestMinute).in(&c.RateOf)},
 		{"growth", "expected growth until the fleet is in place", numberIn(atLeast(0)).in(&c.Demand.Growth)},
@@ -124,8 +121,8 @@ func (c *Config) modelRows() []tomlKey {
 	return []tomlKey{
 		{"name", "a catalog name or a Hugging Face id; llama-server: the path of a GGUF file", anyWord().in(&d.model)},
 		{"config", "or a path to a Hugging Face config.json, which is then enough alone", pathname().in(&c.Model.Config)},
-		{"weights", strings.Join(model.Names[model.WeightFormat](), " ") + `, or a list; "" = the model's own`, weightFormats().in(&d.formats.weights)},
-		{"kv_cache", "auto fp8, or a list", choice(enumerated[model.KVFormat]()).in(&d.formats.kv)},
+		{"weights", strings.Join(model.Names[model.WeightFormat](), " ") + `, or a list; "" = the model's own`, weightFormats().in(&d.weights)},
+		{"kv_cache", "auto fp8, or a list", choice(enumerated[model.KVFormat]()).in(&d.kv)},
 	}
 }
 
@@ -147,10 +144,10 @@ func (c *Config) engineRows() []tomlKey {
 	e, space := &c.Engine, c.draft.space
 	return []tomlKey{
 		{"kind", strings.Join(engineKinds(), " "), words(engineKinds()...).in(&e.Kind)},
-		{"tensor_parallel", "or a list", space.binding("tensor_parallel")},
-		{"pipeline_parallel", "pipeline stages", space.binding("pipeline_parallel")},
-		{"data_parallel", "replicas of attention inside one instance", space.binding("data_parallel")},
-		{"expert_parallel", "mixture of experts: whole experts on each GPU of the tensor-parallel group", space.binding("expert_parallel")},
+		{"tensor_parallel", "or a list", knobIn(space, "tensor_parallel")},
+		{"pipeline_parallel", "pipeline stages", knobIn(space, "pipeline_parallel")},
+		{"data_parallel", "replicas of attention inside one instance", knobIn(space, "data_parallel")},
+		{"expert_parallel", "mixture of experts: whole experts on each GPU of the tensor-parallel group", knobIn(space, "expert_parallel")},
 		{"version", `of the engine that is simulated, "0.11.0"; "" = the newest known`, anyWord().in(&e.Version)},
 		{"async_scheduling", "simulated: auto true false; auto = the release's default, true since 0.14", switched().in(&e.Kernels.Async)},
 		{"graphs", "simulated: auto full piecewise decode-only eager, the steps that replay CUDA graphs; auto = the release's default, full since 0.11",
@@ -165,16 +162,16 @@ func (c *Config) engineRows() []tomlKey {
 			speculation().in(&c.draft.speculative)},
 		{"lora", "low-rank adapters that requests choose among, each as likely: { adapters = 32, slots = 8, rank = 16 }", lora().in(&e.LoRA)},
 		{"calibration", "file from planner calibrate", pathname().in(&e.Calibration)},
-		{"command", `kind = "command": argv; {port}, {model}, {max_num_seqs}, ... and {env:NAME} are filled in`, openly(inVariable).in(&e.Launch.Command)},
+		{"command", `kind = "command": argv; {port}, {model}, {max_num_seqs}, ... and {env:NAME} are filled in`, openly(inVariable).in(&e.Command)},
 		{"url", `kind = "attach": where the server listens`, address().in(&e.Endpoint.URL)},
-		{"served_name", `the model's name in requests; "" = the first of /v1/models`, anyWord().in(&e.Endpoint.ServedName)},
-		{"launcher", "local slurm kubernetes", words("local", "slurm", "kubernetes").in(&e.Launch.Launcher)},
-		{"api", "completions chat", words("completions", "chat").in(&e.Endpoint.API)},
-		{"stream", "ask for tokens as they come", truth().in(&e.Endpoint.Stream)},
+		{"served_name", `the model's name in requests; "" = the first of /v1/models`, anyWord().in(&e.ServedName)},
+		{"launcher", "local slurm kubernetes", words("local", "slurm", "kubernetes").in(&e.Launcher)},
+		{"api", "completions chat", words("completions", "chat").in(&e.API)},
+		{"stream", "ask for tokens as they come", truth().in(&e.Stream)},
 		{"headers", "sent with every request; {env:NAME} is filled in", tableOf(header()).in(&e.Endpoint.Headers)},
-		{"env", "environment of the engine; {env:NAME} is filled in", tableOf(environment()).in(&e.Launch.Env)},
-		{"extra_args", "put behind the engine's own arguments; {env:NAME} is filled in", openly(inVariable).in(&e.Launch.ExtraArgs)},
-		{"ready_timeout", "from start until the engine answers", durationIn(above(0)).in(&e.Launch.ReadyTimeout)},
+		{"env", "environment of the engine; {env:NAME} is filled in", tableOf(environment()).in(&e.Env)},
+		{"extra_args", "put behind the engine's own arguments; {env:NAME} is filled in", openly(inVariable).in(&e.ExtraArgs)},
+		{"ready_timeout", "from start until the engine answers", durationIn(above(0)).in(&e.ReadyTimeout)},
 		{"api_key_env", "the NAME of an environment variable; the key itself is never read from a file nor written anywhere",
 			variable().in(&e.Endpoint.APIKeyEnv)},
 	}
@@ -184,7 +181,7 @@ func (c *Config) knobRows() []tomlKey {
 	var rows []tomlKey
 	for _, n := range measure.KnobTable {
 		if !n.Placement {
-			rows = append(rows, tomlKey{n.Name, n.Help, c.draft.space.binding(n.Name)})
+			rows = append(rows, tomlKey{n.Name, n.Help, knobIn(c.draft.space, n.Name)})
 		}
 	}
 	return rows
@@ -235,11 +232,6 @@ func (c *Config) runRows() []tomlKey {
 		{"flags", "its own flags", tableOf(anyWord()).in(&c.Run.Flags)},
 		{"catalog", "GPUs and model of the user's own catalog", binding{func(n input) { n.r.putCatalog(n) }, func() string { return "" }, nil}},
 	}
-}
-
-func splitKey(name string) (section, rest string) {
-	section, rest, _ = strings.Cut(name, ".")
-	return section, rest
 }
 
 // optionKeys are the keys that set what an option of vLLM does, beside those of the knobs.

@@ -10,13 +10,9 @@ import (
 	"planner/sweep/measure"
 )
 
-// Space holds the values of the knobs that may be tried, by the knobs' names. A knob
-// without values is left to the engine.
-type Space map[string][]any
-
-// binding reads and prints the values of a knob: a list where it is searched or is the
+// knobIn ties a key to the values of a knob: a list where it is searched or is the
 // degree of tensor parallelism, else a single one, where 0 leaves it to the engine.
-func (s Space) binding(name string) binding {
+func knobIn(space map[string][]any, name string) binding {
 	i := slices.IndexFunc(measure.KnobTable, func(n measure.Knob) bool { return n.Name == name })
 	n := measure.KnobTable[i]
 	listed := n.Precedence > 0 || n.Placement
@@ -44,16 +40,16 @@ func (s Space) binding(name string) binding {
 			values = []any{k.read(given.only())}
 		}
 		if values = slices.DeleteFunc(values, func(v any) bool { return v == 0 }); len(values) > 0 {
-			s[name] = values
+			space[name] = values
 		} else {
-			delete(s, name)
+			delete(space, name)
 		}
 	}
 	return binding{take, func() string {
-		if len(s[name]) == 0 && !listed {
+		if len(space[name]) == 0 && !listed {
 			return "0"
 		}
-		return list.print(s[name])
+		return list.print(space[name])
 	}, list.choices}
 }
 
@@ -129,7 +125,7 @@ func (c *Config) attached() bool { return c.Engine.Kind == "attach" && !c.Simula
 
 // checkSingle refuses lists where a command wants one configuration.
 func (r *reader) checkSingle(c *Config) {
-	if c.draft.need.Lists || c.draft.need.Engine == NoEngine {
+	if c.draft.need.Lists || !c.draft.need.Engine {
 		return
 	}
 	for _, n := range measure.KnobTable {

@@ -38,12 +38,6 @@ type ServedModel struct {
 	Known  bool
 }
 
-// formats are those to choose from.
-type formats struct {
-	weights []model.WeightFormat
-	kv      []model.KVFormat
-}
-
 // weightFormats are those to choose from; "" alone stands for the model's own.
 func weightFormats() codec[[]model.WeightFormat] {
 	k := choice(named(model.Parse[model.WeightFormat], model.WeightFormat.String, append(model.Names[model.WeightFormat](), "")...))
@@ -60,13 +54,13 @@ func weightFormats() codec[[]model.WeightFormat] {
 
 // spreadFormats makes knobs of number formats where there are several to choose from.
 func (c *Config) spreadFormats() {
-	of, p := &c.draft.formats, &c.Model.Precision
-	p.Weights, p.KV = of.weights[0], of.kv[0]
-	if len(of.weights) > 1 {
-		c.draft.space["weights"] = list.Map(of.weights, func(f model.WeightFormat) any { return f.String() })
+	d, p := &c.draft, &c.Model.Precision
+	p.Weights, p.KV = d.weights[0], d.kv[0]
+	if len(d.weights) > 1 {
+		d.space["weights"] = list.Map(d.weights, func(f model.WeightFormat) any { return f.String() })
 	}
-	if len(of.kv) > 1 {
-		c.draft.space["kv_cache"] = list.Map(of.kv, func(f model.KVFormat) any { return f.String() })
+	if len(d.kv) > 1 {
+		d.space["kv_cache"] = list.Map(d.kv, func(f model.KVFormat) any { return f.String() })
 	}
 }
 
@@ -85,7 +79,7 @@ func (c *Config) Precision(k measure.Knobs) model.Precision {
 func (r *reader) resolveModel(c *Config) {
 	d, m := &c.draft, &c.Model
 	m.Name, m.Exact, m.Stored = d.model, strings.Contains(d.model, "/"), model.NamedFormat(d.model)
-	if c.draft.need.Engine == NoEngine || !r.clean("model") {
+	if !c.draft.need.Engine || !r.clean("model") {
 		return
 	}
 	r.resolveModelFile(c)
@@ -123,7 +117,7 @@ func (r *reader) resolveModel(c *Config) {
 	if m.Precision.Weights == model.FormatUnset {
 		m.Precision.Weights = model.BF16
 	}
-	d.formats.weights[0] = m.Precision.Weights
+	d.weights[0] = m.Precision.Weights
 }
 
 // ggufFile is how the name of a file ends that llama.cpp loads.

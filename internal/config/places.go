@@ -96,7 +96,6 @@ func (f *finder) entry(path string, n *unstable.Node) {
 	f.value(path, n.Value())
 }
 
-// value notes what is inside a value.
 func (f *finder) value(path string, n *unstable.Node) {
 	inside := n.Children()
 	for i := 0; inside.Next(); i++ {
@@ -126,7 +125,6 @@ func keyParts(text string) (parts []string) {
 	return parts
 }
 
-// join puts one more key on a path.
 func join(path, key string) string {
 	key = toml.Key{key}.String()
 	if path == "" {

@@ -18,7 +18,7 @@ import (
 // are absolute in it.
 func (c *Config) TOML() []byte {
 	var b bytes.Buffer
-	clustered := c.Engine.Launch.Launcher != "local" || !reflect.DeepEqual(c.Cluster, usualCluster())
+	clustered := c.Engine.Launcher != "local" || !reflect.DeepEqual(c.Cluster, usualCluster())
 	sections := slices.DeleteFunc(c.sections(), func(s tomlTable) bool { return s.name == "cluster" && !clustered })
 	printKeys(&b, sections, func(key string, k tomlKey) (mark, text, comment string) {
 		text, comment = k.text(), k.comment
@@ -38,7 +38,8 @@ func (c *Config) TOML() []byte {
 // time, the folder of runs and how a run was called.
 func (c *Config) Sought() string {
 	cut := *c
-	cut.Demand, cut.draft.job, cut.draft.writtenPrices, cut.PowerPrice, cut.GPUs = plan.Demand{}, batchJob{}, writtenPrices{}, 0, nil
+	d := &cut.draft
+	cut.Demand, d.job, d.tokensPerDay, d.price, d.tariff, cut.PowerPrice, cut.GPUs = plan.Demand{}, plan.Job{}, 0, eachGPU[float64]{}, eachGPU[plan.Tariff]{}, 0, nil
 	cut.Fleet, cut.OutputDir, cut.Run = unreadFleet(), "", Invocation{}
 	return string(cut.TOML())
 }
@@ -61,10 +62,10 @@ func printKeys(b *bytes.Buffer, sections []tomlTable, show func(key string, k to
 // implied is what holds for a key that is not given, where one value does. It is
 // printed commented out: given, it would mean more than it does as a default.
 func (c *Config) implied(key string) string {
-	section, name := splitKey(key)
+	section, name, _ := strings.Cut(key, ".")
 	switch {
 	case section == "knobs":
-		return c.Space.binding(name).text()
+		return knobIn(c.Space, name).text()
 	case key == "search.budget":
 		return quote(duration(c.Search.Budget))
 	case key == "hardware.price_per_gpu_hour":
@@ -79,9 +80,8 @@ func (c *Config) implied(key string) string {
 	return ""
 }
 
-// note adds what was found for a key that leaves something to be found.
 func (c *Config) note(key string) string {
-	section, name := splitKey(key)
+	section, name, _ := strings.Cut(key, ".")
 	switch {
 	case name == "max_model_len" && len(c.draft.space[name]) == 0 && c.Workload.MaxLen > 0:
 		return fmt.Sprintf("here %d", c.Workload.MaxLen)
@@ -108,7 +108,6 @@ type Invocation struct {
 	Flags map[string]string
 }
 
-// ownRows are the rows of the user's catalog that a configuration names, by table.
 func (r *reader) ownRows(c *Config) (rows [2][]model.Row) {
 	gpus := slices.Clone(c.draft.gpus)
 	gpus = slices.AppendSeq(gpus, maps.Keys(c.draft.price.each))
@@ -120,7 +119,6 @@ func (r *reader) ownRows(c *Config) (rows [2][]model.Row) {
 	return rows
 }
 
-// printRun prints [run], where there is something to say.
 func (c *Config) printRun(b *bytes.Buffer) {
 	if c.Run.Command != "" {
 		b.WriteString("\n[run]  # written by planner, for resume and report\n")
@@ -134,7 +132,6 @@ func (c *Config) printRun(b *bytes.Buffer) {
 	}
 }
 
-// printRows prints the keys that have a value, one a line.
 func printRows(b *bytes.Buffer, rows []tomlKey) {
 	for _, k := range rows {
 		if text := k.text(); text != "" {

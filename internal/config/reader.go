@@ -91,7 +91,6 @@ func nearestKey(within, name string, all []tomlTable) string {
 	return best
 }
 
-// clean reports whether no problem has been found in the given sections or keys.
 func (r *reader) clean(keys ...string) bool {
 	for _, p := range r.problems {
 		for _, key := range keys {
@@ -103,14 +102,13 @@ func (r *reader) clean(keys ...string) bool {
 	return true
 }
 
-// warn notes something that a reader of the results should know.
 func (r *reader) warn(format string, args ...any) {
 	r.warnings = append(r.warnings, oneLine(fmt.Sprintf(format, args...)))
 }
 
 // absent notes a key that is not there, unless its section was not readable.
 func (r *reader) absent(key, text string) {
-	section, _ := splitKey(key)
+	section, _, _ := strings.Cut(key, ".")
 	if !slices.ContainsFunc(r.problems, func(p Problem) bool { return p.Key == section }) {
 		r.at(key).refuse("%s", text)
 	}
@@ -136,14 +134,13 @@ type input struct {
 	inner bool // an element of a list: the list holds it, the key is not it
 }
 
-// at returns the input at a path, for checks that concern a value read before.
 func (r *reader) at(path string) input { return input{r: r, path: path, key: path} }
 
 // element returns the input of the list element with a value that was read from it,
 // or of the list itself.
 func (r *reader) element(key string, value any) input {
 	n := r.at(key)
-	section, name := splitKey(key)
+	section, name, _ := strings.Cut(key, ".")
 	table, _ := r.tree[section].(map[string]any)
 	items, _ := elements(table[name])
 	if i := slices.Index(items, value); i >= 0 {
@@ -156,7 +153,6 @@ func (n input) refuse(format string, args ...any) {
 	n.r.note(n.r.place(n.path), n.key, format, args...)
 }
 
-// wrong notes that the value is not what is wanted.
 func (n input) wrong(want string) {
 	verb := "is"
 	if n.inner {
@@ -165,13 +161,12 @@ func (n input) wrong(want string) {
 	n.refuse("%s %s, want %s", verb, describe(n.value), want)
 }
 
-// describe names a value that is not what was wanted.
 func describe(v any) string {
 	switch v := v.(type) {
 	case string:
 		return strconv.Quote(shorten(v))
-	case int64:
-		return strconv.FormatInt(v, 10)
+	case int64, bool:
+		return fmt.Sprint(v)
 	case float64:
 		switch {
 		case math.IsNaN(v):
@@ -184,15 +179,13 @@ func describe(v any) string {
 			text += ".0" // or a refused 4.0 would read like a whole number
 		}
 		return text
-	case bool:
-		return strconv.FormatBool(v)
 	case time.Time:
 		return "a date"
 	case map[string]any:
 		return "a table"
 	}
-	if list, ok := elements(v); ok {
-		if len(list) == 0 {
+	if items, ok := elements(v); ok {
+		if len(items) == 0 {
 			return "an empty list"
 		}
 		return "a list"
@@ -214,11 +207,7 @@ func elements(v any) ([]any, bool) {
 	case []any:
 		return v, true
 	case []map[string]any:
-		out := make([]any, len(v))
-		for i := range v {
-			out[i] = v[i]
-		}
-		return out, true
+		return list.Map(v, func(table map[string]any) any { return table }), true
 	}
 	return nil, false
 }

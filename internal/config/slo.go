@@ -64,7 +64,6 @@ func goodputLimit() codec[[]measure.Bound] {
 	}, true, nil}
 }
 
-// rows are the keys of all limits.
 func (l *sloLimits) rows() []tomlKey {
 	var rows []tomlKey
 	for i, m := range measure.MetricTable {
@@ -92,7 +91,6 @@ func (l *sloLimits) classRows() []tomlKey {
 	return slices.Delete(rows, int(measure.ITL)-1, int(measure.ITL))
 }
 
-// or takes what was not given from others.
 func (l sloLimits) or(others sloLimits) sloLimits {
 	for m := range l {
 		if l[m] == nil {
@@ -200,18 +198,11 @@ func longestOutput(c *Config, class string) int {
 // throughput is the objective without a limit on any latency.
 const throughput = "throughput"
 
-// batchJob is what is to be done where no latency has a limit: so many tokens a day, or so many
-// requests until a deadline.
-type batchJob struct {
-	tokens, requests float64
-	deadline         time.Duration
-}
-
 // resolveJob makes the demand of a job, and refuses what belongs to the other objective.
 func (r *reader) resolveJob(c *Config) {
 	d := &c.draft
 	if d.objective != throughput {
-		given := map[string]bool{"demand.tokens_per_day": d.job.tokens > 0, "demand.requests": d.job.requests > 0, "demand.deadline": d.job.deadline > 0}
+		given := map[string]bool{"demand.tokens_per_day": d.tokensPerDay > 0, "demand.requests": d.job.Requests > 0, "demand.deadline": d.job.Deadline > 0}
 		for _, key := range slices.Sorted(maps.Keys(given)) {
 			if given[key] && r.clean("slo.objective") {
 				r.at(key).refuse(`is given, want slo.objective = "throughput" besides, or demand.rate alone`)
@@ -231,13 +222,13 @@ func (r *reader) resolveJob(c *Config) {
 	if !c.draft.need.Demand || !r.clean("demand", "slo", "workload") {
 		return
 	}
-	j := plan.Job{Requests: d.job.requests, Deadline: d.job.deadline}
-	switch daily := d.job.tokens > 0; {
+	j := d.job
+	switch daily := d.tokensPerDay > 0; {
 	case daily && (j.Requests > 0 || j.Deadline > 0):
 		r.at("demand.tokens_per_day").refuse("is given, want no requests and deadline besides")
 	case daily:
 		prompt, output := c.Workload.MeanTokens()
-		j = plan.Job{Requests: d.job.tokens / (prompt + output), Deadline: 24 * time.Hour, Daily: true}
+		j = plan.Job{Requests: d.tokensPerDay / (prompt + output), Deadline: 24 * time.Hour, Daily: true}
 	case j.Requests == 0 || j.Deadline == 0:
 		r.absent("demand.tokens_per_day", `is missing, as are requests with a deadline, because slo.objective is "throughput"; want tokens_per_day = 1e9, or requests = 1e6 and deadline = "24h"`)
 		return

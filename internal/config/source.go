@@ -92,7 +92,6 @@ func withoutMark(text string) string {
 // longestKey bounds what a problem quotes of a key.
 const longestKey = 200
 
-// override puts one value of the command line into the tree.
 func (r *reader) override(o Override, order int) {
 	if o.Flag == "" {
 		o.Flag = strings.TrimSpace("--set " + oneLine(o.Key[:min(len(o.Key), longestKey)]))
@@ -182,7 +181,6 @@ func (r *reader) renameStats() {
 	}
 }
 
-// literal reads the text of an override as a TOML value, or else as a string.
 func literal(text string) any {
 	var tree map[string]any
 	if _, err := fileinput.CheckTOML(text); err != nil || strings.ContainsAny(text, "\n\r") {
@@ -212,7 +210,6 @@ func (r *reader) place(path string) place {
 	return place{file: r.file, line: 1}
 }
 
-// given reports whether a path has a value.
 func (r *reader) given(path string) bool {
 	_, ok := r.places[path]
 	return ok

@@ -38,7 +38,6 @@ func (n input) takeTable(rows []tomlKey, needed ...string) bool {
 	return true
 }
 
-// unknown refuses a key that its table does not have.
 func (n input) unknown(table string, names []string) {
 	n.refuse("is no key here, the nearest valid key is %s; want %s", join(table, spelling.Nearest(n.name, names)), keyList(names))
 }
@@ -47,7 +46,6 @@ func names(rows []tomlKey) []string {
 	return list.Map(rows, func(k tomlKey) string { return k.name })
 }
 
-// keyList lists keys as TOML writes them.
 func keyList(names []string) string {
 	return strings.Join(list.Map(names, func(name string) string { return join("", name) }), ", ")
 }

@@ -26,12 +26,9 @@ const (
 )
 
 // Template is a commented starter configuration for planner init, which loads as it
-// stands. Empty arguments mean Llama-3.1-70B in fp8, H100 SXM and the simulated
-// engine. A model may be the path of a config.json as well, and for llama-server it is
-// that of a GGUF file, on hardware that nobody need name. The degree of tensor
-// parallelism is the smallest power of two at which the weights take at most 60 % of
-// the GPUs' memory. With a launcher for clusters it has what a submission needs. The error is a [Problems] that names the flags --model, --gpu,
-// --engine and --launcher.
+// stands. A model may be the path of a config.json as well, and for llama-server it is
+// that of a GGUF file, on hardware that nobody need name. The error is a [Problems] that
+// names the flags --model, --gpu, --engine and --launcher.
 func Template(modelName, gpu, kind, launcher string) ([]byte, error) {
 	given := []Override{
 		{Key: "demand.rate", Value: "100"}, {Key: "slo.ttft.p99", Value: "500ms"}, {Key: "slo.tpot.p99", Value: "50ms"},
@@ -41,10 +38,10 @@ func Template(modelName, gpu, kind, launcher string) ([]byte, error) {
 	put := func(key, value, flag string) {
 		given, set = append(given, Override{Key: key, Value: value, Flag: flag}), append(set, key)
 	}
-	need := Need{Engine: SimulatedEngine, Lists: true}
+	need := Need{Engine: true, Simulated: true, Lists: true}
 	switch {
 	case engine.LoadsFile(kind):
-		need.Engine = ConfiguredEngine
+		need.Simulated = false
 		put("model.name", cmp.Or(modelName, starterFile), "--model")
 		put("knobs.max_num_seqs", "[1, 2, 4, 8]", "")   // slots, and as many contexts in memory
 		put("knobs.max_num_batched_tokens", "2048", "") // its own choice
@@ -53,7 +50,7 @@ func Template(modelName, gpu, kind, launcher string) ([]byte, error) {
 	default:
 		put("model.name", cmp.Or(modelName, starterModel), "--model")
 	}
-	if need.Engine == SimulatedEngine || gpu != "" {
+	if need.Simulated || gpu != "" {
 		put("hardware.gpu", cmp.Or(gpu, starterGPU), "--gpu")
 	}
 	placed := cmp.Or(gpu, starterGPU)
@@ -78,7 +75,7 @@ func Template(modelName, gpu, kind, launcher string) ([]byte, error) {
 	case "command":
 		put("engine.command", `["my-engine", "--port", "{port}", "--model", "{model}"]`, "")
 	}
-	if need.Engine == SimulatedEngine && strings.EqualFold(cmp.Or(modelName, starterModel), starterModel) {
+	if need.Simulated && strings.EqualFold(cmp.Or(modelName, starterModel), starterModel) {
 		put("model.weights", starterWeights, "")
 	}
 	// Short requests, which every model can take.
@@ -127,7 +124,7 @@ func printTemplate(c *Config, set []string) []byte {
 	var b bytes.Buffer
 	b.WriteString("# Starter configuration. What is commented out shows its default, or an example\n" +
 		"# where there is none; planner plan --print-config shows all that holds.\n\n")
-	sections := slices.DeleteFunc(c.sections(), func(s tomlTable) bool { return s.name == "cluster" && c.Engine.Launch.Launcher == "local" })
+	sections := slices.DeleteFunc(c.sections(), func(s tomlTable) bool { return s.name == "cluster" && c.Engine.Launcher == "local" })
 	for i, s := range sections {
 		sections[i].rows = slices.DeleteFunc(s.rows, func(k tomlKey) bool {
 			return slices.Contains(replaced, s.name+"."+k.name) && !slices.Contains(set, s.name+"."+k.name)
@@ -154,7 +151,7 @@ var examples = map[string]string{
 // replaced are keys that a newer one says more by; a starter shows that one.
 var replaced = []string{"hardware.price_per_gpu_hour", "hardware.power_price_per_kwh"}
 
-// startingDegree is a degree of tensor parallelism to begin with.
+// startingDegree is the smallest power of two at which the weights take at most 60 % of the memory.
 func startingDegree(c *Config) int {
 	if !c.Model.Known || len(c.GPUs) == 0 {
 		return 1

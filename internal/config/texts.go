@@ -97,7 +97,6 @@ func pathname() codec[string] {
 	})
 }
 
-// absolute is the path of a file that is named here.
 func (n input) absolute(name string) string {
 	if n.r.place(n.path).flag == "" && !filepath.IsAbs(name) {
 		name = filepath.Join(filepath.Dir(n.r.file), name)

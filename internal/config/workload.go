@@ -12,12 +12,10 @@ import (
 	"planner/sweep/workload"
 )
 
-// class is a traffic class by name: the whole shape of its requests.
 func class() codec[workload.Shape] {
 	return named(workload.Class, func(s workload.Shape) string { return s.Name }, workload.ClassNames()...)
 }
 
-// prefix is a table of shared prefixes; an empty one means none.
 func prefix() codec[workload.Prefix] {
 	return tableWith(func(p *workload.Prefix) []tomlKey {
 		count := orNothing(wholeIn(atLeast(1)))
@@ -56,7 +54,6 @@ func (c *component) rows(own *workload.Shape) []tomlKey {
 	}
 }
 
-// limits ties the key of the class's own limits.
 func (c *component) limits() binding {
 	return binding{func(n input) {
 		c.slo = &sloLimits{}
@@ -69,7 +66,6 @@ func (c *component) limits() binding {
 	}, nil}
 }
 
-// mix is a list of classes with weights.
 func mix(own *workload.Shape) codec[[]component] {
 	return tablesOf(func(c *component) []tomlKey { return c.rows(own) },
 		`a list of classes, such as [{ class = "chat", weight = 0.7 }, { class = "code", weight = 0.3 }]`, "weight")
@@ -87,7 +83,7 @@ func (r *reader) resolveWorkload(c *Config) {
 		w.Class, w.Shapes = "mix", list.Map(d.mix, func(c component) workload.Shape { return c.shape })
 	}
 	// Tokens of a day are requests by the lengths of these.
-	if needed := d.need.Workload || d.need.Demand && d.job.tokens > 0; needed && w.Arrivals == workload.Trace && r.clean("workload") {
+	if needed := d.need.Workload || d.need.Demand && d.tokensPerDay > 0; needed && w.Arrivals == workload.Trace && r.clean("workload") {
 		w.Class, w.Shapes = "trace", nil
 		w.Replay = r.readTrace(w.TraceFile, d.traceFormat)
 		w.Rates = workload.RatesOf(w.Replay, c.RateOf)
@@ -95,7 +91,6 @@ func (r *reader) resolveWorkload(c *Config) {
 	}
 }
 
-// checkArrivals looks at what belongs to some arrival processes alone.
 func (r *reader) checkArrivals(c *Config) {
 	w := &c.Workload
 	if w.TraceFile != "" && !r.given("workload.arrivals") {

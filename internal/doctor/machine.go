@@ -79,9 +79,9 @@ func look(ctx context.Context, cfg *config.Config) machine {
 	dir := "runs"
 	var command []string
 	if cfg != nil {
-		dir, command = cfg.OutputDir, cfg.Engine.Launch.Command
+		dir, command = cfg.OutputDir, cfg.Engine.Command
 		if cfg.Engine.Kind == "attach" {
-			e := &cfg.Engine.Endpoint
+			e := &cfg.Engine
 			short, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("no answer in %v", patience))
 			var server *engine.Engine
 			server, m.server = engine.Start(short, engine.Settings{Kind: "attach", Model: cfg.Model.Name, ServedName: e.ServedName,

@@ -62,12 +62,12 @@ func spreadable(cfg *config.Config) error {
 func Settings(cfg *config.Config) engine.Settings {
 	e, precision := cfg.Engine, cfg.Model.Precision
 	return engine.Settings{
-		Kind: e.Kind, Model: ServedModel(cfg), ServedName: e.Endpoint.ServedName, Argv: e.Launch.Command, ExtraArgs: e.Launch.ExtraArgs,
+		Kind: e.Kind, Model: ServedModel(cfg), ServedName: e.ServedName, Argv: e.Command, ExtraArgs: e.ExtraArgs,
 		Format: engine.Format{Weights: precision.Weights.String(), Stored: cfg.Model.Stored.String(), KV: precision.KV.String(),
 			StoredKV: cfg.Model.Arch.NativeKV.String()},
 		Options:  options(&cfg.Engine),
-		Endpoint: e.Endpoint.Endpoint, Chat: e.Endpoint.API == "chat",
-		Env: e.Launch.Env, Timeouts: engine.Timeouts{Ready: e.Launch.ReadyTimeout},
+		Endpoint: e.Endpoint, Chat: e.API == "chat",
+		Env: e.Env, Timeouts: engine.Timeouts{Ready: e.ReadyTimeout},
 	}
 }
 
@@ -81,7 +81,7 @@ func ServedModel(cfg *config.Config) string {
 		return filepath.Dir(cfg.Model.Config)
 	case cfg.Model.Arch.Repo == "":
 		return cfg.Model.Name
-	case !cfg.Model.Exact && (cfg.Engine.Endpoint.API == "chat" || slices.ContainsFunc(cfg.Workload.Names(), instructed)):
+	case !cfg.Model.Exact && (cfg.Engine.API == "chat" || slices.ContainsFunc(cfg.Workload.Names(), instructed)):
 		return cfg.Model.Arch.ChatCheckpoint()
 	}
 	return cfg.Model.Arch.Repo
@@ -95,9 +95,9 @@ func instructed(class string) bool {
 
 // Client is the load generator for the configuration's endpoint.
 func Client(cfg *config.Config, dialect string) *load.Client {
-	e := cfg.Engine.Endpoint
-	return &load.Client{URL: e.URL, Model: e.ServedName, Chat: e.API == "chat", Stream: e.Stream, Engine: dialect,
-		Headers: e.Headers, APIKeyEnv: e.APIKeyEnv, Salt: uint64(time.Now().UnixNano()), Vocab: cfg.Model.Arch.Vocab}
+	e := &cfg.Engine
+	return &load.Client{URL: e.Endpoint.URL, Model: e.ServedName, Chat: e.API == "chat", Stream: e.Stream, Engine: dialect,
+		Headers: e.Endpoint.Headers, APIKeyEnv: e.Endpoint.APIKeyEnv, Salt: uint64(time.Now().UnixNano()), Vocab: cfg.Model.Arch.Vocab}
 }
 
 // options are what is configured of an engine besides its knobs, by the names that

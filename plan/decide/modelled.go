@@ -97,7 +97,7 @@ func ofEngine(cfg *config.Config, dep model.Deployment, args model.EngineArgs) [
 	}
 	all := slices.Concat([]plan.Feature{feature("engine.version", cmp.Or(args.EngineVersion, sweep.NewestKnown), aged != "", aged)},
 		when(e.Kind != "simulated" && e.Kind != "vllm", feature("engine.kind", e.Kind, true, "the simulated engine schedules as vLLM does")),
-		when(e.Endpoint.API == "chat", feature("engine.api", "chat", true, "the tokens of the chat template are those of workload.prompt")),
+		when(e.API == "chat", feature("engine.api", "chat", true, "the tokens of the chat template are those of workload.prompt")),
 		when(s.On(), feature("engine.speculative", fmt.Sprintf("%s, %d tokens", s.Method, s.Tokens), true, untested)),
 		when(l.On(), feature("engine.lora", fmt.Sprintf("%d adapters of rank %d, %d at once", l.Adapters, l.Rank, l.Slots), true,
 			"each is as likely as the others, and all are in the host's memory; "+untested)),
@@ -105,10 +105,10 @@ func ofEngine(cfg *config.Config, dep model.Deployment, args model.EngineArgs) [
 		chosen("engine.moe_backend", k.Experts, false), chosen("engine.sampler", k.Sampler, false),
 		when(k.Async != model.ByDefault, feature("engine.async_scheduling", k.Async == model.On, false, "")),
 		when(k.FusedReduce != model.ByDefault, feature("engine.allreduce_fusion", k.FusedReduce == model.On, false, "")))
-	for _, name := range slices.Sorted(maps.Keys(e.Launch.Env)) {
+	for _, name := range slices.Sorted(maps.Keys(e.Env)) {
 		all = append(all, ofOption("engine.env", name, silentVariable.MatchString(name)))
 	}
-	return append(all, ofArguments(e.Launch.ExtraArgs)...)
+	return append(all, ofArguments(e.ExtraArgs)...)
 }
 
 // Options and variables that change what an engine says, loads or checks, and not how

@@ -41,7 +41,7 @@ func New(cfg *config.Config) (JobScheduler, error) {
 	if cfg.Search.BudgetGiven && slices.Contains([]string{"plan", "search"}, cfg.Run.Command) {
 		// Engine time, once more of it for further starts, and the first: a job that asks for
 		// less is placed sooner.
-		site.TimeLimit = min(site.TimeLimit, 2*cfg.Search.Budget+cfg.Engine.Launch.ReadyTimeout)
+		site.TimeLimit = min(site.TimeLimit, 2*cfg.Search.Budget+cfg.Engine.ReadyTimeout)
 	}
 	if cfg.Launcher() == "kubernetes" {
 		return &Kubernetes{Cluster: site, read: map[string]time.Time{}, stuck: map[string]time.Time{}}, nil
