@@ -11,7 +11,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"planner/internal/config"
 	"planner/internal/engines"
 	"planner/internal/progress"
 	"planner/internal/report"
@@ -82,31 +81,26 @@ func (r *run) keep(answer sweep.Answer, doc report.Document, interrupted bool) e
 	if err := r.folder.Clear("plots", func(name string) bool { return files[name] == nil }); err != nil || interrupted {
 		return err
 	}
-	names := slices.Collect(maps.Keys(files))
-	if e, _ := experimentOf(r.cfg.Run.Command); e.csv != "" {
-		names = append(names, e.csv)
-		if err := r.folder.Write(e.csv, doc.Data.CSV()); err != nil {
-			return err
-		}
-	}
-	if s, ok := r.study.(decide.PlanStudy); ok {
-		names = append(names, searchedFile)
-		if err := r.folder.WriteJSON(searchedFile, s.Searched()); err != nil {
-			return err
-		}
-	}
-	own := map[string]any{}
+	more, own := map[string]any{}, map[string]any{}
 	if v, ok := answer.Value.(interface{ Files() map[string]any }); ok {
 		own = v.Files()
 	}
-	if err := writeAll(r.folder, own); err != nil {
-		return err
+	if e, _ := experimentOf(r.cfg.Run.Command); e.csv != "" {
+		more[e.csv] = doc.Data.CSV()
 	}
-	names = slices.AppendSeq(names, maps.Keys(own))
+	if s, ok := r.study.(decide.PlanStudy); ok {
+		more[searchedFile] = s.Searched()
+	}
+	for _, files := range []map[string]any{more, own} { // plan.json behind the others
+		if err := writeAll(r.folder, files); err != nil {
+			return err
+		}
+	}
 	data, err := wire.Print(answer.Value)
 	if err != nil {
 		return err
 	}
+	names := slices.AppendSeq(slices.AppendSeq(slices.Collect(maps.Keys(files)), maps.Keys(more)), maps.Keys(own))
 	slices.Sort(names)
 	return r.folder.WriteJSON(storedFile, stored{answer.State.ExitCode(), journalSize(r.folder), data, doc, names})
 }
@@ -144,7 +138,11 @@ func (r *run) document(ctx context.Context, answer sweep.Answer, display func() 
 	var stopped error
 	for _, p := range plansOf(answer.Value) {
 		if r.ground.Run != nil {
-			engines.HandOver(r.configOf(p), p)
+			cfg := r.cfg
+			if p.Class != "" {
+				cfg = cfg.Pool(p.Class)
+			}
+			engines.HandOver(cfg, p)
 			if p.Class == "" && answer.State != sweep.Unfinished {
 				p.InTime, stopped = inTime(ctx, r.cfg, p.Plan, display)
 			}
@@ -161,15 +159,6 @@ func (r *run) document(ctx context.Context, answer sweep.Answer, display func() 
 	return doc, errors.Join(err, stopped)
 }
 
-// configOf is the configuration of a plan of the run.
-func (r *run) configOf(p *decide.Planned) *config.Config {
-	if p.Class != "" {
-		return r.cfg.Pool(p.Class)
-	}
-	return r.cfg
-}
-
-// plansOf are the plans of an answer, those of pools of classes too.
 func plansOf(answer any) []*decide.Planned {
 	switch a := answer.(type) {
 	case *decide.Planned:

@@ -23,7 +23,6 @@ type program struct {
 	signals  *interrupts
 }
 
-// newApp lists the commands.
 func newApp(stdout, stderr io.Writer, signals *interrupts) *cli.App {
 	p := &program{stdout, printable.Writer(stdout), printable.Writer(stderr), stderr, signals}
 	return &cli.App{
@@ -80,7 +79,6 @@ func commands(all ...*cli.Command) []*cli.Command {
 	return all
 }
 
-// noCommand answers a call without a command, or with one that does not exist.
 func (p *program) noCommand(c *cli.Context) error {
 	if name := c.Args().First(); name != "" {
 		commands := list.Map(c.App.VisibleCommands(), func(c *cli.Command) string { return c.Name })
@@ -89,7 +87,6 @@ func (p *program) noCommand(c *cli.Context) error {
 	return cli.ShowAppHelp(c)
 }
 
-// asUsage marks what the flag parser refuses as a usage error.
 func asUsage(c *cli.Context, err error, _ bool) error {
 	if name, unknown := strings.CutPrefix(err.Error(), "flag provided but not defined: -"); unknown {
 		flags := list.Map(c.Command.VisibleFlags(), func(f cli.Flag) string { return f.Names()[0] })
@@ -106,7 +103,6 @@ func meant(word, sign string, names []string) string {
 	return ""
 }
 
-// onePositional returns the only positional argument of a command.
 func onePositional(c *cli.Context, what string) (string, error) {
 	switch c.Args().Len() {
 	case 1:
@@ -117,7 +113,6 @@ func onePositional(c *cli.Context, what string) (string, error) {
 	return "", usagef("%s: one %s expected, %d given: %v", c.Command.Name, what, c.Args().Len(), c.Args().Slice())
 }
 
-// openedFolder opens the run folder that is the only positional argument of a command.
 func openedFolder(c *cli.Context) (sweep.Folder, sweep.About, error) {
 	path, err := onePositional(c, "run folder")
 	if err != nil {
@@ -126,7 +121,6 @@ func openedFolder(c *cli.Context) (sweep.Folder, sweep.About, error) {
 	return openFolder(path)
 }
 
-// openFolder opens a run folder that the command line names.
 func openFolder(path string) (sweep.Folder, sweep.About, error) {
 	folder, about, err := sweep.OpenFolder(path)
 	if err != nil {

@@ -25,7 +25,7 @@ func BenchmarkEstimate(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	ground := sweep.SimulatedGround(&sweep.Simulated{Deployment: cfg.Deployment, Version: cfg.Engine.Version}, processors())
+	ground := sweep.SimulatedGround(&sweep.Simulated{Deployment: cfg.Deployment, Version: cfg.Engine.Version}, runtime.GOMAXPROCS(0))
 	// As main does.
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	b.ReportAllocs()

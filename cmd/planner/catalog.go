@@ -18,7 +18,6 @@ import (
 	"planner/sweep/workload"
 )
 
-// catalogLists are what the catalog knows.
 func catalogLists() []string { return []string{"gpus", "models", "engines", "workloads"} }
 
 func (p *program) catalogCommand() *cli.Command {
@@ -39,13 +38,15 @@ func (p *program) catalogCommand() *cli.Command {
 			}
 			switch what := c.Args().First(); what {
 			case "gpus":
-				return listGPUs(catalog).print(p, c)
+				return listGPUs(p, c, catalog)
 			case "models":
-				return listModels(catalog).print(p, c)
+				return listModels(p, c, catalog)
 			case "engines":
-				return listEngines().print(p, c)
+				return listEngines(p, c)
 			case "workloads":
-				return listWorkloads().print(p, c)
+				return printList(p, c, workloadRows(), func(s workload.Shape) string { return s.Name }, workload.Class, nil,
+					[]report.Column{{Name: "class"}, {Name: "prompt tokens", Wrap: true}, {Name: "answer tokens", Wrap: true}},
+					func(s workload.Shape) []string { return []string{s.Name, s.Prompt.Words(), s.Output.Words()} })
 			default:
 				return usagef("catalog: unknown list %q; allowed: %s", what, lists)
 			}
@@ -53,41 +54,29 @@ func (p *program) catalogCommand() *cli.Command {
 	}
 }
 
-// A listing is a list of the catalog, and how it is shown.
-type listing[T any] struct {
-	items []T
-	// name is what words of the command line are looked for in, find what they mean together.
-	name func(T) string
-	find func(string) (T, error)
-	// json is an item in JSON; nil where it is as it stands.
-	json    func(T) any
-	columns []report.Column
-	cells   func(T) []string
-}
-
-// print prints the items in whose names all words of the command line occur, or the one
-// that they find together.
-func (l listing[T]) print(p *program, c *cli.Context) error {
+// printList prints the items in whose names all words of the command line occur, or the one that
+// these find together: as a table, and in JSON as they stand where json is nil.
+func printList[T any](p *program, c *cli.Context, items []T, name func(T) string, find func(string) (T, error), json func(T) any,
+	columns []report.Column, cells func(T) []string) error {
 	words := c.Args().Tail()
-	fitting := slices.DeleteFunc(l.items, func(item T) bool {
-		within := strings.ToLower(l.name(item))
+	fitting := slices.DeleteFunc(items, func(item T) bool {
+		within := strings.ToLower(name(item))
 		return slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(within, strings.ToLower(word)) })
 	})
 	if len(fitting) == 0 {
-		found, err := l.find(strings.Join(words, " "))
+		found, err := find(strings.Join(words, " "))
 		if err != nil {
 			return usagef("catalog: %w", err)
 		}
 		fitting = []T{found}
 	}
 	var rows any = fitting
-	if l.json != nil {
-		rows = list.Map(fitting, l.json)
+	if json != nil {
+		rows = list.Map(fitting, json)
 	}
-	return p.answer(c, rows, tableOf(l.columns, fitting, l.cells))
+	return p.answer(c, rows, tableOf(columns, fitting, cells))
 }
 
-// tableOf is a document of a table with a row for each item.
 func tableOf[T any](columns []report.Column, items []T, cells func(T) []string) report.Document {
 	rows := list.Map(items, func(item T) []report.Cell {
 		return list.Map(cells(item), func(text string) report.Cell { return report.Cell{Text: text} })
@@ -95,31 +84,27 @@ func tableOf[T any](columns []report.Column, items []T, cells func(T) []string) 
 	return report.Document{Blocks: []report.Block{{Table: &report.Table{Columns: columns, Rows: rows}}}}
 }
 
-// A gpuRow is a GPU in JSON. Null is a figure that the sources do not give.
-type gpuRow struct {
-	Name          string   `json:"name"`
-	Vendor        string   `json:"vendor"`
-	MemoryBytes   *float64 `json:"memory_bytes"`
-	BytesPerS     *float64 `json:"memory_bytes_per_s"`
-	BF16          *float64 `json:"bf16_flop_per_s"`
-	FP8           *float64 `json:"fp8_flop_per_s"`
-	FP4           *float64 `json:"fp4_flop_per_s"`
-	INT8          *float64 `json:"int8_op_per_s"`
-	Link          string   `json:"link"`
-	LinkBytesPerS *float64 `json:"link_bytes_per_s"`
-	TDP           *float64 `json:"tdp_w"`
-	PerHour       *float64 `json:"list_price_usd_per_hour"`
-	Basis         string   `json:"price_basis,omitempty"`
-	Date          string   `json:"price_date,omitempty"`
-	Source        string   `json:"source"`
-	Notes         string   `json:"notes,omitempty"`
-}
-
-func listGPUs(catalog *model.Catalog) listing[model.Hardware] {
-	return listing[model.Hardware]{
-		catalog.GPUs(), func(g model.Hardware) string { return g.Name + " " + g.Vendor }, catalog.GPU,
+func listGPUs(p *program, c *cli.Context, catalog *model.Catalog) error {
+	return printList(p, c, catalog.GPUs(), func(g model.Hardware) string { return g.Name + " " + g.Vendor }, catalog.GPU,
 		func(g model.Hardware) any {
-			return gpuRow{
+			return struct { // null is a figure that the sources do not give
+				Name          string  `json:"name"`
+				Vendor        string  `json:"vendor"`
+				MemoryBytes   float64 `json:"memory_bytes"`
+				BytesPerS     float64 `json:"memory_bytes_per_s"`
+				BF16          float64 `json:"bf16_flop_per_s"`
+				FP8           float64 `json:"fp8_flop_per_s"`
+				FP4           float64 `json:"fp4_flop_per_s"`
+				INT8          float64 `json:"int8_op_per_s"`
+				Link          string  `json:"link"`
+				LinkBytesPerS float64 `json:"link_bytes_per_s"`
+				TDP           float64 `json:"tdp_w"`
+				PerHour       float64 `json:"list_price_usd_per_hour"`
+				Basis         string  `json:"price_basis,omitempty"`
+				Date          string  `json:"price_date,omitempty"`
+				Source        string  `json:"source"`
+				Notes         string  `json:"notes,omitempty"`
+			}{
 				g.Name, g.Vendor, known(g.Memory), known(g.Bandwidth),
 				known(g.Flops.BF16), known(g.Flops.FP8), known(g.Flops.FP4), known(g.Flops.INT8),
 				g.Link.Kind.String(), known(g.Link.Rate), known(g.TDP), known(g.Price.USDPerHour), g.Price.Basis, g.Price.Date, g.Source, g.Notes,
@@ -133,32 +118,27 @@ func listGPUs(catalog *model.Catalog) listing[model.Hardware] {
 			// A memory that was sold in powers of two has eight digits in powers of ten.
 			return []string{g.Name, figure(math.Round(g.Memory/1e8)/10, 1), figure(g.Bandwidth, 1e9), figure(g.Flops.BF16, 1e12),
 				figure(g.Flops.FP8, 1e12), g.Link.Kind.String(), figure(g.Price.USDPerHour, 1), g.Price.String(), g.Source}
-		},
-	}
+		})
 }
 
-// A modelRow is a model in JSON.
-type modelRow struct {
-	Name          string   `json:"name"`
-	Repo          string   `json:"hf_repo"`
-	Parameters    *float64 `json:"parameters"`
-	Active        *float64 `json:"active_parameters"`
-	Layers        int      `json:"layers"`
-	Hidden        int      `json:"hidden"`
-	Heads         int      `json:"heads"`
-	KVHeads       int      `json:"kv_heads"`
-	KVBytes       *float64 `json:"kv_bytes_per_token"`
-	LongestTokens int      `json:"max_position_tokens"`
-	Source        string   `json:"source"`
-	Notes         string   `json:"notes,omitempty"`
-}
-
-func listModels(catalog *model.Catalog) listing[model.Arch] {
-	return listing[model.Arch]{
-		catalog.Models(), func(m model.Arch) string { return m.Name + " " + m.Repo }, catalog.Model,
+func listModels(p *program, c *cli.Context, catalog *model.Catalog) error {
+	return printList(p, c, catalog.Models(), func(m model.Arch) string { return m.Name + " " + m.Repo }, catalog.Model,
 		func(m model.Arch) any {
 			total, active := m.Params()
-			return modelRow{m.Name, m.Repo, known(total), known(active), m.Layers, m.Hidden, m.Attention.Heads, m.Attention.KVHeads,
+			return struct {
+				Name          string  `json:"name"`
+				Repo          string  `json:"hf_repo"`
+				Parameters    float64 `json:"parameters"`
+				Active        float64 `json:"active_parameters"`
+				Layers        int     `json:"layers"`
+				Hidden        int     `json:"hidden"`
+				Heads         int     `json:"heads"`
+				KVHeads       int     `json:"kv_heads"`
+				KVBytes       float64 `json:"kv_bytes_per_token"`
+				LongestTokens int     `json:"max_position_tokens"`
+				Source        string  `json:"source"`
+				Notes         string  `json:"notes,omitempty"`
+			}{m.Name, m.Repo, known(total), known(active), m.Layers, m.Hidden, m.Attention.Heads, m.Attention.KVHeads,
 				known(m.KVBytesPerToken(model.KVAuto)), m.MaxPosition, m.Source, m.Notes}
 		},
 		[]report.Column{
@@ -169,19 +149,16 @@ func listModels(catalog *model.Catalog) listing[model.Arch] {
 			total, active := m.Params()
 			return []string{m.Name, billions(total), billions(active), fmt.Sprint(m.Layers), fmt.Sprint(m.Hidden),
 				fmt.Sprintf("%d/%d heads", m.Attention.Heads, m.Attention.KVHeads), figure(m.KVBytesPerToken(model.KVAuto), 1), fmt.Sprint(m.MaxPosition), m.Repo}
-		},
-	}
+		})
 }
 
-// known is nil for a figure that is not.
-func known(x float64) *float64 {
+func known(x float64) float64 {
 	if !(x > 0) {
-		return nil
+		return math.NaN()
 	}
-	return &x
+	return x
 }
 
-// figure prints a data-sheet figure, and nothing for one that is not known.
 func figure(x, unit float64) string {
 	if x == 0 {
 		return ""
@@ -189,20 +166,11 @@ func figure(x, unit float64) string {
 	return strconv.FormatFloat(math.Round(1e6*x/unit)/1e6, 'f', -1, 64)
 }
 
-// workloadRows are the traffic classes.
 func workloadRows() []workload.Shape {
 	return list.Map(workload.ClassNames(), func(name string) workload.Shape {
 		s, _ := workload.Class(name)
 		return s
 	})
-}
-
-func listWorkloads() listing[workload.Shape] {
-	return listing[workload.Shape]{
-		workloadRows(), func(s workload.Shape) string { return s.Name }, workload.Class, nil,
-		[]report.Column{{Name: "class"}, {Name: "prompt tokens", Wrap: true}, {Name: "answer tokens", Wrap: true}},
-		func(s workload.Shape) []string { return []string{s.Name, s.Prompt.Words(), s.Output.Words()} },
-	}
 }
 
 func billions(n float64) string {
@@ -246,17 +214,15 @@ func engineRows() []engineRow {
 	return rows
 }
 
-func listEngines() listing[engineRow] {
+func listEngines(p *program, c *cli.Context) error {
 	kind := func(e engineRow) string { return e.Kind }
 	none := func(name string) (engineRow, error) {
 		return engineRow{}, fmt.Errorf("unknown engine %q; allowed: %s", name, strings.Join(list.Map(engineRows(), kind), ", "))
 	}
-	return listing[engineRow]{
-		engineRows(), kind, none, nil,
+	return printList(p, c, engineRows(), kind, none, nil,
 		[]report.Column{{Name: "kind"}, {Name: "versions", Wrap: true}, {Name: "program", Wrap: true}, {Name: "model", Wrap: true},
 			{Name: "knobs that it lacks", Wrap: true}, {Name: "source", Wrap: true, Extra: true}},
 		func(e engineRow) []string {
 			return []string{e.Kind, e.Releases, strings.Join(e.Program, " "), e.Model, strings.Join(e.Without, ", "), e.Source}
-		},
-	}
+		})
 }

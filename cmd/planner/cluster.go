@@ -149,7 +149,6 @@ func (r *run) goesOn(err error) error {
 	return err
 }
 
-// dryJobs shows what would be submitted.
 func (p *program) dryJobs(r *run) error {
 	if r.follower == nil {
 		return nil
@@ -241,7 +240,6 @@ func (p *program) installCommand() *cli.Command {
 	}
 }
 
-// install copies this program to a path, or into a folder.
 func install(path string) error {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		path = filepath.Join(path, "planner")

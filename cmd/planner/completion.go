@@ -65,16 +65,11 @@ func (p *program) completionCommand() *cli.Command {
 	}
 }
 
-// completeCommand answers the completion scripts.
 func (p *program) completeCommand() *cli.Command {
 	return &cli.Command{
 		Name: "complete", Hidden: true,
 		Action: func(c *cli.Context) error {
-			catalog, err := model.NewCatalog()
-			if err != nil {
-				return err
-			}
-			for _, word := range (completer{c.App, catalog}).of(list.Map(c.Args().Slice(), unquoted)) {
+			for _, word := range completions(c.App, list.Map(c.Args().Slice(), unquoted)) {
 				fmt.Fprintln(p.plain, word)
 			}
 			return nil
@@ -87,15 +82,9 @@ func unquoted(word string) string {
 	return strings.NewReplacer(`\`, "", `"`, "", "'", "").Replace(word)
 }
 
-// A completer knows what may stand on a command line.
-type completer struct {
-	app     *cli.App
-	catalog *model.Catalog
-}
-
-// of lists what the last of the words may become. Shells that split words at their equals
+// completions lists what the last of the words may become. Shells that split words at their equals
 // signs want only what stands behind.
-func (c completer) of(words []string) []string {
+func completions(app *cli.App, words []string) []string {
 	behind := ""
 	if n := len(words); n > 1 && words[n-1] == "=" {
 		words = append(words, "")
@@ -109,7 +98,7 @@ func (c completer) of(words []string) []string {
 		return nil
 	}
 	var found []string
-	for _, word := range c.candidates(words[:last], words[last]) {
+	for _, word := range candidates(app, words[:last], words[last]) {
 		if len(word) >= len(words[last]) && strings.EqualFold(word[:len(words[last])], words[last]) {
 			found = append(found, strings.TrimPrefix(word, behind))
 		}
@@ -118,33 +107,32 @@ func (c completer) of(words []string) []string {
 }
 
 // candidates are the words of which one may stand behind others, given how it begins.
-func (c completer) candidates(before []string, start string) []string {
+func candidates(app *cli.App, before []string, start string) []string {
 	if len(before) == 0 {
-		return list.Map(c.app.VisibleCommands(), func(c *cli.Command) string { return c.Name })
+		return list.Map(app.VisibleCommands(), func(c *cli.Command) string { return c.Name })
 	}
-	command := c.app.Command(before[0])
+	command := app.Command(before[0])
 	if command == nil {
 		return nil
 	}
 	if flag, _, whole := strings.Cut(start, "="); whole && strings.HasPrefix(flag, "--") {
-		return prefixed(flag+"=", c.values(command.Name, flag[2:], start[len(flag)+1:]))
+		return prefixed(flag+"=", flagValues(command, flag[2:], start[len(flag)+1:]))
 	}
 	if flag, is := strings.CutPrefix(before[len(before)-1], "--"); is && takesValue(command.Flags, flag) {
-		return c.values(command.Name, flag, start)
+		return flagValues(command, flag, start)
 	}
 	if strings.HasPrefix(start, "-") {
 		return prefixed("--", list.Map(command.VisibleFlags(), func(f cli.Flag) string { return f.Names()[0] }))
 	}
-	return c.positional(command.Name, before[1:])
+	return positional(command.Name, before[1:])
 }
 
-// values are those of a flag.
-func (c completer) values(command, flag, start string) []string {
+func flagValues(command *cli.Command, flag, start string) []string {
 	keys := config.Keys()
 	switch {
 	case flag == "set":
 		if key, _, whole := strings.Cut(start, "="); whole {
-			return prefixed(key+"=", c.named(key, keys[key]))
+			return prefixed(key+"=", named(key, keys[key]))
 		}
 		return list.Map(slices.Sorted(maps.Keys(keys)), func(key string) string { return key + "=" })
 	case flag == "slo":
@@ -153,32 +141,34 @@ func (c completer) values(command, flag, start string) []string {
 			bounds = append(bounds, prefixed(m.String()+".", list.Map(measure.Stats(), func(stat string) string { return stat + "=" }))...)
 		}
 		return bounds
-	case flag == "format" && command == "report":
+	case flag == "format" && command.Name == "report":
 		return reportFormats()
 	case flag == "table":
 		return []string{report.TrialsSheet, report.AlternativesSheet, report.SensitivitySheet}
 	}
-	for _, s := range shortcutsAmong(c.app.Command(command).Flags) {
+	for _, s := range shortcutsAmong(command.Flags) {
 		if s.flag == flag {
-			return c.named(s.key, keys[s.key])
+			return named(s.key, keys[s.key])
 		}
 	}
 	return nil
 }
 
 // named are the values of a key: its words, or names of the catalog.
-func (c completer) named(key string, words []string) []string {
-	switch key {
-	case "hardware.gpu":
-		return list.Map(c.catalog.GPUs(), func(g model.Hardware) string { return g.Name })
-	case "model.name":
-		return list.Map(c.catalog.Models(), func(m model.Arch) string { return m.Name })
+func named(key string, words []string) []string {
+	catalog, err := model.NewCatalog()
+	switch {
+	case err != nil:
+		return words
+	case key == "hardware.gpu":
+		return list.Map(catalog.GPUs(), func(g model.Hardware) string { return g.Name })
+	case key == "model.name":
+		return list.Map(catalog.Models(), func(m model.Arch) string { return m.Name })
 	}
 	return words
 }
 
-// positional are the arguments of a command that are no files.
-func (c completer) positional(command string, before []string) []string {
+func positional(command string, before []string) []string {
 	switch command {
 	case "catalog":
 		if len(before) == 0 {
@@ -186,9 +176,9 @@ func (c completer) positional(command string, before []string) []string {
 		}
 		switch before[0] {
 		case "gpus":
-			return c.named("hardware.gpu", nil)
+			return named("hardware.gpu", nil)
 		case "models":
-			return c.named("model.name", nil)
+			return named("model.name", nil)
 		}
 	case "schema":
 		return slices.Sorted(maps.Keys(schemas()))

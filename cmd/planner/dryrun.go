@@ -27,17 +27,15 @@ func (p *program) dryRun(ctx context.Context, r *run, e experiment) error {
 	return errors.Join(p.beside(servers), p.forecast(ctx, r), p.dryJobs(r))
 }
 
-// dryDecision lists what would be searched.
 func (p *program) dryDecision(r *run) ([]report.StartCommand, error) {
 	what := "each stands for a server started so"
 	if !r.cfg.Simulated() {
 		what = "each is started so, but for the port, which is a free one"
 	}
 	runnable, _ := r.cfg.Candidates()
-	runs := func(k measure.Knobs) bool {
-		return !slices.ContainsFunc(r.study.Rejected(), func(x measure.Rejection) bool { return x.Knobs == k })
-	}
-	runnable = slices.DeleteFunc(runnable, func(k measure.Knobs) bool { return !runs(k) })
+	runnable = slices.DeleteFunc(runnable, func(k measure.Knobs) bool {
+		return slices.ContainsFunc(r.study.Rejected(), func(x measure.Rejection) bool { return x.Knobs == k })
+	})
 	servers := list.Map(runnable, func(k measure.Knobs) report.StartCommand { return engines.Start(r.cfg, k) })
 	if len(runnable) > mostListed && !r.verbose {
 		groups := measure.ByKind(runnable)
@@ -68,7 +66,6 @@ func (p *program) dryDecision(r *run) ([]report.StartCommand, error) {
 // longestForecast bounds the time that a forecast may take.
 const longestForecast = 30 * time.Second
 
-// forecast tells on standard error what a decision on real engines would take.
 func (p *program) forecast(ctx context.Context, r *run) error {
 	d, ok := r.study.(interface {
 		Forecast(context.Context) (string, error)
@@ -119,7 +116,6 @@ func (p *program) dryProbe(r *run) ([]report.StartCommand, error) {
 	return []report.StartCommand{server}, err
 }
 
-// drySweep lists what would run.
 func (p *program) drySweep(r *run) (servers []report.StartCommand, _ error) {
 	s := r.study.(*design.Sweep)
 	var requests float64
@@ -136,7 +132,6 @@ func (p *program) drySweep(r *run) (servers []report.StartCommand, _ error) {
 	return servers, nil
 }
 
-// dryRounds says what would run.
 func (p *program) dryRounds(r *run) (servers []report.StartCommand, _ error) {
 	s := r.study.(*design.Rounds)
 	for i, side := range s.Sides {
@@ -149,7 +144,6 @@ func (p *program) dryRounds(r *run) (servers []report.StartCommand, _ error) {
 	return servers, nil
 }
 
-// dryPoint says what would run.
 func (p *program) dryPoint(r *run) ([]report.StartCommand, error) {
 	t := r.study.(*design.PointStudy).Trial
 	load := fmt.Sprintf("open loop at %g requests/s for %v after %v of warm-up", t.Rate, t.Window, t.Warmup)

@@ -33,12 +33,10 @@ type experiment struct {
 	action func(*program, *cli.Context) error
 }
 
-// experiments lists the commands that measure.
 func experiments() []experiment {
 	return slices.Concat(decisions(), loadPoints(), designs(), []experiment{fleetExperiment()})
 }
 
-// experimentOf finds a command that measures by its name.
 func experimentOf(command string) (experiment, bool) {
 	for _, e := range experiments() {
 		if e.name == command {
@@ -48,7 +46,6 @@ func experimentOf(command string) (experiment, bool) {
 	return experiment{}, false
 }
 
-// measuring are the commands that measure.
 func (p *program) measuring() []*cli.Command {
 	return list.Map(experiments(), func(e experiment) *cli.Command {
 		act := e.action
@@ -148,7 +145,6 @@ func designs() []experiment {
 	}
 }
 
-// sweepFlags say what to sweep.
 func sweepFlags() []cli.Flag {
 	return append([]cli.Flag{
 		&cli.StringFlag{Name: "rates", Usage: "requests per second, listed or lowest:highest:number (default: shares of the predicted maximum): --rates 1:20:5"},
@@ -160,7 +156,6 @@ func sweepFlags() []cli.Flag {
 	}, shared("dialect")...)
 }
 
-// sweepStudy reads what to sweep.
 func sweepStudy(p *program, r *run) (sweep.Study, error) {
 	f := r.flags()
 	s := design.Grid{Matrix: f.is("matrix"), OneAtATime: r.cfg.Search.Strategy == "one-at-a-time", Repeats: f.count("repeats"),
@@ -192,7 +187,6 @@ func sweepStudy(p *program, r *run) (sweep.Study, error) {
 	return study(func(cfg *config.Config, on sweep.Ground) (*design.Sweep, error) { return design.NewSweep(cfg, on, s) })(p, r)
 }
 
-// probeStudy reads how much is measured.
 func probeStudy(p *program, r *run) (sweep.Study, error) {
 	spec, err := probeSpec(r.flags())
 	if err != nil {
@@ -215,7 +209,6 @@ func probeSpec(f *flagReader) (design.ProbeSpec, error) {
 	return s, f.err
 }
 
-// compareFlags say how two configurations are compared.
 func compareFlags() []cli.Flag {
 	return append([]cli.Flag{
 		&cli.StringFlag{Name: "rate", Usage: "requests per second, of both (default: 80 % of the smaller predicted maximum): --rate 8"},
@@ -228,12 +221,10 @@ func compareFlags() []cli.Flag {
 	}, shared("dialect")...)
 }
 
-// compareTerms are what a comparison is judged by.
 func compareTerms(f *flagReader) design.Terms {
 	return design.Terms{Confidence: f.share("confidence"), Indifference: f.share("indifference"), FailIfWorse: ifGiven(f, "fail-if-worse", f.share)}
 }
 
-// compareStudy compares the two configurations of a run in rounds.
 func compareStudy(p *program, r *run) (sweep.Study, error) {
 	f := r.flags()
 	s := design.Round{Terms: compareTerms(f), Number: f.count("rounds"), Rate: ifGiven(f, "rate", f.positive),

@@ -41,7 +41,6 @@ var shortcuts = []shortcut{
 	{"seed", "workload.seed", "seed of every draw: --seed 7", false},
 }
 
-// classUsage says what the traffic classes hold.
 func classUsage() string {
 	classes := list.Map(workloadRows(), func(s workload.Shape) string {
 		return fmt.Sprintf("%s %.0f and %.0f", s.Name, s.Prompt.Median, s.Output.Median)
@@ -74,7 +73,6 @@ func shortcutsAmong(flags []cli.Flag) (found []shortcut) {
 	return found
 }
 
-// declared are the flags of shortcuts.
 func declared(shortcuts []shortcut) []cli.Flag {
 	return list.Map(shortcuts, func(s shortcut) cli.Flag {
 		if s.many {
@@ -119,7 +117,6 @@ func shared(names ...string) []cli.Flag {
 	})
 }
 
-// configFlags are the flags of commands that run a configuration.
 func configFlags() []cli.Flag { return shared("set", "json", "catalog", "print-config", "dry-run") }
 
 // overrides collects what the command line says of the configuration, in the
@@ -170,7 +167,6 @@ func refuse(c *cli.Context, reason string, flags ...string) error {
 	return nil
 }
 
-// without drops flags by name.
 func without(flags []cli.Flag, names ...string) []cli.Flag {
 	return slices.DeleteFunc(flags, func(f cli.Flag) bool { return slices.Contains(names, f.Names()[0]) })
 }
@@ -186,13 +182,10 @@ type flagReader struct {
 	err    error
 }
 
-// flagsOf reads the flags of a command line.
 func flagsOf(c *cli.Context) *flagReader { return &flagReader{values: given(c, c.Command.Flags)} }
 
-// flags reads the own flags of a run's command.
 func (r *run) flags() *flagReader { return &flagReader{values: r.cfg.Run.Flags} }
 
-// is reports whether a flag is given.
 func (f *flagReader) is(name string) bool { return f.values[name] != "" }
 
 // ifGiven reads a flag that may be left out, which is 0.

@@ -19,7 +19,6 @@ import (
 	"planner/sweep/measure"
 )
 
-// fleetExperiment replays traffic in time.
 func fleetExperiment() experiment {
 	return experiment{
 		name: "fleet", usage: "replay a day of traffic against replicas, router, start-up and autoscaler in virtual time", args: "CONFIG",
@@ -115,7 +114,6 @@ func interruptible[T any](ctx context.Context, f func() T) (answer T, err error)
 	}
 }
 
-// watch shows how much of the clock is replayed, and of what.
 func watch(plant *fleet.Plant, see sweep.Watcher, now func() string) {
 	var passed atomic.Int64
 	plant.Watch = func(d time.Duration) { passed.Add(int64(d)) }
@@ -124,7 +122,6 @@ func watch(plant *fleet.Plant, see sweep.Watcher, now func() string) {
 	})
 }
 
-// dryFleet says what would be replayed.
 func (p *program) dryFleet(r *run) ([]report.StartCommand, error) {
 	s := r.study.(*fleetReplay)
 	requests, length := 0, time.Duration(0)

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 
 	"planner/internal/config"
 	"planner/internal/engines"
@@ -23,7 +24,7 @@ func (p *program) ground(r *run, cfg *config.Config) (sweep.Ground, error) {
 			return sweep.Ground{}, err
 		}
 		sim.Gaps = r.cfg.Run.Command == "simulate"
-		g := sweep.SimulatedGround(sim, processors())
+		g := sweep.SimulatedGround(sim, runtime.GOMAXPROCS(0))
 		g.Records = flags.is("records")
 		return g, nil
 	}
@@ -35,7 +36,7 @@ func (p *program) ground(r *run, cfg *config.Config) (sweep.Ground, error) {
 	bare := r.cfg.Run.Command == "bench" && cfg.Engine.Kind == "attach"
 	live := &sweep.Live{Settings: engineSettings(cfg), Client: *client, See: see, Bare: bare}
 	r.settle = append(r.settle, func(f *sweep.Folder) {
-		live.Folder, live.Settings.Dir, live.Settings.Hurry = f, filepath.Join(f.Path, "engine"), p.signals.hurrying()
+		live.Folder, live.Settings.Dir, live.Settings.Hurry = f, filepath.Join(f.Path, "engine"), p.signals.hurry
 	})
 	if bare || !cfg.Model.Known || len(cfg.GPUs) == 0 {
 		return live.Ground(nil), nil
@@ -64,9 +65,7 @@ func (r *run) engines() (report.Engines, error) {
 	if r.ground.Run == nil {
 		return e, nil
 	}
-	if r.cfg != nil {
-		e.Start = func(k measure.Knobs) report.StartCommand { return engines.Start(r.cfg, k) }
-	}
+	e.Start = func(k measure.Knobs) report.StartCommand { return engines.Start(r.cfg, k) }
 	if r.ground.Virtual && r.ground.Predict != nil {
 		e.Timeline = r.ground.Predict.Timeline
 	}

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"planner/internal/list"
-	"planner/model"
 )
 
 // TestHelp looks at the help of every command: no line is wider than it may be, and nothing
@@ -36,11 +35,7 @@ func TestHelp(t *testing.T) {
 // TestCompletion asks what may stand at the end of command lines, as shells do: some split
 // words at equals signs.
 func TestCompletion(t *testing.T) {
-	catalog, err := model.NewCatalog()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := completer{newApp(&bytes.Buffer{}, &bytes.Buffer{}, &interrupts{}), catalog}
+	app := newApp(&bytes.Buffer{}, &bytes.Buffer{}, &interrupts{})
 	for _, test := range []struct{ words, want string }{
 		{"es", "estimate"},
 		{"estimate --gp", "--gpu"},
@@ -63,7 +58,7 @@ func TestCompletion(t *testing.T) {
 		{"schema p", "plan"},
 		{"plan plan", ""},
 	} {
-		got := strings.Join(c.of(list.Map(strings.Split(test.words, " "), unquoted)), " ")
+		got := strings.Join(completions(app, list.Map(strings.Split(test.words, " "), unquoted)), " ")
 		if want := test.want; got != want {
 			t.Errorf("planner %s: %q, want %q", test.words, got, want)
 		}

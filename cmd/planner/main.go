@@ -12,7 +12,6 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 
@@ -85,22 +84,22 @@ type interrupts struct {
 	patient, asked atomic.Bool
 	// exit ends the process; nil where none may.
 	exit func(code int)
-	// hurry is closed by the second signal.
+	// hurry is closed by the second signal; nil where nobody listens to signals.
 	hurry chan struct{}
-	made  sync.Once
 	// say, if set, answers the first Ctrl-C of a patient command.
 	say atomic.Pointer[func(string)]
 }
 
 // watch begins to listen; cancel ends the program's work.
 func (i *interrupts) watch(cancel context.CancelFunc) {
+	i.hurry = make(chan struct{})
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
 		for n := 1; ; n++ {
 			s := <-signals
 			if n == 2 {
-				close(i.hurrying())
+				close(i.hurry)
 				if i.exit != nil && !i.patient.Load() {
 					i.exit(exitInterrupted)
 				}
@@ -114,12 +113,6 @@ func (i *interrupts) watch(cancel context.CancelFunc) {
 			}
 		}
 	}()
-}
-
-// hurrying is closed once the user does not want to wait any more.
-func (i *interrupts) hurrying() chan struct{} {
-	i.made.Do(func() { i.hurry = make(chan struct{}) })
-	return i.hurry
 }
 
 // patience makes the first Ctrl-C gentle and returns the question whether it
@@ -146,7 +139,6 @@ type usageError struct{ error }
 // Unwrap returns the mistake itself.
 func (u usageError) Unwrap() error { return u.error }
 
-// usagef makes a usage error.
 func usagef(format string, args ...any) error {
 	return usageError{fmt.Errorf(format, args...)}
 }

@@ -60,7 +60,6 @@ func (p *program) rulesCommand() *cli.Command {
 	}
 }
 
-// handedOver writes the plan of the run folder that the command line names.
 func (p *program) handedOver(c *cli.Context, write func(*plan.Plan, manifest.Options) ([]byte, error)) error {
 	folder, about, err := openedFolder(c)
 	if err != nil {

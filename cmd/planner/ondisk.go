@@ -48,7 +48,6 @@ func (p *program) compare(c *cli.Context) error {
 	return p.start(c, &r)
 }
 
-// compareRuns compares what two runs have measured.
 func (p *program) compareRuns(c *cli.Context, a, b string) error {
 	f := flagsOf(c)
 	terms := compareTerms(f)

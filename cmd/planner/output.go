@@ -20,18 +20,10 @@ import (
 	"planner/sweep"
 )
 
-// print writes a document as text, as wide as the terminal or 120 columns.
-func (p *program) print(d report.Document) error {
-	_, err := p.stdout.Write(report.Text(d, p.width(), p.colors()))
-	return err
-}
-
-// answer writes an answer as the command line asks for it: as JSON, or as a document.
 func (p *program) answer(c *cli.Context, value any, doc report.Document) error {
 	return p.printAs(c, "text", doc, value)
 }
 
-// warn says lines on standard error, unless they are not wanted.
 func (p *program) warn(c *cli.Context, lines []string) {
 	if c.Bool("quiet") {
 		return
@@ -41,7 +33,6 @@ func (p *program) warn(c *cli.Context, lines []string) {
 	}
 }
 
-// printJSON writes one JSON document.
 func (p *program) printJSON(v any) error {
 	data, err := wire.Print(v)
 	if err != nil {
@@ -51,7 +42,7 @@ func (p *program) printJSON(v any) error {
 	return err
 }
 
-// width is how many columns standard output has.
+// width is how many columns standard output has, 120 where it does not tell.
 func (p *program) width() int {
 	if w, _ := terminal(p.stdout); w > 0 {
 		return w
@@ -60,12 +51,6 @@ func (p *program) width() int {
 		return w
 	}
 	return 120
-}
-
-// colors reports whether the report may use colour.
-func (p *program) colors() bool {
-	_, ok := terminal(p.stdout)
-	return ok && os.Getenv("NO_COLOR") == ""
 }
 
 // terminal reports whether something is written to a terminal, and how many columns that
@@ -82,7 +67,11 @@ func terminal(to io.Writer) (columns int, is bool) {
 // display begins to show how a run goes: drawn over itself on a terminal, a line now
 // and then elsewhere.
 func (p *program) display(c *cli.Context, r *run) *progress.Display {
-	o := progress.DisplayOptions{Quiet: c.Bool("quiet"), Verbose: c.Bool("verbose"), Columns: p.columns(),
+	columns, tty := terminal(p.terminal)
+	if tty {
+		columns = cmp.Or(columns, 80)
+	}
+	o := progress.DisplayOptions{Quiet: c.Bool("quiet"), Verbose: c.Bool("verbose"), Columns: columns,
 		Cost: func(seen []sweep.EngineTelemetry) string { return (&report.Engines{Seen: seen, GPU: r.gpu}).Spent() }}
 	if s, ok := r.study.(interface {
 		Best() (search.Result, string)
@@ -104,16 +93,6 @@ func (p *program) display(c *cli.Context, r *run) *progress.Display {
 		}
 	}
 	return progress.New(p.terminal, o)
-}
-
-// columns is how many columns the terminal has that standard error is; 0 if it is
-// none.
-func (p *program) columns() int {
-	width, ok := terminal(p.terminal)
-	if !ok {
-		return 0
-	}
-	return cmp.Or(width, 80)
 }
 
 // beside prints what belongs to the commands of servers: the files that they read,

@@ -43,7 +43,6 @@ func loadPoints() []experiment {
 	}
 }
 
-// loadFlags say which load one trial offers.
 func loadFlags(warmup string) []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "rate", Usage: "open loop: requests per second, of a trace in what demand.rate_of names: --rate 8.5"},
@@ -54,7 +53,6 @@ func loadFlags(warmup string) []cli.Flag {
 	}
 }
 
-// pointStudy measures one load point.
 func pointStudy(p *program, r *run) (sweep.Study, error) {
 	f := r.flags()
 	t, err := loadPoint(f, r.cfg)

@@ -154,7 +154,6 @@ func (p *program) reopen(c *cli.Context, again bool) (*run, *stored, error) {
 	return r, nil, p.configured(r, about)
 }
 
-// configured reads the configuration of a run folder and prepares the run.
 func (p *program) configured(r *run, about sweep.About) (err error) {
 	if r.cfg, err = config.Load(r.folder.File(sweep.ConfigFile), nil, config.For(about.Command)); err != nil {
 		return err
@@ -168,7 +167,6 @@ func (p *program) configured(r *run, about sweep.About) (err error) {
 	return p.prepare(r)
 }
 
-// reportTrial prints one trial of a run folder, step by step.
 func (p *program) reportTrial(c *cli.Context, number int) error {
 	folder, about, err := openedFolder(c)
 	if err != nil {
@@ -203,7 +201,6 @@ func (p *program) reportTrial(c *cli.Context, number int) error {
 	return p.printAs(c, c.String("format"), doc, m)
 }
 
-// held are the measurements in the journal of a run folder; none where there is none.
 func (r *run) held() ([]measure.Measurement, error) {
 	if r.folder == nil || !r.folder.Has(sweep.JournalFile) {
 		return nil, nil
@@ -221,7 +218,8 @@ func (p *program) printAs(c *cli.Context, format string, doc report.Document, an
 	var err error
 	switch format {
 	case "text":
-		return p.print(doc)
+		_, tty := terminal(p.stdout)
+		_, err = p.stdout.Write(report.Text(doc, p.width(), tty && os.Getenv("NO_COLOR") == ""))
 	case "json":
 		return p.printJSON(answer)
 	case "markdown":

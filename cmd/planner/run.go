@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -74,7 +73,6 @@ func (p *program) begin(c *cli.Context) (cfg *config.Config, err error) {
 	return cfg, err
 }
 
-// measure is the action of every command that measures.
 func (p *program) measure(c *cli.Context) error {
 	cfg, err := p.begin(c)
 	if err != nil {
@@ -83,7 +81,6 @@ func (p *program) measure(c *cli.Context) error {
 	return p.start(c, &run{cfg: cfg})
 }
 
-// start prepares a new run of a configuration and conducts it.
 func (p *program) start(c *cli.Context, r *run) error {
 	e, _ := experimentOf(c.Command.Name)
 	r.verbose = c.Bool("verbose")
@@ -112,17 +109,6 @@ func (r *run) live() []*config.Config {
 
 func (r *run) starts() []*config.Config {
 	return slices.DeleteFunc(r.live(), func(cfg *config.Config) bool { return cfg.Engine.Kind == "attach" })
-}
-
-// dropUnreached leaves out knob sets whose engines are started with the command line of
-// others.
-func (r *run) dropUnreached() {
-	for _, cfg := range r.starts() {
-		r.dropped = append(r.dropped, cfg.DropUnreached(func(k measure.Knobs) string {
-			s := engines.Start(cfg, k)
-			return s.Line + "\n" + s.Content
-		})...)
-	}
 }
 
 // startable looks for what requests to each engine of a run need, for the program of each
@@ -183,7 +169,12 @@ func (p *program) prepare(r *run) error {
 	if !ok {
 		return usagef("%s was made by 'planner %s', whose trials planner did not run itself", r.folder.Path, r.cfg.Run.Command)
 	}
-	r.dropUnreached()
+	for _, cfg := range r.starts() { // of knob sets with one command line, one
+		r.dropped = append(r.dropped, cfg.DropUnreached(func(k measure.Knobs) string {
+			s := engines.Start(cfg, k)
+			return s.Line + "\n" + s.Content
+		})...)
+	}
 	var err error
 	r.study, err = e.study(p, r)
 	if err == nil {
@@ -282,7 +273,6 @@ func (p *program) conduct(c *cli.Context, r *run) error {
 	return errors.Join(p.conclude(c, r, answer, err), release())
 }
 
-// explain says why the journal of a run does not hold the trials that are asked for.
 func (r *run) explain(err error) error {
 	var about sweep.About
 	if !errors.Is(err, sweep.ErrOtherTrials) || r.folder.ReadJSON(sweep.AboutFile, &about) != nil {
@@ -299,6 +289,3 @@ func (r *run) explain(err error) error {
 func build(version, revision string) string {
 	return strings.TrimSuffix(version+" "+revision[:min(len(revision), 10)], " ")
 }
-
-// processors is how many simulated trials run side by side.
-func processors() int { return runtime.GOMAXPROCS(0) }

@@ -14,7 +14,6 @@ import (
 	"planner/sweep/measure"
 )
 
-// schemas describes the outputs that programs read, by their names.
 func schemas() map[string]schema.Definition {
 	const units = "The unit of a figure stands at the end of its key; null is not known."
 	return map[string]schema.Definition{

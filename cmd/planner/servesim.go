@@ -84,7 +84,6 @@ func (p *program) serveSim(c *cli.Context) error {
 	return server.Serve(c.Context)
 }
 
-// simServer is the server that the command line describes.
 func (p *program) simServer(c *cli.Context) (*serve.Simulator, error) {
 	server := &serve.Simulator{Addr: c.String("listen"), Model: c.String("served-name")}
 	for _, f := range c.StringSlice("fault") {
@@ -136,7 +135,6 @@ func fixedServer(c *cli.Context, s *serve.Simulator) error {
 	return f.err
 }
 
-// distributionFlag reads a flag for times; none without it.
 func distributionFlag(c *cli.Context, flag string) (serve.Distribution, error) {
 	if !c.IsSet(flag) {
 		return nil, nil
@@ -161,7 +159,6 @@ func longestContext(engine *sweep.Simulated, k measure.Knobs, own int) int {
 	return least + beyond
 }
 
-// modelledServer answers as the configured engine would.
 func (p *program) modelledServer(c *cli.Context, s *serve.Simulator) error {
 	cfg, err := p.begin(c)
 	if err != nil {

@@ -49,7 +49,6 @@ func (p *program) traceCommand() *cli.Command {
 	}
 }
 
-// formatLines lists the formats of traces for the help.
 func formatLines() string {
 	var b strings.Builder
 	for _, f := range ingest.TraceFormats() {
@@ -156,10 +155,7 @@ func (p *program) traceLengths(c *cli.Context, path string, in io.Reader) error 
 		}
 		keys = fmt.Sprintf("prompt = { dist = \"empirical\", file = %q }\noutput = { dist = \"empirical\", file = %q }\n", prompts, outputs)
 	}
-	if c.Bool("json") {
-		return p.printJSON(s)
-	}
-	if err := p.print(report.LengthsOnly(path, s.Description, s.Warnings.Notes)); err != nil {
+	if err := p.answer(c, s, report.LengthsOnly(path, s.Description, s.Warnings.Notes)); err != nil || c.Bool("json") {
 		return err
 	}
 	_, err = io.WriteString(p.stdout, keys)
