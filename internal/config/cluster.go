@@ -15,21 +15,16 @@ type Cluster struct {
 	Setup []string
 	// Planner is the path of this program on the nodes; "" means the one that submits.
 	Planner string
-	Pod     PodSettings
+	// Those from here to NodeWait are of Kubernetes. Tolerations are written as kubectl writes taints: key[=value][:effect].
+	Namespace, Image, VolumeClaim string
+	NodeSelector                  map[string]string
+	Tolerations                   []string
+	// NodeWait is how long a pod may wait that no node of the cluster can take.
+	NodeWait time.Duration
 	// Extra are raw options of sbatch, or JSON merge patches of the pod.
 	Extra []string
 	// MaxJobs bounds the jobs at once.
 	MaxJobs int
-}
-
-// PodSettings are those of Kubernetes.
-type PodSettings struct {
-	Namespace, Image, VolumeClaim string
-	NodeSelector                  map[string]string
-	// Tolerations are written as kubectl writes taints: key[=value][:effect].
-	Tolerations []string
-	// NodeWait is how long a pod may wait that no node of the cluster can take.
-	NodeWait time.Duration
 }
 
 func usualCluster() Cluster { return Cluster{TimeLimit: 4 * time.Hour, MaxJobs: 8} }
@@ -46,12 +41,12 @@ func (c *Config) clusterRows() []tomlKey {
 		{"setup", `lines of shell before planner starts in a job: ["module load cuda"]; with a container the last is ["apptainer exec --nv vllm.sif {command}"]`,
 			openly(`a file on the nodes that a line of setup reads: "source ~/.secrets"`).in(&l.Setup)},
 		{"planner", `path of this program on the nodes, slurm: "" = the one that submits; kubernetes: an image that has it as /planner, or its path in image`, anyWord().in(&l.Planner)},
-		{"namespace", `kubernetes; "" = that of the context`, anyWord().in(&l.Pod.Namespace)},
-		{"image", "kubernetes: image with the engine", anyWord().in(&l.Pod.Image)},
-		{"volume_claim", `kubernetes: claim that takes the parts' run folders with all records; "" = what the answer takes is streamed, and no more`, anyWord().in(&l.Pod.VolumeClaim)},
-		{"node_selector", "kubernetes: labels that the node must have", tableOf(anyWord()).in(&l.Pod.NodeSelector)},
-		{"tolerations", `kubernetes: as kubectl writes taints: ["dedicated=llm:NoSchedule"]`, arguments().in(&l.Pod.Tolerations)},
-		{"node_wait", "kubernetes: how long a pod may wait that no node there is can take, for clusters that add nodes: \"15m\"", durationIn(atLeast(0)).in(&l.Pod.NodeWait)},
+		{"namespace", `kubernetes; "" = that of the context`, anyWord().in(&l.Namespace)},
+		{"image", "kubernetes: image with the engine", anyWord().in(&l.Image)},
+		{"volume_claim", `kubernetes: claim that takes the parts' run folders with all records; "" = what the answer takes is streamed, and no more`, anyWord().in(&l.VolumeClaim)},
+		{"node_selector", "kubernetes: labels that the node must have", tableOf(anyWord()).in(&l.NodeSelector)},
+		{"tolerations", `kubernetes: as kubectl writes taints: ["dedicated=llm:NoSchedule"]`, arguments().in(&l.Tolerations)},
+		{"node_wait", "kubernetes: how long a pod may wait that no node there is can take, for clusters that add nodes: \"15m\"", durationIn(atLeast(0)).in(&l.NodeWait)},
 		{"extra", `raw options of sbatch, ["--exclusive"], or JSON merge patches of the pod`, openly(inVariable).in(&l.Extra)},
 		{"max_jobs", "at once", wholeIn(atLeast(1)).in(&l.MaxJobs)},
 	}
@@ -82,7 +77,7 @@ func (r *reader) checkCluster(c *Config) {
 			r.missing("cluster.gpu", "engine.launcher", "lacks the site's word for %s, want one a GPU where several are compared: { %s = \"...\" }", g.Hardware.Name, quote(g.Hardware.Name))
 		}
 	}
-	if launcher == "kubernetes" && c.Cluster.Pod.Image == "" {
+	if launcher == "kubernetes" && c.Cluster.Image == "" {
 		r.missing("cluster.image", "engine.launcher", `is missing, want the image of the engine, such as "vllm/vllm-openai:v0.15.1", because launcher is "kubernetes"`)
 	}
 	if launcher == "kubernetes" && c.Cluster.Planner == "" {

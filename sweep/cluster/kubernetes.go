@@ -34,8 +34,8 @@ func (k *Kubernetes) kubectl(ctx context.Context, input any, args ...string) (st
 		}
 	}
 	argv := []string{"kubectl"}
-	if k.Pod.Namespace != "" {
-		argv = append(argv, "--namespace", k.Pod.Namespace)
+	if k.Namespace != "" {
+		argv = append(argv, "--namespace", k.Namespace)
 	}
 	return call(ctx, string(document), append(argv, args...)...)
 }
@@ -184,7 +184,7 @@ func (k *Kubernetes) waitsInVain(s *JobStatus) bool {
 	if k.stuck[s.ID].IsZero() {
 		k.stuck[s.ID] = time.Now()
 	}
-	return time.Since(k.stuck[s.ID]) > k.Pod.NodeWait+settling/2
+	return time.Since(k.stuck[s.ID]) > k.NodeWait+settling/2
 }
 
 // unstartable are reasons for which a container never starts.

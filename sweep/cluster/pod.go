@@ -31,7 +31,7 @@ func (k *Kubernetes) pod(j PartJob, owner object, seed string) (object, error) {
 	tools := object{"name": "tools", "mountPath": podTools}
 	volumes := []any{object{"name": "runs", "emptyDir": object{}}, object{"name": "seed", "configMap": object{"name": seed}},
 		object{"name": "shm", "emptyDir": object{"medium": "Memory"}}}
-	if claim := k.Pod.VolumeClaim; claim != "" {
+	if claim := k.VolumeClaim; claim != "" {
 		volumes[0] = object{"name": "runs", "persistentVolumeClaim": object{"claimName": claim}}
 	}
 	spec := object{"restartPolicy": "Never", "activeDeadlineSeconds": int(k.TimeLimit.Seconds()), "terminationGracePeriodSeconds": 60}
@@ -40,12 +40,12 @@ func (k *Kubernetes) pod(j PartJob, owner object, seed string) (object, error) {
 		program, mounts, volumes = podTools+"/planner", append(mounts, tools), append(volumes, object{"name": "tools", "emptyDir": object{}})
 	}
 	gpus := object{"nvidia.com/gpu": j.Part.GPUs}
-	spec["containers"] = []any{object{"name": "planner", "image": k.Pod.Image, "volumeMounts": mounts,
+	spec["containers"] = []any{object{"name": "planner", "image": k.Image, "volumeMounts": mounts,
 		"command":   []any{program, "resume", "--verbose", "--stream", "--seed", podSeed + "/" + seedFile, run},
 		"resources": object{"limits": gpus, "requests": gpus}}}
 	spec["volumes"] = volumes
 	selector := object{}
-	for name, value := range k.Pod.NodeSelector {
+	for name, value := range k.NodeSelector {
 		selector[name] = value
 	}
 	if word := k.GPU[j.Part.GPU]; word != "" {
@@ -54,7 +54,7 @@ func (k *Kubernetes) pod(j PartJob, owner object, seed string) (object, error) {
 	if len(selector) > 0 {
 		spec["nodeSelector"] = selector
 	}
-	for _, t := range k.Pod.Tolerations {
+	for _, t := range k.Tolerations {
 		list, _ := spec["tolerations"].([]any)
 		spec["tolerations"] = append(list, toleration(t))
 	}
