@@ -28,9 +28,13 @@ func fleetDocument(a *fleet.Answer) Document {
 	return d
 }
 
-// shareOver prints a share with its interval: "95.8 % (94.9-96.4)".
+// shareOver prints a share with its interval, "95.8 % (94.9-96.4)", and none below one as 100 %.
 func shareOver(e fleet.Estimate) string {
-	return figureOver(fleet.Estimate{Value: 100 * e.Value, Low: 100 * e.Low, High: 100 * e.High}, 1, " %")
+	decimals := 1
+	if left := 100 * (1 - e.Value); left > 1e-9 && left < 0.05 {
+		decimals = -exponent(left, 1)
+	}
+	return figureOver(fleet.Estimate{Value: 100 * e.Value, Low: 100 * e.Low, High: 100 * e.High}, decimals, " %")
 }
 
 // figureOver prints a figure with its interval, where one is known.

@@ -160,19 +160,17 @@ func objectiveTable(m *measure.Measurement) Table {
 				allowed = percent(1) // of the limit
 			}
 		}
-		if c.Bound == measure.ThroughputBound {
+		beyond := percent(c.Value)
+		if c.Bound == measure.ThroughputBound { // of which less than nothing stays where a backlog shrinks
 			if c.N == 0 {
 				continue
 			}
-			limitText, seen = "what arrives", percent(max(c.Value, 0))+" stayed"
+			c.Value, c.Low, c.High = max(c.Value, 0), max(c.Low, 0), max(c.High, 0)
+			limitText, seen, beyond = "what arrives", percent(c.Value)+" stayed", unknown
 		}
 		binds := Cell{}
 		if m.Verdict != nil && m.Verdict.State != measure.Unsure && m.Verdict.Binding == c.Bound {
 			binds = verdict(m)
-		}
-		beyond := percent(c.Value)
-		if c.Bound == measure.ThroughputBound {
-			beyond = unknown
 		}
 		tab.row(boundName(c.Bound), limitText, seen, beyond, percent(c.Low)+" to "+percent(c.High), c.N, allowed, binds)
 	}

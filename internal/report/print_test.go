@@ -271,3 +271,11 @@ func TestEngineTimeOfSets(t *testing.T) {
 		t.Errorf("%s, want 75 and 70 s", got)
 	}
 }
+
+// TestStayed: of what arrives no share below 0 stays.
+func TestStayed(t *testing.T) {
+	m := measure.Measurement{Counts: []measure.Count{{Bound: measure.ThroughputBound, N: 613, Value: 0.0033, Low: -0.097, High: 0.103}}}
+	if row := objectiveTable(&m).Rows[0]; row[2].Text != "0.33 % stayed" || row[4].Text != "0 % to 10.3 %" {
+		t.Errorf("%v", row)
+	}
+}
