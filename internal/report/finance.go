@@ -63,7 +63,7 @@ func addFinance(d *Document, title string, all []plan.Alternative) {
 	if all[0].Cost.Job != nil {
 		when = "while the job runs"
 	}
-	text := "A month has 730 hours. kW is what the building is built for: GPUs at their rated power, servers and cooling."
+	text := "A month has 730 hours." + where(has("kW"), " kW is what the building is built for: GPUs at their rated power, servers and cooling.")
 	if has("$/M all") {
 		text = "$/M in, out and all are the same money, divided by a million tokens of the prompts alone, of the answers alone, and of both, " + when + ": never add them. " + text
 	}

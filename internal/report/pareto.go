@@ -26,7 +26,7 @@ func addPareto(d *Document, p *plan.Plan, trials []measure.Measurement) {
 	which[0] = false
 	var all []ChartPoint
 	for _, m := range ran(trials) {
-		if !m.Valid || m.Overloaded || m.Aborted.Text != "" || m.TPOT.P50 <= 0 || m.OutputTokens <= 0 {
+		if !m.Valid || m.Overloaded || m.Aborted.Text != "" || m.TPOT.P50 <= 0 || !(m.OutputTokens > 0) {
 			continue
 		}
 		k := m.Trial.Knobs

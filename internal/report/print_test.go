@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"regexp"
 	"strconv"
 	"strings"
@@ -277,5 +278,26 @@ func TestStayed(t *testing.T) {
 	m := measure.Measurement{Counts: []measure.Count{{Bound: measure.ThroughputBound, N: 613, Value: 0.0033, Low: -0.097, High: 0.103}}}
 	if row := objectiveTable(&m).Rows[0]; row[2].Text != "0.33 % stayed" || row[4].Text != "0 % to 10.3 %" {
 		t.Errorf("%v", row)
+	}
+}
+
+// TestNothingToTrade: results that say nothing of tokens draw no frontier, and a table without kW explains none.
+func TestNothingToTrade(t *testing.T) {
+	p := solved()
+	var trials []measure.Measurement
+	for i := range 4 {
+		m := measure.Measurement{Trial: measure.Trial{Rate: float64(i + 1)}, Valid: true}
+		m.TPOT.P50, m.OutputTokens = 20*time.Millisecond, math.NaN()
+		trials = append(trials, m)
+	}
+	var d Document
+	addPareto(&d, p, trials)
+	if len(d.Blocks) > 0 {
+		t.Errorf("%s", Text(d, 80, false))
+	}
+	p.Fleet.KW = 0
+	addFinance(&d, "costs", p.All()[:1])
+	if text := string(Text(d, 400, false)); strings.Contains(text, "kW") || !strings.Contains(text, "730 hours") {
+		t.Error(text)
 	}
 }
