@@ -67,11 +67,13 @@ const (
 	sharedPrompt  = 0.2  // of a prompt, from which on a prefix cache matters
 	found         = 0.5  // of what is shared that a cache should find at least
 	noFaster      = 0.9  // warm over cold
+	noSlower      = 1.5  // a full batch over a small one: a larger one costs little
 	farBelow      = 0.12 // of the roofline; served engines reach a quarter to a half
 	mostlyFixed   = 0.5  // share of the time that neither bandwidth, compute nor links explain
 	linked        = 0.15 // share of the steps that is communication, where prompts take
 	beyondCompute = 4.0  // times as long as computing them would
 	fullPool      = 0.9  // of the KV cache
+	spareCache    = 0.25 // of it, up to which it has room for several times as many requests
 	saturatedPart = 0.93 // of the rate that came, below which it is not completed
 )
 
@@ -102,16 +104,16 @@ func Of(trials []measure.Measurement, bounds *model.Bounds, objective measure.SL
 		s.slo = own
 	}
 	slices.SortStableFunc(s.trials, func(a, b *measure.Measurement) int { return cmp.Compare(a.Achieved, b.Achieved) })
-	for _, m := range s.whole() {
+	for _, m := range s.trials {
 		if m.Achieved > s.highest { // no number where a file does not tell it
 			s.highest = m.Achieved
 		}
 	}
 	// What a server shows under load follows from what it shows without any.
 	all := []Finding{}
-	for _, stage := range [][]func() *Finding{{s.faster}, {s.prefill, s.decode, s.cache}, {s.waits, s.host}, {s.batching}} {
+	for _, stage := range [][]func() *Finding{{s.faster}, {s.prefill, s.decode, s.cache}, {s.waits, s.places, s.host}, {s.batching}} {
 		for _, look := range stage {
-			if f := look(); f != nil {
+			if f := look(); f != nil && !slices.ContainsFunc(all, func(g Finding) bool { return g.Kind == f.Kind }) {
 				all = append(all, *f)
 			}
 		}

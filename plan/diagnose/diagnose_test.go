@@ -45,6 +45,7 @@ var ailments = []struct {
 		v.ail = func(c *model.Constants) { c.Fixed.Step += more }
 	}, diagnose.Inefficiency},
 	{"few places", func(v *virtual, rng *rand.Rand) { v.knobs.MaxNumSeqs, v.ttft = 3+rng.IntN(6), 12 }, diagnose.Queueing},
+	{"few places, and limits with room", func(v *virtual, rng *rand.Rand) { v.knobs.MaxNumSeqs = 2 + rng.IntN(3) }, diagnose.Queueing},
 	{"some long prompts", someLong, diagnose.MixedLengths},
 	{"some long prompts, of which no limit tells", func(v *virtual, rng *rand.Rand) {
 		someLong(v, rng)
@@ -75,7 +76,7 @@ func someLong(v *virtual, rng *rand.Rand) {
 }
 
 // nexts are how the advice on ailments begins.
-var nexts = map[string]string{"few places": "a higher max_num_seqs", "slow links": "less tensor_parallel", "slow prefill": "larger max_num_batched_tokens"}
+var nexts = map[string]string{"few places": "a higher max_num_seqs", "few places, and limits with room": "a higher max_num_seqs", "slow links": "less tensor_parallel", "slow prefill": "larger max_num_batched_tokens"}
 
 // variants is how many servers of each kind are drawn, from which seed on.
 var variants, from = flag.Int("variants", 1, "servers of each kind"), flag.Uint64("from", 1, "seed of the first")

@@ -104,20 +104,38 @@ func used(m *measure.Measurement) float64 {
 	return *m.Server.PeakKV
 }
 
-// host looks whether a saturated server does far less than its hardware allows: by the time of
-// its steps where that is known, which also tells links and small batches from the host.
-func (s *serverTrials) host() *Finding {
-	if s.bounds == nil || s.bounds.PromptsPerS <= 0 || s.bounds.OutputTokensPerS <= 0 {
-		return nil
-	}
-	var full *measure.Measurement
+// full is the trial of the most throughput among those whose load was not completed; nil without one.
+func (s *serverTrials) full() (full *measure.Measurement) {
 	for _, m := range s.trials {
 		behind := !m.Trial.Closed() && (m.Overloaded || m.Achieved < saturatedPart*cmp.Or(m.Sent, m.Trial.Rate))
-		if behind && (full == nil || m.Achieved > full.Achieved) {
+		if behind && m.Achieved > 0 && (full == nil || m.Achieved > full.Achieved) {
 			full = m
 		}
 	}
-	if full == nil || full.Achieved <= 0 {
+	return full
+}
+
+// places looks whether max_num_seqs keeps the batch of a saturated server so small that a larger one would cost little.
+func (s *serverTrials) places() *Finding {
+	m, low := s.full(), s.low()
+	if m == nil || low == nil || m.Server.PeakKV == nil || used(m) > spareCache || !(over(m.TPOT.P50, low.TPOT.P50) < noSlower) {
+		return nil
+	}
+	seqs := m.Trial.Knobs.MaxNumSeqs
+	if seqs == 0 || inFlight(m) < float64(seqs) {
+		return nil
+	}
+	return &Finding{Queueing, "queueing: requests wait for a place in a batch that max_num_seqs keeps small",
+		[]string{fmt.Sprintf("%.3g requests/s were completed %s, where the backlog grew", m.Achieved, at(m)),
+			fmt.Sprintf("with at most %d requests at once the TPOT is %s in the median, and %s %s; the KV cache is used up to %s",
+				seqs, ms(m.TPOT.P50), ms(low.TPOT.P50), at(low), percent(used(m)))}, "a higher max_num_seqs"}
+}
+
+// host looks whether a saturated server does far less than its hardware allows: by the time of
+// its steps where that is known, which also tells links and small batches from the host.
+func (s *serverTrials) host() *Finding {
+	full := s.full()
+	if full == nil || s.places() != nil || s.bounds == nil || s.bounds.PromptsPerS <= 0 || s.bounds.OutputTokensPerS <= 0 {
 		return nil
 	}
 	output := full.OutputTokens / full.Achieved
@@ -129,7 +147,7 @@ func (s *serverTrials) host() *Finding {
 	least := 1/s.bounds.PromptsPerS + output/s.bounds.OutputTokensPerS
 	reached := full.Achieved * least
 	t := full.Server.Time
-	if t == nil && reached >= farBelow || t != nil && t.Fixed+t.Idle < mostlyFixed {
+	if reached >= streamed || t == nil && reached >= farBelow || t != nil && t.Fixed+t.Idle < mostlyFixed {
 		return nil
 	}
 	evidence := []string{fmt.Sprintf("%.3g requests/s were completed %s, where the backlog grew; the data sheets allow %.3g: %s of it",
