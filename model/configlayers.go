@@ -13,6 +13,13 @@ import (
 // moe returns the mixture of experts, the zero value for a dense model.
 func (c *hfConfig) moe(a Arch) MoE {
 	experts, ok := c.number("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
+	if !ok && !c.known {
+		for _, key := range slices.Sorted(maps.Keys(c.values)) {
+			if n, _ := c.values[key].(float64); n > 1 && strings.Contains(key, "expert") {
+				c.fail(fmt.Errorf("%s: experts under a key that is not known, of the class %s: %w", key, c.class, errUnsupported))
+			}
+		}
+	}
 	if !ok || experts <= 1 {
 		return MoE{}
 	}

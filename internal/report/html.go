@@ -27,7 +27,9 @@ func HTML(d Document) []byte {
 		data, _ := assets.ReadFile(name) // each is embedded
 		return string(data)
 	}
-	script := strings.TrimSpace("\n/*\nuPlot 1.6.32\n" + asset("uplot/LICENSE") + "*/\n" + asset("uplot/uPlot.iife.min.js") + "\n" + asset("report.js"))
+	// A browser without a locale names one that its own formats refuse, and uPlot asks for it.
+	const locale = `try { new Intl.NumberFormat(navigator.language) } catch { Object.defineProperty(navigator, "language", { value: "en-US" }) }`
+	script := strings.TrimSpace(locale + "\n/*\nuPlot 1.6.32\n" + asset("uplot/LICENSE") + "*/\n" + asset("uplot/uPlot.iife.min.js") + "\n" + asset("report.js"))
 	script = "//<![CDATA[\n" + script + "\n//]]>"
 	hash := sha256.Sum256([]byte(script))
 	policy := fmt.Sprintf(`content="default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-%s'"`, base64.StdEncoding.EncodeToString(hash[:]))
