@@ -119,6 +119,11 @@ func (p *program) fit(c *cli.Context) error {
 		}
 	case answer.State != sweep.Unfinished:
 		return p.conclude(c, r, answer, nil)
+	case r.ground.Virtual && r.follower == nil: // the simulated engine runs the trials that other limits ask for
+		if err = p.prepare(r); err != nil {
+			return err
+		}
+		return p.conduct(c, r)
 	case len(r.cfg.Pools()) > 0:
 		return usagef("fit: %s was searched for the limits that each class had; for others copy its %s, change them there, and plan anew with it", c.Args().First(), sweep.ConfigFile)
 	}
