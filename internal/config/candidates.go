@@ -63,7 +63,7 @@ func (c *Config) crossed() []measure.Knobs {
 // known, 0 stands for the engine's choice.
 func (c *Config) EngineDefaults(k measure.Knobs) measure.Knobs {
 	for _, n := range measure.Searched() {
-		if _, switched := n.Zero().(bool); !switched {
+		if _, switched := n.Zero.(bool); !switched {
 			n.Set(&k, nil)
 		}
 	}

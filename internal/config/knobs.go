@@ -21,7 +21,7 @@ func knobIn(space map[string][]any, name string) binding {
 		least = 1
 	}
 	var k codec[any]
-	switch n.Zero().(type) {
+	switch n.Zero.(type) {
 	case int:
 		k = anyOf(wholeIn(atLeast(least)))
 	case float64:

@@ -15,6 +15,7 @@ import (
 
 	fileinput "planner/internal/input"
 	"planner/internal/list"
+	"planner/internal/printable"
 	"planner/internal/spelling"
 	"planner/model"
 )
@@ -164,7 +165,7 @@ func (n input) wrong(want string) {
 func describe(v any) string {
 	switch v := v.(type) {
 	case string:
-		return strconv.Quote(shorten(v))
+		return strconv.Quote(printable.Short(v, 60))
 	case int64, bool:
 		return fmt.Sprint(v)
 	case float64:
@@ -191,14 +192,6 @@ func describe(v any) string {
 		return "a list"
 	}
 	return fmt.Sprintf("a %T", v)
-}
-
-// shorten keeps a quoted value readable in a line.
-func shorten(s string) string {
-	if r := []rune(s); len(r) > 60 {
-		return string(r[:57]) + "..."
-	}
-	return s
 }
 
 // elements returns the elements of a list, whichever way the decoder made it.

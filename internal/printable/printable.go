@@ -82,3 +82,11 @@ func Line(s string, most int) string {
 	}
 	return s
 }
+
+// Short is a text of at most so many characters: of a longer one the end is left out.
+func Short(s string, most int) string {
+	if r := []rune(s); len(r) > most {
+		return string(r[:most-3]) + "..."
+	}
+	return s
+}

@@ -67,3 +67,11 @@ func TestWriterFails(t *testing.T) {
 		t.Errorf("%d, %v", n, err)
 	}
 }
+
+func TestShort(t *testing.T) {
+	for in, want := range map[string]string{"ключи": "ключи", "ключи промпта": "ключ..."} {
+		if got := Short(in, 7); got != want {
+			t.Errorf("%q is cut to %q, want %q", in, got, want)
+		}
+	}
+}

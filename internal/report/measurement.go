@@ -121,7 +121,7 @@ func requestFact(m *measure.Measurement) Fact {
 }
 
 func latencyTable(m *measure.Measurement) Table {
-	stats := list.Map(measure.Statistics(), func(q float64) measure.Bound { return measure.Bound{Quantile: q} })
+	stats := list.Map(measure.Statistics, func(q float64) measure.Bound { return measure.Bound{Quantile: q} })
 	tab := table(left("ms"), right(list.Map(stats, measure.Bound.Stat)...), right("p99 within (90 %)"), extra(right("samples")))
 	row := func(name string, s *measure.Summary, metric measure.Metric, slo measure.SLO) {
 		var cells []Cell

@@ -139,7 +139,7 @@ func dropZeros(f map[string]string, priced bool) {
 func data(trials []measure.Measurement, further ...string) Data {
 	columns := "trial " + strings.Join(further, " ") + " rate_per_s concurrency sent_per_s achieved_per_s duration_s requests failed "
 	for _, metric := range measure.AllLatencies() {
-		for _, q := range measure.Statistics() {
+		for _, q := range measure.Statistics {
 			columns += metric.String() + "_" + measure.Bound{Quantile: q}.Stat() + "_ms "
 		}
 	}

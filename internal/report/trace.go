@@ -24,7 +24,7 @@ func Trace(t *ingest.Trace) Document {
 	d.add(facts)
 	d.section("Arrivals", arrivalFacts(t), dispersionTable(all.Dispersion))
 	d.section("Lengths", lengthTable(all))
-	d.section("Shared prefixes", prefixFact(&all.Prefix))
+	d.section("Shared prefixes", prefixFact(all.Prefix))
 	addWarnings(&d, t.Warnings.Notes)
 	return d
 }
@@ -84,7 +84,7 @@ func lengthTable(d *workload.Description) Table {
 }
 
 func prefixFact(p *workload.PrefixSummary) Paragraph {
-	if !p.Known {
+	if p == nil {
 		return Paragraph{Text: "The trace does not tell which prompts begin alike.", Tone: Quiet}
 	}
 	are := " are"

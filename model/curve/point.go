@@ -97,7 +97,7 @@ func known(rate float64) float64 {
 // one that was never filled in: no request takes no time.
 func valuesOf(s *measure.Summary) []Value {
 	var values []Value
-	for _, q := range measure.Statistics() {
+	for _, q := range measure.Statistics {
 		if latency := s.Stat(q); latency > 0 {
 			values = append(values, Value{named(q), latency})
 		}

@@ -22,7 +22,7 @@ func endedKnobs() []measure.Knob {
 // nextValue is the value a step beyond one: shares of memory go by twentieths, counts
 // by halves and doubles.
 func nextValue(n measure.Knob, x float64, lower bool) float64 {
-	_, share := n.Zero().(float64)
+	_, share := n.Zero.(float64)
 	switch {
 	case share && lower:
 		return math.Round(100*x-5) / 100

@@ -15,6 +15,8 @@ import (
 	"github.com/valyala/fastjson"
 
 	"planner/internal/input"
+	"planner/internal/list"
+	"planner/internal/printable"
 	"planner/sweep/workload"
 )
 
@@ -37,20 +39,17 @@ func (e *logEntry) wrong(field, format string, a ...any) {
 }
 
 // begin takes the first line of a log: a header of CSV, or a first object of JSON.
-func (e *logEntry) begin(line string) (err error) {
-	if strings.HasPrefix(line, "{") {
-		return e.read(line)
-	}
-	if e.columns, err = splitCSV(line); err != nil {
-		return err
-	}
-	for i := range e.columns {
-		e.columns[i] = strings.TrimSpace(e.columns[i])
+func (e *logEntry) begin(line string) error {
+	if !strings.HasPrefix(line, "{") {
+		cells, err := splitCSV(line)
+		if err != nil {
+			return err
+		}
+		e.columns = list.Map(cells, strings.TrimSpace)
 	}
 	return e.read(line)
 }
 
-// read takes a line: of JSON, or of cells under the columns of the header.
 func (e *logEntry) read(line string) (err error) {
 	e.problem, e.estimated = nil, false
 	if e.columns == nil {
@@ -134,7 +133,7 @@ func (e *logEntry) has(keys ...key) bool {
 // describe names the columns, or the keys of the object and of those within it.
 func (e *logEntry) describe() string {
 	if e.columns != nil {
-		return "the columns " + shorten(strings.Join(e.columns, ","), 400)
+		return "the columns " + printable.Short(strings.Join(e.columns, ","), 400)
 	}
 	var keys []string
 	var walk func(v *fastjson.Value, path string)
@@ -146,14 +145,7 @@ func (e *logEntry) describe() string {
 		v.GetObject().Visit(func(k []byte, v *fastjson.Value) { walk(v, strings.TrimPrefix(path+"."+string(k), ".")) })
 	}
 	walk(e.object, "")
-	return "these keys: " + shorten(strings.Join(keys, ", "), 400)
-}
-
-func shorten(s string, most int) string {
-	if len(s) > most {
-		return s[:most] + "..."
-	}
-	return s
+	return "these keys: " + printable.Short(strings.Join(keys, ", "), 400)
 }
 
 // maxTokens is the longest prompt or output that is taken for one.
@@ -176,7 +168,7 @@ func (e *logEntry) tokens(k key) (n int) {
 			}
 			n, e.estimated = n+estimateTokens(chars), true
 		case err != nil || !(x >= 0 && x <= maxTokens) || x != math.Trunc(x):
-			e.wrong(name, "%q is no number of tokens", shorten(text, 40))
+			e.wrong(name, "%q is no number of tokens", printable.Short(text, 40))
 		default:
 			n += int(x)
 		}
@@ -211,14 +203,13 @@ var dateLayouts = []string{
 	"2006-01-02T15:04:05-0700", "2006-01-02 15:04:05,000", "02/Jan/2006:15:04:05 -0700", time.RFC1123Z, time.RFC1123, time.ANSIC,
 }
 
-// date reads a date and time as that since 1970.
 func date(text string) (time.Duration, error) {
 	for _, layout := range dateLayouts {
 		if t, err := time.Parse(layout, text); err == nil && t.Year() >= 1970 && t.Year() < 2200 {
 			return t.Sub(time.Unix(0, 0)), nil
 		}
 	}
-	return 0, fmt.Errorf("%q is no date and time", shorten(text, 40))
+	return 0, fmt.Errorf("%q is no date and time", printable.Short(text, 40))
 }
 
 // time reads a time: a number in the unit of its key, or what read makes of its text.
@@ -229,7 +220,7 @@ func (e *logEntry) time(k key, read func(string) (time.Duration, error)) (d time
 	case !ok:
 		err = errors.New("is missing")
 	case k.unit != "" && err != nil:
-		err = fmt.Errorf("%q is no time in %s", shorten(text, 40), k.unit)
+		err = fmt.Errorf("%q is no time in %s", printable.Short(text, 40), k.unit)
 	case k.unit != "":
 		unit, _ := time.ParseDuration("1" + k.unit)
 		d, err = clockTime(x, unit)
@@ -313,7 +304,7 @@ func (e *logEntry) prefixParts(ids, lengths string, prompt int) (parts []workloa
 	for i, name := range names {
 		n, err := strconv.Atoi(counts[i])
 		if sum += n; err != nil || n < 0 || n > maxTokens {
-			e.wrong("prefix_tokens", "%q is no number of tokens", shorten(counts[i], 40))
+			e.wrong("prefix_tokens", "%q is no number of tokens", printable.Short(counts[i], 40))
 		} else if sum > prompt {
 			e.wrong("prefix_tokens", "%d are more than the %d of the whole prompt", sum, prompt)
 		}

@@ -18,6 +18,7 @@ import (
 
 	"planner/internal/input"
 	"planner/internal/note"
+	"planner/internal/printable"
 	"planner/sweep/workload"
 )
 
@@ -46,7 +47,7 @@ func ReadLengths(r io.Reader) (lengths []int, err error) {
 			continue
 		}
 		if err != nil || !(x >= 0.5) || x > mostLength {
-			return nil, fmt.Errorf("line %d: %q is no length above 0", number, shorten(text, 60))
+			return nil, fmt.Errorf("line %d: %q is no length above 0", number, printable.Short(text, 60))
 		}
 		lengths = append(lengths, int(math.Round(x))) // exports of other tools write 447.0
 	}
@@ -173,6 +174,7 @@ func ReadProfile(name string, in io.Reader) (workload.Profile, error) {
 	if err != nil {
 		return wrong("holds no rows, want time_s,rate_per_s")
 	}
+	head[0] = strings.TrimPrefix(head[0], "\ufeff")
 	at, rate := slices.Index(head, "time_s"), slices.Index(head, "rate_per_s")
 	if at < 0 || rate < 0 {
 		line = 1

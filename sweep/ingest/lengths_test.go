@@ -41,3 +41,11 @@ func TestReadLengths(t *testing.T) {
 		}
 	}
 }
+
+// A spreadsheet begins its CSV with a byte-order mark.
+func TestReadProfile(t *testing.T) {
+	p, err := ReadProfile("day.csv", strings.NewReader("\ufefftime_s,rate_per_s\n0,1\n60,2\n"))
+	if err != nil || len(p) != 2 || p.Peak() != 2 {
+		t.Errorf("%v, %v", p, err)
+	}
+}

@@ -180,7 +180,7 @@ func FuzzParsers(f *testing.F) {
 		f.Add(uint8(parser), text)
 	}
 	f.Fuzz(func(t *testing.T, number uint8, text string) {
-		all := []parser{parseJSON, parseYAML, parseRows, parseMetrics, parsePairs, parseMLLog, parseGuidellmTable, parseLocust}
+		all := []func([]byte, *int, func(*fastjson.Value) error) error{parseJSON, parseYAML, parseRows, parseMetrics, parsePairs, parseMLLog, parseGuidellmTable, parseLocust}
 		line := 0
 		_ = all[int(number)%len(all)]([]byte(text), &line, func(v *fastjson.Value) error {
 			if v == nil {

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"math/rand/v2"
 	"strings"
@@ -125,7 +126,10 @@ func TestTraceCSVRoundTrip(t *testing.T) {
 
 // sameTraffic compares arrivals, lengths and what repeats.
 func sameTraffic(a, b []workload.TraceRow) bool {
-	if len(a) != len(b) || workload.Describe(a).Prefix.Repeated != workload.Describe(b).Prefix.Repeated {
+	prefix := func(rows []workload.TraceRow) *workload.PrefixSummary {
+		return cmp.Or(workload.Describe(rows).Prefix, &workload.PrefixSummary{})
+	}
+	if len(a) != len(b) || prefix(a).Repeated != prefix(b).Repeated {
 		return false
 	}
 	for i := range a {

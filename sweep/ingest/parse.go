@@ -16,10 +16,6 @@ import (
 	"planner/internal/input"
 )
 
-// A parser finds the documents of a file and passes on each until one is an error. It
-// says in which line it is, 0 for none.
-type parser func(data []byte, line *int, each func(*fastjson.Value) error) error
-
 // parseJSON reads every object of a file that holds one, an array of them, or one a line.
 // A key that is there twice is an error: which of the two holds, nobody can say.
 func parseJSON(data []byte, at *int, each func(*fastjson.Value) error) error {
@@ -82,7 +78,6 @@ var yamlNumbers = regexp.MustCompile(`(?m)(^|[\s:,\[])[-+]?\.(?i:nan|inf)\b`)
 // mostYAML is the largest file of YAML that is read: its parser takes much memory.
 const mostYAML = 4 << 20
 
-// parseYAML reads the document of a file of YAML.
 func parseYAML(data []byte, line *int, each func(*fastjson.Value) error) error {
 	if len(data) > mostYAML {
 		return fmt.Errorf("larger than %d bytes, which is the most that is read of YAML: give the same in JSON", mostYAML)

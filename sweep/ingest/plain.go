@@ -110,7 +110,6 @@ func (p *pointReader) plainHeader(names []string) {
 	}
 }
 
-// plainCells reports whether the cells of a row are what they are to be.
 func (p *pointReader) plainCells() bool {
 	before := len(p.problems)
 	if !p.has("rate_per_s") {
@@ -140,7 +139,7 @@ func (p *pointReader) plain(int) {
 	for _, metric := range measure.AllLatencies() {
 		s := m.Latency(metric)
 		s.N = max(m.Requests-m.Failed, 0)
-		known = known || slices.ContainsFunc(measure.Statistics(), func(q float64) bool { return s.Stat(q) >= 0 })
+		known = known || slices.ContainsFunc(measure.Statistics, func(q float64) bool { return s.Stat(q) >= 0 })
 	}
 	if !known && len(p.problems) == 0 {
 		p.fail("", "no latency in this row")
@@ -154,7 +153,7 @@ func (p *pointReader) plain(int) {
 
 func setKnob(k measure.Knob, to *measure.Knobs, cell string) (err error) {
 	var v any = cell
-	switch k.Zero().(type) {
+	switch k.Zero.(type) {
 	case int:
 		if v, err = strconv.Atoi(cell); err != nil || v.(int) < 1 {
 			return fmt.Errorf("%q is not a whole number of at least 1", cell)

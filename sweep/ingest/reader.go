@@ -12,6 +12,7 @@ import (
 	"github.com/valyala/fastjson"
 
 	"planner/internal/note"
+	"planner/internal/printable"
 	"planner/sweep/measure"
 )
 
@@ -83,7 +84,7 @@ func (p *pointReader) first() error {
 }
 
 func (p *pointReader) damaged(err error) {
-	what := shorten(strings.TrimPrefix(err.Error(), "jsontext: "), 400)
+	what := printable.Short(strings.TrimPrefix(err.Error(), "jsontext: "), 400)
 	if !strings.Contains(what, "the most that is read") {
 		what += ": the file is cut or damaged, have the tool write it again"
 	}
@@ -154,7 +155,7 @@ func (p *pointReader) point() {
 	for _, k := range l.latencies {
 		s := p.m.Latency(k.metric)
 		p.latency(s, k.path, k.unit)
-		if known := slices.ContainsFunc(measure.Statistics(), func(q float64) bool { return s.Stat(q) >= 0 }); known && k.metric != measure.ITL {
+		if known := slices.ContainsFunc(measure.Statistics, func(q float64) bool { return s.Stat(q) >= 0 }); known && k.metric != measure.ITL {
 			s.N = completed
 		}
 	}
@@ -171,7 +172,6 @@ func (p *pointReader) point() {
 	p.add()
 }
 
-// begin starts a load point of which nothing is known.
 func (p *pointReader) begin() { p.m, p.counted, p.all = newMeasurement(), false, requests{} }
 
 // failed sets how many requests failed beside those that were completed.
@@ -348,7 +348,6 @@ var units = map[string]time.Duration{
 	"ms/token": time.Millisecond, "s/token": time.Second,
 }
 
-// unitBeside is the unit of a block of figures.
 func (p *pointReader) unitBeside(block string) time.Duration {
 	name := p.text(block + ".unit|" + block + ".units")
 	if units[name] == 0 {
@@ -370,7 +369,7 @@ func (p *pointReader) latency(s *measure.Summary, path string, unit time.Duratio
 	}
 	for i, names := range p.layout.stats {
 		for name := range strings.SplitSeq(names, "|") {
-			p.statistic(s, measure.Statistics()[i], strings.ReplaceAll(path, "*", name), unit)
+			p.statistic(s, measure.Statistics[i], strings.ReplaceAll(path, "*", name), unit)
 		}
 	}
 }

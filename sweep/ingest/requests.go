@@ -49,7 +49,6 @@ type requests struct {
 	first, last, prompts, outputs float64
 }
 
-// take counts a request.
 func (p *pointReader) take(r loggedRequest) {
 	all := &p.all
 	switch {
@@ -92,7 +91,6 @@ func (p *pointReader) requests() {
 	p.add()
 }
 
-// orZero is a figure, 0 where it is not known.
 func orZero(x float64) float64 {
 	if math.IsNaN(x) {
 		return 0
@@ -121,7 +119,7 @@ func summarize(s *measure.Summary, values []time.Duration) {
 	if s.Mean < 0 {
 		s.Mean, _ = duration(sum/float64(len(values)), time.Second)
 	}
-	for _, q := range measure.Statistics()[1:] {
+	for _, q := range measure.Statistics[1:] {
 		if s.Stat(q) < 0 {
 			s.Set(q, between(values, q))
 		}
@@ -191,7 +189,6 @@ func (p *pointReader) window(d time.Duration) {
 	}
 }
 
-// closed sets a closed loop of so many requests in flight.
 func (p *pointReader) closed(concurrency int) {
 	p.m.Trial.Concurrency, p.m.Trial.Requests = concurrency, p.m.Requests
 }

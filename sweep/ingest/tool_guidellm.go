@@ -79,7 +79,6 @@ func (p *pointReader) guidellm(completed int) {
 	p.keptUp(completed)
 }
 
-// guidellmLoad fills in the load of a strategy.
 func (p *pointReader) guidellmLoad(kind string, rate float64, streams int) {
 	switch kind {
 	case "constant", "poisson", "async":

@@ -42,35 +42,30 @@ func mlperfFormat() ResultFormat {
 }
 
 func (p *pointReader) mlperfSummary(int) {
-	p.mlperf(p.text("Scenario"), p.text("Result is") == "VALID", "Completed samples per second", "Samples per second")
-	p.m.Sent, p.m.Trial.Rate = p.rate("Scheduled samples per second"), 0
-	if p.text("Scenario") == "Server" {
-		p.m.Trial.Rate = p.number("target_qps")
-	}
+	p.mlperf(p.text("Scenario"), p.text("Result is"), "target_qps", "Scheduled samples per second", "Completed samples per second", "Samples per second")
 }
 
 func (p *pointReader) mlperfDetail(queries int) {
-	scenario := p.text("effective_scenario")
 	if n := p.count("effective_samples_per_query"); n > 1 {
 		p.m.Requests = queries*n + p.m.Failed
 		p.m.E2E.N, p.m.TTFT.N, p.m.TPOT.N = min(p.m.E2E.N*n, p.m.Requests), min(p.m.TTFT.N*n, p.m.Requests), min(p.m.TPOT.N*n, p.m.Requests)
 	}
-	p.mlperf(scenario, p.text("result_validity") == "VALID", "result_completed_samples_per_sec", "result_samples_per_second")
-	p.m.Sent = p.rate("result_scheduled_samples_per_sec")
-	if scenario == "Server" {
-		p.m.Trial.Rate = p.number("effective_target_qps")
-	}
+	p.mlperf(p.text("effective_scenario"), p.text("result_validity"), "effective_target_qps", "result_scheduled_samples_per_sec",
+		"result_completed_samples_per_sec", "result_samples_per_second")
 }
 
 // mlperf reads what both logs tell under keys of their own.
-func (p *pointReader) mlperf(scenario string, valid bool, achieved ...string) {
-	p.warnIf(!valid, note.ToolInvalid)
+func (p *pointReader) mlperf(scenario, result, target, sent string, achieved ...string) {
+	p.warnIf(result != "VALID", note.ToolInvalid)
 	for _, path := range achieved {
 		if p.has(path) {
 			p.m.Achieved = p.rate(path)
 		}
 	}
+	p.m.Sent = p.rate(sent)
 	switch scenario {
+	case "Server":
+		p.m.Trial.Rate = p.number(target)
 	case "SingleStream":
 		p.closed(1)
 	case "Offline":

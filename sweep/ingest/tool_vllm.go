@@ -154,7 +154,6 @@ func (p *pointReader) lists(completed int) {
 	p.all.summarize(&p.m)
 }
 
-// requestOf is a request of the lists of a file.
 func requestOf(columns map[string][][]float64, i int) loggedRequest {
 	r := unknownRequest()
 	cell := func(name string) float64 {

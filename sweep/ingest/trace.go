@@ -82,7 +82,6 @@ func ReadTrace(name string, r io.Reader, o TraceOptions) (*Trace, error) {
 	return t, nil
 }
 
-// read reads a header and rows of CSV, or lines of JSON.
 func (t *Trace) read(l *lines, o TraceOptions) (mapping, error) {
 	line, ok := l.next()
 	if !ok {

@@ -86,7 +86,6 @@ var mappingNames = []struct{ name, units string }{
 	{"prefix", ""}, {"prefix_tokens", ""}, {"blocks", ""}, {"error", ""},
 }
 
-// needed are the keys that every request has.
 func (m mapping) needed() []key {
 	if m["arrival"].names == nil {
 		return []key{m["end"], m["duration"], m["prompt"], m["output"]}
@@ -213,7 +212,6 @@ func WriteTraceCSV(w io.Writer, rows []workload.TraceRow) error {
 	return nil
 }
 
-// partsText lists parts by their numbers and lengths.
 func partsText(parts []workload.Segment, numbers map[workload.Content]int) (ids, tokens string) {
 	var id, n []string
 	for _, s := range parts {

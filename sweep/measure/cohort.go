@@ -13,7 +13,8 @@ import (
 // window. Nothing is chosen by when it ended, which would drop the slow ones.
 type cohort struct {
 	trial *Trial
-	// from and to are the ends of the window, end that of the observation.
+	// from and to are the ends of the window, where the trial has none the first intended
+	// time and the last event; end is that of the observation.
 	from, to, end time.Duration
 	// whole says that the requests are all there is and no sample of it: a
 	// trace replayed from its first row to its last.
@@ -56,9 +57,13 @@ func newCohort(t *Trial, records []Record, end time.Duration) *cohort {
 	}
 	replayed := t.replayed()
 	if t.Closed() || replayed && t.Rate == 0 {
-		c.records = c.all
-		c.from, c.to = c.span()
-		c.whole = replayed
+		c.records, c.whole = c.all, replayed
+		if len(c.all) > 0 {
+			c.from, c.to = c.all[0].Due, c.all[0].Due
+		}
+		for _, r := range c.all {
+			c.to = max(c.to, c.left(r))
+		}
 		return c
 	}
 	c.from, c.to = t.Warmup, min(t.Warmup+t.Window, end)
@@ -86,21 +91,6 @@ func (c *cohort) due(from time.Duration) []*Record {
 	return c.all[low:high]
 }
 
-// span is the window of a trial without one: from the first intended time to
-// the last event.
-func (c *cohort) span() (from, to time.Duration) {
-	if len(c.all) == 0 {
-		return 0, 0
-	}
-	from = c.all[0].Due
-	to = from
-	for _, r := range c.all {
-		to = max(to, c.left(r))
-	}
-	return from, to
-}
-
-// count is how many of the requests something is true for.
 func (c *cohort) count(is func(*Record) bool) int { return list.Count(c.records, is) }
 
 func (c *cohort) length() float64 { return (c.to - c.from).Seconds() }
@@ -214,8 +204,7 @@ func sortBy[T cmp.Ordered](records []*Record, key func(*Record) T) {
 	})
 }
 
-func groupOf(records []*Record) PromptGroup {
-	var g PromptGroup
+func groupOf(records []*Record) (g PromptGroup) {
 	times := make([]time.Duration, len(records))
 	for i, r := range records {
 		g.Tokens += float64(r.uncached()) / float64(len(records))

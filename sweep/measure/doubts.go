@@ -130,11 +130,7 @@ func (c *cohort) standing(o *Observation) bool {
 	if sent.judgeErrors(c.trial.Objective.Errors).state == Missed {
 		return true
 	}
-	var lag time.Duration
-	if lags := c.sendLag().values; len(lags) > 0 {
-		lag = slices.Max(lags)
-	}
-	late := sent.forgiving(lag)
+	late := sent.forgiving(slices.Max(append(c.sendLag().values, 0)))
 	late.trial.Objective.Errors = -1
 	return slices.ContainsFunc(late.judge(o), func(j judged) bool { return j.state == Missed })
 }
@@ -249,20 +245,17 @@ func (m *Measurement) unresolved() note.Notes {
 	names := map[int][]string{}
 	for metric := TTFT; metric <= E2E; metric++ {
 		s := m.Latency(metric)
-		for _, q := range s.quantiles() {
-			if *q.value != Unresolved || s.N == 0 {
+		for _, q := range Statistics[1:] {
+			if s.Stat(q) != Unresolved || s.N == 0 {
 				continue
 			}
 			if names[s.N] == nil {
 				sizes = append(sizes, s.N)
 			}
-			names[s.N] = append(names[s.N], fmt.Sprintf("%s.%s", metric, q.name))
+			names[s.N] = append(names[s.N], Bound{Metric: metric, Quantile: q}.String())
 		}
 	}
-	parts := make([]string, len(sizes))
-	for i, n := range sizes {
-		parts[i] = fmt.Sprintf("%d values do not resolve %s", n, strings.Join(names[n], ", "))
-	}
+	parts := list.Map(sizes, func(n int) string { return fmt.Sprintf("%d values do not resolve %s", n, strings.Join(names[n], ", ")) })
 	return note.If(len(parts) > 0, note.QuantilesUnresolved, strings.Join(parts, "; "))
 }
 

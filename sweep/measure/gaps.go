@@ -74,7 +74,6 @@ func (g *Gaps) clump(limit, level, request time.Duration) float64 {
 	return partsDoubt * worst
 }
 
-// lasting is how long requests take, in the mean.
 func (c *cohort) lasting() time.Duration {
 	if s := c.latency(E2E); len(s.values) > 0 {
 		return mean(s.values)

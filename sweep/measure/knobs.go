@@ -88,10 +88,12 @@ type Knob struct {
 	// Placement says that the knob is about the GPUs of an instance, and which, or, with
 	// Format, about the number formats in them, which engines are told in ways of their own.
 	Placement, Format bool
-
-	zero any
-	get  func(Knobs) any
-	set  func(*Knobs, any)
+	// Zero is the zero of the knob's values, which tells their type.
+	Zero any
+	// Get is the value of the knob, nil where it is left to the engine or not known.
+	Get func(Knobs) any
+	// Set gives the knob a value of its type, or leaves it to the engine by nil.
+	Set func(*Knobs, any)
 }
 
 // KnobTable lists the knobs in the order in which they are crossed and shown. A new
@@ -138,14 +140,14 @@ var KnobTable = []Knob{
 var prefixCaching = Knob{
 	Name: "prefix_caching", Short: "prefix cache", Option: "--enable-prefix-caching",
 	Help:  "keep the KV cache of shared prefixes",
-	Usual: []any{true}, Precedence: 4, zero: false,
-	get: func(k Knobs) any {
+	Usual: []any{true}, Precedence: 4, Zero: false,
+	Get: func(k Knobs) any {
 		if k.PrefixUnknown {
 			return nil
 		}
 		return k.PrefixCaching
 	},
-	set: func(k *Knobs, v any) {
+	Set: func(k *Knobs, v any) {
 		on, known := v.(bool)
 		k.PrefixCaching, k.PrefixUnknown = on, !known
 	},
@@ -154,14 +156,14 @@ var prefixCaching = Knob{
 // knob completes a row of the table with the field that holds the knob.
 func knob[T comparable](n Knob, field func(*Knobs) *T) Knob {
 	var zero T
-	n.zero = zero
-	n.get = func(k Knobs) any {
+	n.Zero = zero
+	n.Get = func(k Knobs) any {
 		if v := *field(&k); v != zero {
 			return v
 		}
 		return nil
 	}
-	n.set = func(k *Knobs, v any) { *field(k), _ = v.(T) }
+	n.Set = func(k *Knobs, v any) { *field(k), _ = v.(T) }
 	return n
 }
 
@@ -172,26 +174,17 @@ func Searched() []Knob {
 	return searched
 }
 
-// Zero is the zero of the knob's values, which tells their type.
-func (n *Knob) Zero() any { return n.zero }
-
 // Worded reports whether the knob's values are words, which engines are told in ways of their own:
 // a GPU is where it runs, and options are options.
-func (n *Knob) Worded() bool { return n.zero == "" }
-
-// Get is the value of the knob, nil where it is left to the engine or not known.
-func (n *Knob) Get(k Knobs) any { return n.get(k) }
-
-// Set gives the knob a value of its type, or leaves it to the engine by nil.
-func (n *Knob) Set(k *Knobs, v any) { n.set(k, v) }
+func (n *Knob) Worded() bool { return n.Zero == "" }
 
 // Copy gives the knob the value that it has in another set.
-func (n *Knob) Copy(to *Knobs, from Knobs) { n.set(to, n.get(from)) }
+func (n *Knob) Copy(to *Knobs, from Knobs) { n.Set(to, n.Get(from)) }
 
 // Number is the value of a knob of numbers, 0 for any other and where it is left to
 // the engine.
 func (n *Knob) Number(k Knobs) float64 {
-	switch v := n.get(k).(type) {
+	switch v := n.Get(k).(type) {
 	case int:
 		return float64(v)
 	case float64:
@@ -202,16 +195,16 @@ func (n *Knob) Number(k Knobs) float64 {
 
 // SetNumber gives a knob of numbers a value.
 func (n *Knob) SetNumber(k *Knobs, x float64) {
-	if _, whole := n.zero.(int); whole {
-		n.set(k, int(x))
+	if _, whole := n.Zero.(int); whole {
+		n.Set(k, int(x))
 		return
 	}
-	n.set(k, x)
+	n.Set(k, x)
 }
 
 // Text writes the value as configurations do, "" where it is left to the engine.
 func (n *Knob) Text(k Knobs) string {
-	switch v := n.get(k).(type) {
+	switch v := n.Get(k).(type) {
 	case nil:
 		return ""
 	case float64:
@@ -234,13 +227,13 @@ func (k Knobs) Describe() string {
 
 // Differences counts the knobs in which two sets differ.
 func (k Knobs) Differences(o Knobs) int {
-	return list.Count(KnobTable, func(n Knob) bool { return n.get(k) != n.get(o) })
+	return list.Count(KnobTable, func(n Knob) bool { return n.Get(k) != n.Get(o) })
 }
 
 // Or fills what is left to the engine with the values of another set.
 func (k Knobs) Or(o Knobs) Knobs {
 	for _, n := range KnobTable {
-		if n.get(k) == nil {
+		if n.Get(k) == nil {
 			n.Copy(&k, o)
 		}
 	}
@@ -253,7 +246,7 @@ func (k Knobs) GPUs() int {
 }
 
 // Written is the knobs in a file, one that is not known as null.
-func (k Knobs) Written() any { return knobsFile{plainKnobs(k), prefixCaching.get(k)} }
+func (k Knobs) Written() any { return knobsFile{plainKnobs(k), prefixCaching.Get(k)} }
 
 // knobsFile are knobs in a file.
 type knobsFile struct {
@@ -270,6 +263,6 @@ func (k *Knobs) UnmarshalJSON(data []byte) error {
 		return fmt.Errorf("read knobs: %w", err)
 	}
 	*k = Knobs(w.plainKnobs)
-	prefixCaching.set(k, w.PrefixCaching)
+	prefixCaching.Set(k, w.PrefixCaching)
 	return nil
 }

@@ -43,7 +43,7 @@ func TestKnobTable(t *testing.T) {
 		t.Errorf("rows without a field: %v", rows)
 	}
 	for i, n := range Searched() {
-		if n.Precedence != i+1 || len(n.Usual) == 0 || reflect.TypeOf(n.Usual[0]) != reflect.TypeOf(n.Zero()) {
+		if n.Precedence != i+1 || len(n.Usual) == 0 || reflect.TypeOf(n.Usual[0]) != reflect.TypeOf(n.Zero) {
 			t.Errorf("%s: precedence %d, usual values %v", n.Name, n.Precedence, n.Usual)
 		}
 	}

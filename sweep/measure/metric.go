@@ -94,7 +94,6 @@ func (l *Latencies) Latency(m Metric) *Summary {
 	return m.row().summary(l)
 }
 
-// unresolvedLatencies are latencies of which nothing is known.
 func unresolvedLatencies() (l Latencies) {
 	for _, m := range AllLatencies() {
 		*l.Latency(m) = UnresolvedSummary()
@@ -159,28 +158,15 @@ func (b Bound) Waits() bool {
 
 // Stats lists the statistics that a bound may name.
 func Stats() []string {
-	of := new(Summary).quantiles()
-	return append(list.Map(of[:], func(d quantile) string { return d.name }), "mean")
-}
-
-// Statistics are those of a [Summary] by quantile, from 0, the mean, on.
-func Statistics() []float64 {
-	all := []float64{0}
-	for _, d := range new(Summary).quantiles() {
-		all = append(all, d.q)
-	}
-	return all
+	return list.Map(append(Statistics[1:], 0), func(q float64) string { return Bound{Quantile: q}.Stat() })
 }
 
 // ParseStat reads the statistic of a bound: its quantile, 0 for the mean.
 // "p999" means "p99.9", for files that cannot write the point.
 func ParseStat(s string) (float64, error) {
-	if s == "mean" {
-		return 0, nil
-	}
-	for _, d := range new(Summary).quantiles() {
-		if s == d.name || s == strings.ReplaceAll(d.name, ".", "") {
-			return d.q, nil
+	for _, q := range Statistics {
+		if name := (Bound{Quantile: q}).Stat(); s == name || s == strings.ReplaceAll(name, ".", "") {
+			return q, nil
 		}
 	}
 	return 0, fmt.Errorf("unknown statistic %q; allowed: %s", s, strings.Join(Stats(), ", "))
@@ -244,7 +230,6 @@ func (b Bound) figure(r *Record, end time.Duration) (v time.Duration, open, ok b
 	return wire.Duration(ratio, wholeRatio), open, ok
 }
 
-// limit is what figure is compared with.
 func (b Bound) limit() time.Duration {
 	if b.Metric == Goodput {
 		return wholeRatio
@@ -280,7 +265,6 @@ func (b Bound) Decide(r *Record, end time.Duration) (known, beyond bool) {
 	return known, false
 }
 
-// check tells what is wrong with a bound that was read.
 func (b Bound) check() error {
 	if b.Metric != Goodput {
 		if b.Limit < 0 {
@@ -305,7 +289,7 @@ func (b Bound) check() error {
 // Beyond is the highest statistic, up to that of a bound, which is beyond the bound's limit,
 // by its name, and its value; none where the trial shows none.
 func (m *Measurement) Beyond(b Bound) (stat string, v time.Duration) {
-	for _, q := range []float64{0.999, 0.99, 0.95, 0.90, 0.50, 0} {
+	for _, q := range slices.Backward(Statistics) {
 		if v := m.Of(b.Class).Latency(b.Metric).Stat(q); q <= b.Quantile && v > b.Limit {
 			return Bound{Quantile: q}.Stat(), v
 		}

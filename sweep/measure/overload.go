@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"gonum.org/v1/gonum/floats"
 	gonum "gonum.org/v1/gonum/stat"
 
 	"planner/internal/note"
@@ -209,10 +210,7 @@ func (c *cohort) held() time.Duration {
 // trend is the least-squares slope of y over its index, and its t statistic; NaN where
 // y is the same throughout.
 func trend(y []float64) (slope, t float64) {
-	x := make([]float64, len(y))
-	for i := range x {
-		x[i] = float64(i)
-	}
+	x := floats.Span(make([]float64, len(y)), 0, float64(len(y)-1))
 	start, slope := gonum.LinearRegression(x, y, nil, false)
 	r2 := gonum.RSquared(x, y, nil, start, slope)
 	return slope, math.Copysign(math.Sqrt(r2/(1-r2)*float64(len(y)-2)), slope)
@@ -299,10 +297,7 @@ func (c *cohort) flow(from time.Duration) (came, left []float64) {
 // far as they tell. A server in balance lets leave what came, and only the difference
 // scatters; one that is overloaded works at its own pace, whatever came.
 func flowSpread(came, left []float64) float64 {
-	difference := make([]float64, len(came))
-	for b := range came {
-		difference[b] = came[b] - left[b]
-	}
+	difference := floats.SubTo(make([]float64, len(came)), came, left)
 	spread := min(gonum.StdDev(difference, nil), gonum.StdDev(left, nil))
 	return max(spread*math.Sqrt(float64(len(came))), 1)
 }

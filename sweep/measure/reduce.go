@@ -3,7 +3,6 @@ package measure
 import (
 	"math"
 	"slices"
-	"time"
 
 	"planner/internal/note"
 )
@@ -14,7 +13,12 @@ import (
 func Reduce(t Trial, o Observation) Measurement {
 	end := o.End
 	if end <= 0 {
-		end = lastEvent(o.Records)
+		end = 0
+		for i := range o.Records {
+			r := &o.Records[i]
+			end = max(end, r.Due, r.Sent, r.First, r.Last)
+		}
+		end++ // behind the last event
 	}
 	c := newCohort(&t, o.Records, end)
 	m := Measurement{
@@ -40,15 +44,6 @@ func Reduce(t Trial, o Observation) Measurement {
 	m.Warnings = append(m.Warnings, o.Remarks...)
 	m.Warnings = append(m.Warnings, m.remarks(c)...)
 	return m
-}
-
-func lastEvent(records []Record) time.Duration {
-	end := time.Duration(0)
-	for i := range records {
-		r := &records[i]
-		end = max(end, r.Due, r.Sent, r.First, r.Last)
-	}
-	return end + 1
 }
 
 // settle stores counts and verdict. Figures that cannot be trusted meet nothing
@@ -136,7 +131,6 @@ func (c *cohort) throughput() Throughput {
 	return x
 }
 
-// emitted is the number of output tokens that a request got in the window.
 func (c *cohort) emitted(r *Record) float64 {
 	first := r.first()
 	if first < 0 || r.Output == 0 {

@@ -2,6 +2,7 @@ package measure
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -55,47 +56,31 @@ func UnresolvedSummary() Summary {
 	return Summary{Mean: Unresolved, P50: Unresolved, P90: Unresolved, P95: Unresolved, P99: Unresolved, P999: Unresolved}
 }
 
-// quantile is one of a Summary.
-type quantile struct {
-	q      float64
-	name   string
-	value  *time.Duration
-	within *Interval
-}
+// Statistics are those of a [Summary] by quantile, from 0, the mean, on.
+var Statistics = []float64{0, 0.50, 0.90, 0.95, 0.99, 0.999}
 
-// quantiles lists those of the summary, from low to high.
-func (s *Summary) quantiles() [5]quantile {
-	return [5]quantile{
-		{0.50, "p50", &s.P50, &s.Within.P50}, {0.90, "p90", &s.P90, &s.Within.P90}, {0.95, "p95", &s.P95, &s.Within.P95},
-		{0.99, "p99", &s.P99, &s.Within.P99}, {0.999, "p99.9", &s.P999, &s.Within.P999},
+// at is the place of a statistic and that of the interval around it; nil for what a Summary
+// does not hold.
+func (s *Summary) at(quantile float64) (*time.Duration, *Interval) {
+	i, w := slices.Index(Statistics, quantile), &s.Within
+	if i < 0 {
+		return nil, nil
 	}
+	return [...]*time.Duration{&s.Mean, &s.P50, &s.P90, &s.P95, &s.P99, &s.P999}[i], [...]*Interval{nil, &w.P50, &w.P90, &w.P95, &w.P99, &w.P999}[i]
 }
 
 // Stat returns a statistic by its quantile, 0 for the mean; Unresolved for one
 // that a Summary does not hold.
 func (s *Summary) Stat(quantile float64) time.Duration {
-	if d := s.at(quantile); d != nil {
-		return *d
+	if at, _ := s.at(quantile); at != nil {
+		return *at
 	}
 	return Unresolved
 }
 
-// at is the place of a statistic; nil for one that a Summary does not hold.
-func (s *Summary) at(quantile float64) *time.Duration {
-	if quantile == 0 {
-		return &s.Mean
-	}
-	for _, d := range s.quantiles() {
-		if d.q == quantile {
-			return d.value
-		}
-	}
-	return nil
-}
-
 // Set sets a statistic by its quantile, 0 for the mean.
 func (s *Summary) Set(quantile float64, d time.Duration) {
-	if at := s.at(quantile); at != nil {
+	if at, _ := s.at(quantile); at != nil {
 		*at = d
 	}
 }
@@ -103,10 +88,8 @@ func (s *Summary) Set(quantile float64, d time.Duration) {
 // Around is the interval around a quantile; zero where there is none, or where one of
 // its ends is not known.
 func (s *Summary) Around(quantile float64) Interval {
-	for _, d := range s.quantiles() {
-		if in := *d.within; d.q == quantile && in[0] >= 0 && in[1] >= in[0] {
-			return in
-		}
+	if _, in := s.at(quantile); in != nil && in[0] >= 0 && in[1] >= in[0] {
+		return *in
 	}
 	return Interval{}
 }
@@ -130,7 +113,6 @@ type series struct {
 	whole  bool
 }
 
-// latency collects a latency of the cohort.
 func (c *cohort) latency(m Metric) *series { return c.figures(Bound{Metric: m}) }
 
 // figures collects what a bound compares with its limit, a latency once.
@@ -192,18 +174,19 @@ func (s *series) summary() Summary {
 		out.Mean = mean(s.values)
 	}
 	phi := math.NaN()
-	for _, d := range out.quantiles() {
-		if !Resolves(out.N, d.q, s.whole) {
+	for _, q := range Statistics[1:] {
+		if !Resolves(out.N, q, s.whole) {
 			continue
 		}
-		*d.value = s.quantile(d.q)
-		if s.whole || *d.value == Unresolved {
+		value, within := out.at(q)
+		*value = s.quantile(q)
+		if s.whole || *value == Unresolved {
 			continue
 		}
-		if math.IsNaN(phi) || d.q <= ownLevel {
-			phi = s.dispersion(d.q, math.NaN())
+		if math.IsNaN(phi) || q <= ownLevel {
+			phi = s.dispersion(q, math.NaN())
 		}
-		*d.within = s.interval(d.q, phi)
+		*within = s.interval(q, phi)
 	}
 	return out
 }
@@ -283,9 +266,9 @@ func gaps(h *hdrhistogram.Histogram, whole bool) Summary {
 	}
 	out.N = int(h.TotalCount())
 	out.Mean = time.Duration(math.Round(h.Mean() * float64(time.Microsecond)))
-	for _, d := range out.quantiles() {
-		if Resolves(out.N, d.q, whole) {
-			*d.value = time.Duration(h.ValueAtQuantile(d.q*100)) * time.Microsecond
+	for _, q := range Statistics[1:] {
+		if Resolves(out.N, q, whole) {
+			out.Set(q, time.Duration(h.ValueAtQuantile(q*100))*time.Microsecond)
 		}
 	}
 	return out

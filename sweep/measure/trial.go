@@ -201,10 +201,8 @@ func (r *Record) TPOT() (time.Duration, bool) {
 	return (r.Last - r.First) / time.Duration(r.Output-1), true
 }
 
-// open reports whether nobody has seen a request end.
 func (r *Record) open() bool { return r.Outcome == InFlight }
 
-// failed reports whether a request ended otherwise than well.
 func (r *Record) failed() bool { return r.Outcome != OK && r.Outcome != InFlight }
 
 // first is when the first token came, as far as it was seen: an answer that is
@@ -234,10 +232,8 @@ func (r *Record) latency(m Metric, end time.Duration) (v time.Duration, open, ok
 	return v, ok, ok
 }
 
-// age is how long after its intended time a request is.
 func (r *Record) age(now time.Duration) (time.Duration, bool) { return now - r.Due, true }
 
-// openTPOT is the least time per output token of a request that is in flight.
 func (r *Record) openTPOT(now time.Duration) (time.Duration, bool) {
 	if r.First < 0 || r.Asked < 2 {
 		return 0, false

@@ -8,7 +8,6 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"planner/internal/list"
-	"planner/internal/wire"
 )
 
 // Description says what the traffic of a trace looks like. A figure that the
@@ -32,7 +31,8 @@ type Description struct {
 	Output      LengthSummary `json:"output_tokens"`
 	Total       LengthSummary `json:"total_tokens"`
 	Correlation float64       `json:"prompt_output_correlation"`
-	Prefix      PrefixSummary `json:"prefix"`
+	// Prefix is nil for a trace that does not tell prefixes.
+	Prefix *PrefixSummary `json:"prefix"`
 	// BusiestHour and BusiestMinute are those with the most arrivals.
 	BusiestHour   Busiest `json:"busiest_hour"`
 	BusiestMinute Busiest `json:"busiest_minute"`
@@ -63,8 +63,6 @@ type LengthSummary struct {
 
 // PrefixSummary says how much of the prompts begins as others do.
 type PrefixSummary struct {
-	// Known says that the trace tells prefixes at all.
-	Known bool `json:"-"`
 	// Repeated is the share of prompt tokens that an earlier request began with
 	// too: what a prefix cache without limits would hit.
 	Repeated float64 `json:"repeated_share"`
@@ -73,15 +71,6 @@ type PrefixSummary struct {
 	Sharing  float64 `json:"sharing_requests_share"`
 	Distinct int     `json:"distinct"`
 	Shared   int     `json:"shared"`
-}
-
-// MarshalJSON writes null for a trace that does not tell prefixes.
-func (s PrefixSummary) MarshalJSON() ([]byte, error) {
-	if !s.Known {
-		return []byte("null"), nil
-	}
-	type known PrefixSummary
-	return wire.Marshal(known(s))
 }
 
 // Busiest is the hour, or the minute, with the most arrivals.
@@ -196,8 +185,7 @@ func summarizeLengths(x []float64) LengthSummary {
 
 // prefixes walks the shared parts of each prompt as far as an earlier request
 // had them too. Two requests share a part only if they share all ahead of it.
-func prefixes(rows []TraceRow) PrefixSummary {
-	var s PrefixSummary
+func prefixes(rows []TraceRow) *PrefixSummary {
 	// seen is how many tokens of a part were seen behind the same beginning, by both.
 	seen := map[[2]Content]int{}
 	uses := map[Content]int{}
@@ -208,11 +196,13 @@ func prefixes(rows []TraceRow) PrefixSummary {
 		if len(r.Shared) == 0 {
 			continue
 		}
-		s.Known = true
 		uses[r.Shared[0].Content]++
 		repeated += walk(seen, r)
 	}
-	s.Distinct = len(uses)
+	if len(uses) == 0 {
+		return nil
+	}
+	s := &PrefixSummary{Distinct: len(uses)}
 	sharing := list.Count(rows, func(r TraceRow) bool { return len(r.Shared) > 0 && uses[r.Shared[0].Content] > 1 })
 	for _, n := range uses {
 		if n > 1 {

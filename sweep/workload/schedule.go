@@ -170,13 +170,11 @@ func (w *Workload) meanTurns() float64 {
 	return float64(len(w.sample(sampledTurns))) / sampledTurns
 }
 
-// cuts reports whether a request may come to MaxLen.
 func (w *Workload) cuts() bool {
 	longest := w.Longest()
 	return w.MaxLen > 0 && (longest == 0 || longest > w.MaxLen)
 }
 
-// sample draws the requests of so many conversations.
 func (w *Workload) sample(conversations int) (all []Request) {
 	d := w.drawer(w.Seed)
 	for range conversations {
