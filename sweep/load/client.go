@@ -15,6 +15,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/valyala/fastjson"
@@ -89,7 +90,31 @@ func (c *Client) Start(ctx context.Context, trial measure.Trial, schedule []work
 	if err := checkSchedule(&trial, schedule); err != nil {
 		return nil, err
 	}
-	return newTest(ctx, c, e, trial, schedule)
+	t := &Test{
+		client: c, target: e, trial: trial, recorder: newRecorder(&trial, schedule), conversations: newConversations(schedule),
+		idle: sync.Pool{New: func() any { return &inFlight{} }}, done: make(chan struct{}),
+	}
+	t.recorder.secrets = e.secrets
+	if err := t.newEncoder(ctx, schedule); err != nil {
+		return nil, err
+	}
+	timer, err := c.pacer()
+	if err != nil {
+		return nil, err
+	}
+	t.ctx, t.cancel = context.WithCancelCause(ctx)
+	t.via = t.newTransport()
+	t.prepare(schedule)
+	if p, ok := t.via.(*connPool); ok {
+		first := inTurn // requests of an open loop
+		if trial.Closed() {
+			first = min(trial.Concurrency, 1024)
+		}
+		p.warm(min(first, len(schedule)))
+	}
+	t.recorder.begin()
+	go t.drive(timer, spending())
+	return t, nil
 }
 
 // Check reports what is wrong with the client before anything is sent: an address
@@ -144,7 +169,11 @@ func (c *Client) target(ctx context.Context) (*target, error) {
 		return t, err
 	}
 	defer t.http.CloseIdleConnections()
-	if t.model, err = t.firstModel(ctx); err != nil {
+	v, err := t.call(ctx, http.MethodGet, "/v1/models", nil)
+	if t.model = string(v.GetStringBytes("data", "0", "id")); err == nil && t.model == "" {
+		err = errors.New("GET /v1/models: no model in the list")
+	}
+	if err != nil {
 		return nil, fmt.Errorf("find the model's name: %w", t.secrets.Error(err))
 	}
 	return t, nil
@@ -211,18 +240,6 @@ func tooLong(err error) bool {
 	return slices.Contains([]int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity}, endpoint.StatusOf(err))
 }
 
-func (t *target) firstModel(ctx context.Context) (string, error) {
-	v, err := t.call(ctx, http.MethodGet, "/v1/models", nil)
-	if err != nil {
-		return "", err
-	}
-	name := string(v.GetStringBytes("data", "0", "id"))
-	if name == "" {
-		return "", errors.New("GET /v1/models: no model in the list")
-	}
-	return name, nil
-}
-
 // tokenize counts the tokens of a text with the engine's own tokenizer, without
 // the special ones that begin a prompt where the engine can leave them out.
 func (t *target) tokenize(ctx context.Context, text string) (int, error) {
@@ -266,7 +283,6 @@ func (t *target) measureText(ctx context.Context, enc *encoder, longest int) err
 	}
 }
 
-// measureWords compares a short text with a long one.
 func (t *target) measureWords(ctx context.Context, enc *encoder, short, long int) error {
 	count := func(words int) (int, error) {
 		probe := &prompter{salt: workload.Mix64(enc.prompts.salt + uint64(words)), perWord: 1}

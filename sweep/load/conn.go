@@ -44,15 +44,11 @@ type conn struct {
 	writing chan struct{}
 	werr    error
 	// sent counts the bytes of the requests before the present one.
-	sent int64
-	present
+	sent  int64
 	bytes [readSize]byte
-}
 
-// present is how far the answer to the last request has been read.
-type present struct {
-	// silent: no byte of it has come; unread: nor did any of the request come to the server
-	// before the connection broke.
+	// Of the answer to the last request, silent: no byte of it has come; unread: nor did any
+	// of the request come to the server before the connection broke.
 	silent, unread bool
 	// head is how many bytes its head may still have, heading is set until it has ended.
 	head    int
@@ -113,7 +109,7 @@ func (c *conn) ask(m *message, deadline time.Time) (response, error) {
 // exchange sends the message and reads the head of the answer. A server may
 // answer, and close, before it has read all of a request that it refuses.
 func (c *conn) exchange(m *message) (response, error) {
-	c.present = present{silent: true, head: maxHead, heading: true}
+	c.silent, c.unread, c.head, c.heading, c.body, c.ended, c.keep = true, false, maxHead, true, nil, false, false
 	c.write(m)
 	for {
 		// What is no HTTP need not come to the end of a line to be none.
@@ -341,19 +337,24 @@ func (p *connPool) close() {
 // knows it without anything being sent: the server closed or reset it, or said
 // something that nobody asked for.
 func hungUp(nc net.Conn) bool {
-	sc, ok := nc.(syscall.Conn)
-	if !ok {
-		return false
-	}
-	raw, err := sc.SyscallConn()
-	if err != nil {
-		return false
-	}
 	gone := false
-	err = raw.Control(func(fd uintptr) {
+	err := control(nc, func(fd int) {
 		var b [1]byte
-		_, _, err := unix.Recvfrom(int(fd), b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		_, _, err := unix.Recvfrom(fd, b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
 		gone = !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR)
 	})
 	return gone || err != nil
+}
+
+// control runs f on the descriptor of a connection that has one.
+func control(nc net.Conn, f func(fd int)) error {
+	sc, ok := nc.(syscall.Conn)
+	if !ok {
+		return nil
+	}
+	raw, err := sc.SyscallConn()
+	if err != nil {
+		return err
+	}
+	return raw.Control(func(fd uintptr) { f(int(fd)) })
 }

@@ -2,6 +2,7 @@ package load
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -66,10 +67,7 @@ func (d *decoder) parse(data []byte) (*fastjson.Value, error) {
 	return v, nil
 }
 
-// isDone recognises the end marker of the OpenAI dialect.
-func isDone(data []byte) bool { return string(bytes.TrimSpace(data)) == "[DONE]" }
-
-// decodeDelta reads one event of /v1/completions or /v1/chat/completions, in
+// decode reads one event of /v1/completions or /v1/chat/completions, in
 // the form in which any engine sends it, streamed or whole. Only the first
 // choice is read: planner never asks for more than one.
 func (d *decoder) decode(data []byte) (delta, error) {
@@ -98,13 +96,8 @@ func (d *delta) readChoice(v *fastjson.Value) error {
 	if err := d.readFinish(v); err != nil {
 		return err
 	}
-	d.text = v.GetStringBytes("text")
-	message := v.Get("delta")
-	if message == nil {
-		message = v.Get("message")
-	}
-	if len(d.text) == 0 {
-		d.readMessage(message)
+	if d.text = v.GetStringBytes("text"); len(d.text) == 0 {
+		d.readMessage(cmp.Or(v.Get("delta"), v.Get("message")))
 	}
 	if d.ids == nil {
 		d.ids = v.GetArray("token_ids")
@@ -187,7 +180,6 @@ func errorOf(v, choice *fastjson.Value) string {
 	return ""
 }
 
-// says reports whether a value is one that means something.
 func says(v *fastjson.Value) bool {
 	if v == nil {
 		return false

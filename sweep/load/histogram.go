@@ -33,7 +33,6 @@ func record(h *hdrhistogram.Histogram, d time.Duration) {
 	}
 }
 
-// percentile is one of the durations that were added.
 func percentile(h *hdrhistogram.Histogram, p float64) time.Duration {
 	return time.Duration(h.ValueAtPercentile(p)) * time.Microsecond
 }

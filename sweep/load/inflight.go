@@ -1,6 +1,7 @@
 package load
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"io"
@@ -166,7 +167,6 @@ func (f *inFlight) odd() []byte {
 	return f.sse.stray
 }
 
-// nothing says what an answer without a token was instead.
 func (f *inFlight) nothing() string { return cmp.Or(f.words(f.odd()), "an answer without a token") }
 
 // words are those of an error in a text, "" where there is none.
@@ -277,19 +277,18 @@ func (f *inFlight) ended(err error, at time.Time) error {
 	return nil
 }
 
-func (f *inFlight) take(ev sseEvent, at time.Time) error {
+func (f *inFlight) take(data []byte, at time.Time) error {
 	c := &f.answer
 	switch {
-	case ev.failure:
-		return failed(measure.StreamError, cmp.Or(f.words(ev.data), "error event without a message"))
-	case c.done || len(ev.data) == 0:
+	case f.sse.failed:
+		return failed(measure.StreamError, cmp.Or(f.words(data), "error event without a message"))
+	case c.done || len(data) == 0:
 		return nil
-	}
-	if isDone(ev.data) {
+	case string(bytes.TrimSpace(data)) == "[DONE]":
 		c.done = true
 		return nil
 	}
-	d, err := f.decoder.decode(ev.data)
+	d, err := f.decoder.decode(data)
 	if err != nil {
 		return err
 	}
@@ -306,7 +305,7 @@ func (f *inFlight) take(ev sseEvent, at time.Time) error {
 		c.odd = c.odd[:0]
 		c.token(at)
 	case !d.usage.known && !d.finish:
-		c.odd = append(c.odd[:0], ev.data[:min(len(ev.data), maxWords)]...)
+		c.odd = append(c.odd[:0], data[:min(len(data), maxWords)]...)
 	}
 	f.keep(&d)
 	return nil

@@ -28,7 +28,6 @@ type Test struct {
 	// idle lends out the buffers of requests.
 	idle          sync.Pool
 	conversations *conversations
-	monitor       *trialMonitor
 	flying        sync.WaitGroup
 	// rest is how long the server that answered last wants not to be asked again.
 	rest  atomic.Int64
@@ -36,6 +35,8 @@ type Test struct {
 
 	// guessed says why the lengths of prompts are a guess, which the server's own counts may confirm.
 	guessed note.Notes
+	// aborted is why the client wants the trial to end early.
+	aborted note.Reason
 
 	// done is closed when the trial is over; what came of it may be read then.
 	done      chan struct{}
@@ -49,32 +50,6 @@ var (
 	errOver    = errors.New("the trial is over")
 	errAborted = errors.New("the trial was aborted")
 )
-
-func newTest(parent context.Context, c *Client, e *target, trial measure.Trial, schedule []workload.Request) (*Test, error) {
-	t := &Test{
-		client: c, target: e, trial: trial, recorder: newRecorder(&trial, schedule), conversations: newConversations(schedule),
-		idle: sync.Pool{New: func() any { return &inFlight{} }}, done: make(chan struct{}),
-	}
-	t.recorder.secrets = e.secrets
-	if err := t.newEncoder(parent, schedule); err != nil {
-		return nil, err
-	}
-	timer, err := c.pacer()
-	if err != nil {
-		return nil, err
-	}
-	t.ctx, t.cancel = context.WithCancelCause(parent)
-	t.via = t.newTransport()
-	t.prepare(schedule)
-	if p, ok := t.via.(*connPool); ok {
-		p.warm(warmConnections(&trial, len(schedule)))
-	}
-	t.recorder.begin()
-	t.monitor = &trialMonitor{test: t, before: readResources(), quit: make(chan struct{})}
-	t.monitor.over.Go(t.monitor.look)
-	go t.drive(timer)
-	return t, nil
-}
 
 func (c *Client) pacer() (*pacer, error) {
 	if c.plainTimer {
@@ -122,15 +97,6 @@ func (t *Test) newTransport() transport {
 	return &connPool{ctx: t.ctx, reuse: &t.reuse, dial: func(ctx context.Context) (net.Conn, error) { return e.dial(ctx, "tcp", address) }}
 }
 
-// warmConnections is how many connections are opened before the start: one a
-// slot, or a few for the first requests of an open loop.
-func warmConnections(t *measure.Trial, requests int) int {
-	if t.Closed() {
-		return min(t.Concurrency, requests, 1024)
-	}
-	return min(inTurn, requests)
-}
-
 // prepare encodes the schedule ahead of time, as far as 64 MiB hold, and goes on
 // while the trial runs. Later turns of a conversation are left blank: they carry
 // an answer that has not come.
@@ -161,12 +127,15 @@ func (t *Test) prepare(schedule []workload.Request) {
 
 func (t *Test) encode(m *message) {
 	req := &t.recorder.schedule[m.index]
-	t.encoder.encode(m, req, t.conversations.awaits(req.ID))
+	t.encoder.encode(m, req, t.conversations.awaited[req.ID+1])
 }
 
-func (t *Test) drive(timer *pacer) {
+func (t *Test) drive(timer *pacer, spent func(*Telemetry)) {
 	defer close(t.done)
 	context.AfterFunc(t.ctx, timer.close)
+	var watch sync.WaitGroup
+	quit := make(chan struct{})
+	watch.Go(func() { t.watch(quit) })
 	if t.trial.Closed() {
 		t.closedLoop()
 	} else {
@@ -176,9 +145,9 @@ func (t *Test) drive(timer *pacer) {
 	t.cancel(errOver)
 	t.flying.Wait()
 	t.via.close()
-	close(t.monitor.quit)
-	t.monitor.over.Wait()
-	t.settle(end)
+	close(quit)
+	watch.Wait()
+	t.settle(end, spent)
 }
 
 // openLoop sends each request when it is due, whatever became of those before.

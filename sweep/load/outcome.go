@@ -96,5 +96,4 @@ func isBreak(err error) bool {
 // maxWords is the longest detail, in bytes.
 const maxWords = 160
 
-// oneLine makes a detail fit for a table.
 func oneLine(s string) string { return printable.Line(s, maxWords) }

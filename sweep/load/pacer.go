@@ -38,7 +38,6 @@ func (p *pacer) until(ctx context.Context, t time.Time) bool {
 	return ctx.Err() == nil
 }
 
-// newRuntimePacer returns a pacer on the timers of the Go runtime.
 func newRuntimePacer(lead time.Duration) *pacer {
 	closed := make(chan struct{})
 	sleep := func(d time.Duration) bool {

@@ -46,18 +46,6 @@ type tokenCounts struct {
 	texts map[int]string
 }
 
-// period is the time of a trial: requests due from from on, and before to, are those
-// of the window; none is sent from end on.
-type period struct {
-	from, to, end time.Duration
-}
-
-func (p *period) counts(at time.Duration) bool { return at >= p.from && at < p.to }
-
-// takes reports whether a request that becomes due at due is still sent. A trial
-// without a window ends when all of its requests have.
-func (p *period) takes(due time.Duration) bool { return due < p.end || p.to == math.MaxInt64 }
-
 // recorder keeps the records and the sums of a load test. All of it is behind one
 // lock, which a request takes twice.
 type recorder struct {
@@ -65,7 +53,9 @@ type recorder struct {
 	start    time.Time
 	// secrets are kept out of records.
 	secrets secret.Set
-	period
+	// Requests due from from on, and before to, are those of the window; none is sent from
+	// end on.
+	from, to, end time.Duration
 
 	mu sync.Mutex
 	// records are those of the requests that have left; the others are zero.
@@ -94,7 +84,7 @@ func newRecorder(t *measure.Trial, schedule []workload.Request) *recorder {
 		classes = max(classes, schedule[i].Class+1)
 	}
 	r := &recorder{
-		schedule: schedule, period: period{t.Warmup, t.Warmup + t.Window, t.Warmup + t.Window + t.Cooldown},
+		schedule: schedule, from: t.Warmup, to: t.Warmup + t.Window, end: t.Warmup + t.Window + t.Cooldown,
 		records: make([]measure.Record, n), flying: map[int]*inFlight{}, tokens: tokenCounts{texts: map[int]string{}},
 		lag: newHistogram(), ttft: newHistogram(), classGaps: make([]*hdrhistogram.Histogram, classes),
 	}
@@ -102,7 +92,7 @@ func newRecorder(t *measure.Trial, schedule []workload.Request) *recorder {
 		r.classGaps[i] = newHistogram()
 	}
 	if t.Closed() || t.Window <= 0 {
-		r.period = period{0, math.MaxInt64, t.Warmup + t.Cooldown}
+		r.from, r.to, r.end = 0, math.MaxInt64, t.Warmup+t.Cooldown
 	}
 	r.gaps = measure.NewGaps(r.from, r.to)
 	if n > 0 && t.Window <= 0 {
@@ -110,6 +100,12 @@ func newRecorder(t *measure.Trial, schedule []workload.Request) *recorder {
 	}
 	return r
 }
+
+func (r *recorder) counts(at time.Duration) bool { return at >= r.from && at < r.to }
+
+// takes reports whether a request that becomes due at due is still sent. A trial
+// without a window ends when all of its requests have.
+func (r *recorder) takes(due time.Duration) bool { return due < r.end || r.to == math.MaxInt64 }
 
 func (r *recorder) begin() {
 	r.start = time.Now()
@@ -127,7 +123,6 @@ func (r *recorder) expect(due time.Duration) {
 	r.open++
 }
 
-// leave notes that a request leaves now as f.
 func (r *recorder) leave(f *inFlight, index int, due time.Duration) {
 	req := &r.schedule[index]
 	f.index, f.start = index, r.start

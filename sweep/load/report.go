@@ -15,13 +15,12 @@ import (
 	"planner/sweep/measure"
 )
 
-func (t *Test) settle(end time.Duration) {
+func (t *Test) settle(end time.Duration, spent func(*Telemetry)) {
 	r := t.recorder
 	uncounted := t.countTexts()
 	r.log.cut(end)
 	t.telemetry = r.telemetry()
-	t.telemetry.Stalls = t.monitor.stalls
-	t.telemetry.spend(t.monitor.before, readResources())
+	spent(&t.telemetry)
 	obs := &t.observed
 	obs.Records, obs.End, obs.Gaps, obs.ClassGaps = r.sent(), end, r.gaps, r.classGaps
 	obs.Rest = time.Duration(t.rest.Load())
@@ -30,7 +29,7 @@ func (t *Test) settle(end time.Duration) {
 	switch cause := context.Cause(t.ctx); cause {
 	case errOver:
 	case errAborted:
-		obs.Aborted = t.monitor.aborted
+		obs.Aborted = t.aborted
 	default:
 		obs.Aborted, t.err = note.ReasonOf(cause), cause
 	}
@@ -44,7 +43,11 @@ func (t *Test) sourceDoubts(uncounted int) note.Notes {
 	share := n.together()
 	obs.Remarks = append(obs.Remarks, note.If(share > 0.1 && share <= much, note.TokensCoalesced, 100*share)...)
 	resent, none := int(t.reuse.resent.Load()), t.reuse.none.Load()
-	obs.Remarks = slices.Concat(obs.Remarks, note.If(resent > 0 && !none, note.Resent, resent), note.If(none, note.ResentOften, resent), n.shorter())
+	// An engine that cannot be told to go on behind the end of a text gives what it has to
+	// say, which is no failure, but less load than the workload's.
+	got := float64(n.tokens) / float64(max(n.wanted, 1))
+	obs.Remarks = slices.Concat(obs.Remarks, note.If(resent > 0 && !none, note.Resent, resent), note.If(none, note.ResentOften, resent),
+		note.If(n.wanted > 0 && got <= 0.98, note.ShorterAnswers, 100*(1-got)))
 	if unnamed := t.conversations.unnamed; unnamed > 0 && t.encoder.tokens {
 		obs.OtherLoad = true
 		d = append(d, note.New(note.TurnsUnnamed, unnamed))
@@ -57,14 +60,6 @@ func (t *Test) sourceDoubts(uncounted int) note.Notes {
 		d = append(d, note.New(note.PromptsOff, 100*off))
 	}
 	return d
-}
-
-// shorter says by how much the answers fell short of what was asked for, if they
-// did. An engine that cannot be told to go on behind the end of a text gives what it
-// has to say, which is no failure, but less load than the workload's.
-func (n *tokenCounts) shorter() note.Notes {
-	got := float64(n.tokens) / float64(max(n.wanted, 1))
-	return note.If(n.wanted > 0 && got <= 0.98, note.ShorterAnswers, 100*(1-got))
 }
 
 // withdraw takes back the times between tokens that are not those of single tokens, and
@@ -177,25 +172,23 @@ type Telemetry struct {
 	openFiles int
 }
 
-type resources struct {
-	at            time.Time
-	cpu           time.Duration
-	pauses, waits *metrics.Float64Histogram
-}
-
-func readResources() resources {
-	s := []metrics.Sample{{Name: "/sched/pauses/total/gc:seconds"}, {Name: "/sched/latencies:seconds"}}
-	metrics.Read(s)
-	return resources{time.Now(), processCPU(), s[0].Value.Float64Histogram(), s[1].Value.Float64Histogram()}
-}
-
-func (v *Telemetry) spend(from, to resources) {
-	v.Processors = min(runtime.GOMAXPROCS(0), runtime.NumCPU())
-	if wall := to.at.Sub(from.at); wall > 0 {
-		v.CPU = float64(to.cpu-from.cpu) / float64(wall) / float64(v.Processors)
+// spending begins to watch what the process spends; what it returns says what that was.
+func spending() func(*Telemetry) {
+	read := func() (pauses, waits *metrics.Float64Histogram) {
+		s := []metrics.Sample{{Name: "/sched/pauses/total/gc:seconds"}, {Name: "/sched/latencies:seconds"}}
+		metrics.Read(s)
+		return s[0].Value.Float64Histogram(), s[1].Value.Float64Histogram()
 	}
-	v.gcPause = quantileBetween(from.pauses, to.pauses, 1)
-	v.wait99 = quantileBetween(from.waits, to.waits, 0.99)
+	pauses, waits := read()
+	began, cpu := time.Now(), processCPU()
+	return func(v *Telemetry) {
+		v.Processors = min(runtime.GOMAXPROCS(0), runtime.NumCPU())
+		if wall := time.Since(began); wall > 0 {
+			v.CPU = float64(processCPU()-cpu) / float64(wall) / float64(v.Processors)
+		}
+		nowPauses, nowWaits := read()
+		v.gcPause, v.wait99 = quantileBetween(pauses, nowPauses, 1), quantileBetween(waits, nowWaits, 0.99)
+	}
 }
 
 // quantileBetween is an upper bound of a quantile of what was added to a
@@ -244,53 +237,35 @@ const (
 	askEvery = 250 * time.Millisecond
 )
 
-// trialMonitor looks after a running load test: it ends each second of the record,
-// asks whether the trial is to be aborted, and notices when the process stood
-// still. What it found may be read once it was stopped.
-type trialMonitor struct {
-	test   *Test
-	before resources
-	quit   chan struct{}
-	over   sync.WaitGroup
-	stalls note.Notes
-	// aborted is why the trial was ended early.
-	aborted note.Reason
-}
-
-func (m *trialMonitor) look() {
+// watch looks after a running load test until quit is closed: it ends each second of the
+// record, asks whether the trial is to be aborted, and notices when the process stood still.
+func (t *Test) watch(quit <-chan struct{}) {
 	tick := time.NewTicker(beat)
 	defer tick.Stop()
 	last, second, asked := time.Now(), time.Now(), time.Now()
 	for {
 		select {
-		case <-m.quit:
+		case <-quit:
 			return
 		case <-tick.C:
 		}
-		now := time.Now()
+		r, now := t.recorder, time.Now()
 		if late := now.Sub(last) - beat; late > stallLimit {
-			m.stalls = append(m.stalls, note.New(note.ClientStood, late, last.Sub(m.test.recorder.start)))
+			r.client.Stalls = append(r.client.Stalls, note.New(note.ClientStood, late, last.Sub(r.start)))
 		}
 		last = now
 		if d := now.Sub(second); d >= time.Second {
-			m.test.recorder.cut(now, d)
+			r.cut(now, d)
 			second = now
 		}
-		if now.Sub(asked) >= askEvery {
-			asked = now
-			m.ask(now)
+		if now.Sub(asked) < askEvery {
+			continue
 		}
-	}
-}
-
-func (m *trialMonitor) ask(now time.Time) {
-	t := m.test
-	if t.client.Abort == nil || m.aborted.Text != "" {
-		return
-	}
-	m.aborted = t.client.Abort(now.Sub(t.recorder.start), t.recorder.sent)
-	if m.aborted.Text != "" {
-		t.cancel(errAborted)
+		if asked = now; t.client.Abort != nil && t.aborted.Text == "" {
+			if t.aborted = t.client.Abort(now.Sub(r.start), r.sent); t.aborted.Text != "" {
+				t.cancel(errAborted)
+			}
+		}
 	}
 }
 

@@ -7,14 +7,6 @@ import (
 	"planner/sweep/measure"
 )
 
-// sseEvent is one server-sent event. Its data is valid until the next call of the
-// reader.
-type sseEvent struct {
-	data []byte
-	// failure is set when the event is of the type "error".
-	failure bool
-}
-
 // sseReader cuts a stream into server-sent events (WHATWG HTML, section 9.2):
 // lines end in LF, CRLF or CR, several data lines are joined by LF, comments and
 // unknown fields are skipped, one space behind the colon is not part of a value. An
@@ -33,8 +25,10 @@ type sseReader struct {
 	hasData      bool
 	// stray is the beginning of the last line that is no field: no part of an event, but
 	// often what a proxy says of a server that has gone.
-	stray   []byte
-	failure bool
+	stray []byte
+	// failure is set when the event is of the type "error", failed when the one returned last
+	// was.
+	failure, failed bool
 	// skipLF is set behind a CR: an LF that follows belongs to it.
 	skipLF  bool
 	started bool
@@ -52,38 +46,38 @@ func (s *sseReader) tooLong() error {
 // feed adds the bytes of one read. next must have returned false before.
 func (s *sseReader) feed(span []byte) { s.in = span }
 
-// next returns the next complete event of what was fed; false when there is
-// none. An error is final.
-func (s *sseReader) next() (sseEvent, bool, error) {
+// next returns the data of the next complete event of what was fed, valid until the next
+// call; false when there is none. An error is final.
+func (s *sseReader) next() (data []byte, ok bool, err error) {
 	for {
 		line, ok, err := s.nextLine()
 		if err != nil || !ok {
-			return sseEvent{}, false, err
+			return nil, false, err
 		}
 		if len(line) == 0 {
-			if ev, ok := s.dispatch(); ok {
-				return ev, true, nil
+			if data, ok := s.dispatch(); ok {
+				return data, true, nil
 			}
 			continue
 		}
 		if err := s.field(line); err != nil {
-			return sseEvent{}, false, err
+			return nil, false, err
 		}
 	}
 }
 
 // end returns the event that the end of the stream left without a blank line.
 // The standard drops it; servers that end so are common enough to be heard.
-func (s *sseReader) end() (sseEvent, bool, error) {
+func (s *sseReader) end() (data []byte, ok bool, err error) {
 	if len(s.line) > 0 {
 		line := s.line
 		s.line = nil
 		if err := s.field(line); err != nil {
-			return sseEvent{}, false, err
+			return nil, false, err
 		}
 	}
-	ev, ok := s.dispatch()
-	return ev, ok, nil
+	data, ok = s.dispatch()
+	return data, ok, nil
 }
 
 func (s *sseReader) nextLine() ([]byte, bool, error) {
@@ -159,8 +153,8 @@ func (s *sseReader) own() {
 	}
 }
 
-func (s *sseReader) dispatch() (sseEvent, bool) {
-	ev, ok := sseEvent{data: s.data, failure: s.failure}, s.hasData || s.failure
+func (s *sseReader) dispatch() (data []byte, ok bool) {
+	data, ok, s.failed = s.data, s.hasData || s.failure, s.failure
 	s.data, s.joined, s.hasData, s.failure = nil, s.joined[:0], false, false
-	return ev, ok
+	return data, ok
 }

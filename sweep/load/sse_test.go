@@ -15,12 +15,12 @@ const maxEvent = 1 << 20
 func collect(spans ...string) ([]string, error) {
 	s := sseReader{limit: maxEvent}
 	var out []string
-	take := func(ev sseEvent) {
+	take := func(data []byte) {
 		mark := ""
-		if ev.failure {
+		if s.failed {
 			mark = "!"
 		}
-		out = append(out, mark+string(ev.data))
+		out = append(out, mark+string(data))
 	}
 	for _, span := range spans {
 		// The reader may not lean on bytes of earlier reads.

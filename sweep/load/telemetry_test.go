@@ -53,12 +53,12 @@ func TestSlowClient(t *testing.T) {
 
 // TestSpend: the process's own figures come from the kernel and the runtime.
 func TestSpend(t *testing.T) {
-	from := readResources()
+	spent := spending()
 	for start := time.Now(); time.Since(start) < 30*time.Millisecond; {
 	}
 	runtime.GC()
 	var v Telemetry
-	v.spend(from, readResources())
+	spent(&v)
 	if v.CPU <= 0 || v.Processors < 1 || v.gcPause <= 0 || v.gcPause > time.Second {
 		t.Errorf("%+v", v)
 	}

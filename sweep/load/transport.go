@@ -62,7 +62,6 @@ func (r *reuse) again(err error, unread bool) bool {
 	return true
 }
 
-// answered notes an answer on a kept connection.
 func (r *reuse) answered() {
 	if !r.works.Load() {
 		r.works.Store(true)
@@ -178,7 +177,6 @@ type connUse struct {
 	used, heard  atomic.Bool
 }
 
-// on notes the connection that the request got.
 func (u *connUse) on(i httptrace.GotConnInfo) {
 	if s, ok := i.Conn.(*tls.Conn); ok {
 		if c, ok := s.NetConn().(*countedConn); ok {

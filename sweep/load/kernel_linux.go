@@ -2,6 +2,7 @@ package load
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"time"
 
@@ -34,4 +35,17 @@ func newPacer() (*pacer, error) {
 		return err == nil
 	}
 	return &pacer{sleep: sleep, close: func() { f.Close() }, lead: 60 * time.Microsecond}, nil
+}
+
+// acknowledged is how many of the bytes written to a connection the other end's kernel has
+// acknowledged: those that came before the other end closed. It is negative where that is
+// not known.
+func acknowledged(nc net.Conn) int64 {
+	n := int64(-1)
+	_ = control(nc, func(fd int) {
+		if info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
+			n = max(int64(info.Bytes_acked)-1, 0) // the first is the beginning of the connection
+		}
+	})
+	return n
 }
