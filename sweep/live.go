@@ -185,7 +185,7 @@ func (l *Live) ensure(ctx context.Context, t *measure.Trial, name *string, seen 
 		if ctx.Err() != nil || !errors.As(err, &failed) {
 			return nil, err
 		}
-		if !failed.Retry() {
+		if !failed.Retry {
 			break
 		}
 	}

@@ -37,22 +37,25 @@ const AnyPort = 8000
 
 // Command is the command line for a set of knobs, with the engine listening on
 // port. Kind attach has none.
-func (s *Settings) Command(k measure.Knobs, port int) (Command, error) {
+func (s *Settings) Command(k measure.Knobs, port int) (c Command, err error) {
 	a, err := adapterOf(s.Kind)
 	if err != nil {
 		return Command{}, err
 	}
-	c := &commandLine{settings: s.of(k), knobs: k, port: port}
+	if a.content != nil {
+		c.File = filepath.Join(s.Dir, a.kind+".yaml")
+	}
+	s = s.of(k)
+	values := s.values(k, c.File, port)
 	switch {
 	case a.known():
-		c.own(a)
+		c.own(s, a, k, values)
 	case a.kind == command.kind:
-		c.fill(s.Argv)
+		if err := c.fill(s, values); err != nil {
+			return Command{}, fmt.Errorf("engine: command line of %s: %w", s.Kind, err)
+		}
 	default:
 		return Command{}, fmt.Errorf("engine: kind %s is not started by planner", s.Kind)
-	}
-	if c.err != nil {
-		return Command{}, fmt.Errorf("engine: command line of %s: %w", s.Kind, c.err)
 	}
 	further := slices.Concat(s.ExtraArgs, strings.Fields(k.ExtraArgs))
 	if a.kind == command.kind && len(further) > 0 && dropsArguments(c.Args) {
@@ -63,7 +66,7 @@ func (s *Settings) Command(k measure.Knobs, port int) (Command, error) {
 		c.Env = append(c.Env, name+"="+value)
 	}
 	slices.Sort(c.Env)
-	return c.Command, nil
+	return c, nil
 }
 
 // dropsArguments reports whether a command is a text for a shell that looks at no arguments.
@@ -91,20 +94,7 @@ func (c *Command) Program() (string, error) {
 	return path, nil
 }
 
-type commandLine struct {
-	Command
-	settings *Settings
-	knobs    measure.Knobs
-	port     int
-	err      error
-}
-
-// own makes the command line of an engine that is known.
-func (c *commandLine) own(a *adapter) {
-	if a.content != nil {
-		c.File = filepath.Join(c.settings.Dir, a.kind+".yaml")
-	}
-	values := c.values()
+func (c *Command) own(s *Settings, a *adapter, k measure.Knobs, values map[string]string) {
 	for _, n := range measure.KnobTable {
 		if n.Placement && values[n.Name] == "1" {
 			values[n.Name] = "" // one GPU is every engine's default
@@ -113,19 +103,19 @@ func (c *commandLine) own(a *adapter) {
 			c.Without = append(c.Without, n.Name)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.settings.Options)) {
+	for _, name := range slices.Sorted(maps.Keys(s.Options)) {
 		if !a.mentions(name) {
 			c.Without = append(c.Without, name)
 		}
 	}
 	if a.derived != nil {
-		for name, x := range a.derived(c.knobs) {
+		for name, x := range a.derived(k) {
 			values[name] = strconv.Itoa(x)
 		}
 	}
 	program := a.program
-	if len(c.settings.Program) > 0 {
-		program = c.settings.Program
+	if len(s.Program) > 0 {
+		program = s.Program
 	}
 	c.Args = slices.Concat(program, expand(a.options, values))
 	for _, line := range a.content {
@@ -134,13 +124,12 @@ func (c *commandLine) own(a *adapter) {
 		}
 	}
 	c.Env = expand(a.env, values)
-	c.formats(a, values)
+	c.formats(s, a, values)
 }
 
-func (c *commandLine) values() map[string]string {
-	s := c.settings
+func (s *Settings) values(k measure.Knobs, file string, port int) map[string]string {
 	values := map[string]string{
-		"port": strconv.Itoa(c.port), "host": loopback, "model": s.Model, "served_name": s.ServedName, "file": c.File, "dtype": s.Format.dtype(),
+		"port": strconv.Itoa(port), "host": loopback, "model": s.Model, "served_name": s.ServedName, "file": file, "dtype": s.Format.dtype(),
 	}
 	if s.Format.quantised("fp8") {
 		values["quantization"] = "fp8"
@@ -149,7 +138,7 @@ func (c *commandLine) values() map[string]string {
 		values["byte_kv"] = "true"
 	}
 	for _, n := range measure.KnobTable {
-		values[n.Name] = n.Text(c.knobs)
+		values[n.Name] = n.Text(k)
 	}
 	maps.Copy(values, s.Options)
 	return values
@@ -313,30 +302,29 @@ var placeholder = regexp.MustCompile(`\{[a-z_]+\}`)
 
 // fill puts values in the place of placeholders. One that has no value is an
 // error: what the engine would take "0" or nothing for is anybody's guess.
-func (c *commandLine) fill(argv []string) {
-	values := c.values()
-	values["weights"], values["kv_cache"] = c.settings.Format.Weights, cmp.Or(c.settings.Format.KV, "auto")
+func (c *Command) fill(s *Settings, values map[string]string) (err error) {
+	values["weights"], values["kv_cache"] = s.Format.Weights, cmp.Or(s.Format.KV, "auto")
 	for name, usual := range map[string]string{"expert_parallel": "false", "pipeline_parallel": "1", "data_parallel": "1", "tensor_parallel": "1"} {
 		values[name] = cmp.Or(values[name], usual)
 	}
-	for _, word := range argv {
+	for _, word := range s.Argv {
 		c.Args = append(c.Args, placeholder.ReplaceAllStringFunc(word, func(name string) string {
 			value, ok := values[strings.Trim(name, "{}")]
 			switch {
 			case !ok:
-				c.err = fmt.Errorf("%s in %q is not known", name, word)
+				err = fmt.Errorf("%s in %q is not known", name, word)
 			case value == "":
-				c.err = fmt.Errorf("%s in %q has no value: the configuration leaves it open", name, word)
+				err = fmt.Errorf("%s in %q has no value: the configuration leaves it open", name, word)
 			}
 			return value
 		}))
 	}
 	if len(c.Args) == 0 {
-		c.err = errors.New("it is empty")
+		return errors.New("it is empty")
 	}
+	return err
 }
 
-// describeAny asks for all that any engine tells.
 func describeAny(q *query) {
 	kinds := []*adapter{&vllm, &sglang, &tgi, &llamaServer}
 	q.ask(slices.Concat(list.Map(kinds, func(a *adapter) []factPlace { return a.told })...))

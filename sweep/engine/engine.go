@@ -51,7 +51,7 @@ func Start(ctx context.Context, s Settings, k measure.Knobs, name string, watch 
 	if err != nil {
 		return nil, err
 	}
-	s.fill()
+	s.Timeouts, s.LogBytes = s.Timeouts.filled(), cmp.Or(s.LogBytes, 64<<20)
 	e := &Engine{Knobs: k, Kind: s.Kind, URL: s.URL, adapter: a, settings: s.of(k)}
 	if a.kind == attach.kind {
 		return e, e.attach(ctx, watch)
@@ -248,7 +248,6 @@ func (e *Engine) RoundTrip(ctx context.Context) time.Duration {
 	return best
 }
 
-// dial opens a connection to the server at a URL, and closes it.
 func dial(ctx context.Context, at string, limit time.Duration) error {
 	u, err := url.Parse(at)
 	if err != nil {

@@ -112,7 +112,6 @@ type Format struct {
 	KV, StoredKV string
 }
 
-// oneByteKV reports whether a value of the KV cache is to take one byte.
 func (f Format) oneByteKV() bool { return f.KV == "fp8" }
 
 // twoBytes reports whether a format is one of two bytes a value, which engines
@@ -141,8 +140,8 @@ func (f Format) quantised(format string) bool {
 // formats adds the arguments about number formats, and notes what they cannot say. The
 // weights are as the checkpoint holds them, where the engine cannot be told to quantise
 // them as it loads or, among formats of two bytes, to take the other one.
-func (c *commandLine) formats(a *adapter, values map[string]string) {
-	f := c.settings.Format
+func (c *Command) formats(s *Settings, a *adapter, values map[string]string) {
+	f := s.Format
 	c.Args = append(c.Args, expand(a.formats, values)...)
 	instead := func(setting, what string) { c.Without = append(c.Without, setting+" ("+what+")") }
 	if f.oneByteKV() && a.kvCache != "" {
@@ -160,7 +159,7 @@ func (c *commandLine) formats(a *adapter, values map[string]string) {
 	if f.Stored == "" {
 		is = "is not known to be"
 	}
-	instead("weights "+f.Weights, fmt.Sprintf("serve a checkpoint in %s: %s %s", f.Weights, c.settings.Model, is))
+	instead("weights "+f.Weights, fmt.Sprintf("serve a checkpoint in %s: %s %s", f.Weights, s.Model, is))
 }
 
 // methods are what engines call the quantisation of weights, with the formats

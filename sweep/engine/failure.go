@@ -34,9 +34,11 @@ type Failure struct {
 	MaxModelLen int `json:"-"`
 	// Log is the path of the whole log.
 	Log string `json:"log"`
-	// scope says what else fails so, again that it may pass when tried once more.
-	scope scope
-	again bool
+	// Retry says that the same knobs may work when they are tried once more: what failed had
+	// to do with the machine at that moment.
+	Retry bool `json:"-"`
+	// scope says what else fails so, as that of a rule does.
+	scope string
 }
 
 // Error says all of it in one line.
@@ -73,10 +75,6 @@ func (f *Failure) OfMachine() bool {
 	return f.Class == Slow || f.Class == stalled || f.Class == mute || f.Class == portTaken
 }
 
-// Retry reports whether the same knobs may work when they are tried once more:
-// what failed had to do with the machine at that moment.
-func (f *Failure) Retry() bool { return f.again }
-
 // Condemns reports whether an engine with knobs k is bound to fail in the same
 // way. It never is on other GPUs or with another degree of parallelism, and a
 // knob that is left to the engine compares with nothing but itself.
@@ -89,43 +87,33 @@ func (f *Failure) Condemns(k measure.Knobs) bool {
 		return false
 	}
 	for _, n := range measure.KnobTable {
-		if n.Get(k) != n.Get(was) && !f.shares(n).covers(n.Number(was), n.Number(k)) {
+		if n.Get(k) != n.Get(was) && !covers(f.shares(n), n.Number(was), n.Number(k)) {
 			return false
 		}
 	}
 	return true
 }
 
-// shares says which values of a knob share the failure.
-func (f *Failure) shares(n measure.Knob) direction {
+func (f *Failure) shares(n measure.Knob) byte {
 	switch i := slices.Index(scoped, n.Name); {
 	case n.Placement || n.Worded():
-		return equal
+		return '='
+	case f.scope == "", n.Name == "prefix_caching" && f.scope != sameKnobs:
+		return '.'
 	case n.Name == "max_model_len" && f.MaxModelLen > 0:
-		return anyValue // above the bound, though it may be below what failed
+		return '.' // above the bound, though it may be below what failed
 	case i >= 0:
 		return f.scope[i]
-	case n.Name == "prefix_caching" && f.scope != sameKnobs, f.scope == scope{}:
-		return anyValue
 	}
 	// A pinned number of blocks, and the prefix cache, change what memory is for.
-	return equal
+	return '='
 }
 
 // covers reports whether another value of a knob shares the fate of the one that
 // failed; 0 is the engine's own choice, or no number.
-func (d direction) covers(failed, value float64) bool {
-	switch {
-	case d == anyValue:
-		return true
-	case failed == 0 || value == 0:
-		return false
-	case d == atLeast:
-		return value > failed
-	case d == atMost:
-		return value < failed
-	}
-	return false
+func covers(which byte, failed, value float64) bool {
+	known := failed != 0 && value != 0
+	return which == '.' || known && (which == '>' && value > failed || which == '<' && value < failed)
 }
 
 var (
@@ -142,7 +130,7 @@ func (s *logState) findCause(line string) {
 		if stage == stageServing && strings.HasPrefix(string(r.class), "args.") {
 			continue // of a request, not of the engine
 		}
-		if r.matches(lower) {
+		if matches(r.text, lower) {
 			s.match, s.cause, s.causeStage = i, line, stage
 			break
 		}
@@ -162,7 +150,7 @@ func (s *logState) failure(k measure.Knobs, exit *syscall.WaitStatus) *Failure {
 	}
 	if s.match < len(rules) {
 		if r := rules[s.match]; r.exit == 0 || exit != nil && exit.ExitStatus() == r.exit {
-			f.Class, f.Cause, f.Stage, f.scope, f.again = r.class, printable.Line(s.cause, mostWords), s.causeStage, r.scope, r.again
+			f.Class, f.Cause, f.Stage, f.scope, f.Retry = r.class, printable.Line(s.cause, mostWords), s.causeStage, r.scope, r.again
 			f.MaxModelLen = s.maxModelLen
 			f.narrow()
 			return f
@@ -173,9 +161,9 @@ func (s *logState) failure(k measure.Knobs, exit *syscall.WaitStatus) *Failure {
 	case exit.Signal() == syscall.SIGKILL || exit.ExitStatus() == 137:
 		// Nothing in the log, and only the kernel or a human kills so: most
 		// often there was no memory left on the host.
-		f.Class, f.again = killed, true
+		f.Class, f.Retry = killed, true
 	case exit.Signaled():
-		f.Class, f.again = crashed, true
+		f.Class, f.Retry = crashed, true
 	case exit.ExitStatus() == 0:
 		f.Class = ended
 		if f.Stage != stageServing {
@@ -189,15 +177,14 @@ func (s *logState) failure(k measure.Knobs, exit *syscall.WaitStatus) *Failure {
 // while weights are loaded no knob helps; while the largest step is profiled the
 // share that is left for the cache does not matter.
 func (f *Failure) narrow() {
-	memory := &f.scope[slices.Index(scoped, "gpu_memory_utilization")]
-	if f.Class != memOOM || *memory != atLeast {
+	if f.Class != memOOM || f.scope[0] != '>' {
 		return
 	}
 	switch f.Stage {
 	case stageStart, stageWeights:
-		f.Class, f.scope = "mem.weights", scope{}
+		f.Class, f.scope = "mem.weights", ""
 	case stageProfile:
-		*memory = anyValue
+		f.scope = "." + f.scope[1:]
 	}
 }
 
@@ -227,56 +214,44 @@ const (
 	memOOM Class = "mem.oom"
 )
 
-// direction says which values of a knob share a failure with the value that failed.
-type direction int
-
-const (
-	anyValue direction = iota // the knob has nothing to do with it
-	atLeast                   // larger values fail too
-	atMost                    // smaller values fail too
-	equal                     // only the same value is known to fail
-)
-
-// scope says which other knob sets of the same hardware and parallel degrees
-// fail for the same reason, by the knobs of scoped. The zero value says that all do.
-type scope [4]direction
-
+// scoped are the knobs that the signs of a scope stand for.
 var scoped = []string{"gpu_memory_utilization", "max_num_seqs", "max_num_batched_tokens", "max_model_len"}
 
 // sameKnobs is shared by nothing but the same knobs.
-var sameKnobs = scope{equal, equal, equal, equal}
+const sameKnobs = "===="
 
-// failureRule recognises one class of failure by a line of the log: by texts in small letters with
-// bars between, of parts with asterisks between.
-type failureRule struct {
+// rules recognise the classes of failures by lines of the log. They are looked at in order:
+// the first that any line matches is the cause. Messages of wrappers are not among them. They
+// are those of vLLM 0.10 to 0.33 unless another engine is named.
+var rules = []struct {
 	class Class
-	text  string
-	scope scope
+	// text is in small letters: texts with bars between, of parts with asterisks between.
+	text string
+	// scope says which other knob sets of the same hardware and parallel degrees fail for the
+	// same reason: all for "", or by a sign for each knob of scoped. Of a knob "." has nothing
+	// to do with it, ">" says that larger values fail too, "<" that smaller ones do, and "="
+	// that only the same value is known to.
+	scope string
 	// exit is the exit status that must go with it; 0 means any.
 	exit int
 	// again: it may pass when it is tried once more.
 	again bool
-}
-
-// rules are looked at in order: the first that any line of the log matches is
-// the cause. Messages of wrappers are not among them. They are those of vLLM
-// 0.10 to 0.33 unless another engine is named.
-var rules = []failureRule{
-	{class: "mem.busy", text: "free memory on device*is less than desired gpu memory utilization", scope: scope{atLeast, anyValue, anyValue, anyValue}, again: true},
-	{class: "mem.no_kv", text: "no available memory for the cache blocks|not enough memory. please try to increase --mem-fraction-static", scope: scope{atMost, atLeast, atLeast, anyValue}}, // with SGLang
-	{class: "mem.len", text: "to serve at least one request with the model*max seq len", scope: scope{atMost, atLeast, atLeast, atLeast}},
-	{class: "mem.autofit", text: "cannot auto-fit max_model_len", scope: scope{atMost, atLeast, atLeast, anyValue}},
+}{
+	{class: "mem.busy", text: "free memory on device*is less than desired gpu memory utilization", scope: ">...", again: true},
+	{class: "mem.no_kv", text: "no available memory for the cache blocks|not enough memory. please try to increase --mem-fraction-static", scope: "<>>."}, // with SGLang
+	{class: "mem.len", text: "to serve at least one request with the model*max seq len", scope: "<>>>"},
+	{class: "mem.autofit", text: "cannot auto-fit max_model_len", scope: "<>>."},
 	{class: "mem.weights", text: "failed to load model - not enough gpu memory"},
-	{class: "mem.sampler", text: "cuda out of memory occurred when warming up sampler with", scope: scope{atLeast, atLeast, anyValue, anyValue}},
-	{class: memOOM, text: "cuda out of memory. tried to allocate|hip out of memory. tried to allocate", scope: scope{atLeast, atLeast, atLeast, anyValue}},
-	{class: memOOM, text: "not enough memory to handle*prefill tokens", scope: scope{atMost, anyValue, atLeast, anyValue}}, // with TGI
-	{class: memOOM, text: "failed to allocate*buffer", scope: scope{anyValue, atLeast, atLeast, atLeast}},                  // with llama.cpp
-	{class: memOOM, text: "outofmemoryerror", scope: scope{atLeast, atLeast, atLeast, anyValue}},
+	{class: "mem.sampler", text: "cuda out of memory occurred when warming up sampler with", scope: ">>.."},
+	{class: memOOM, text: "cuda out of memory. tried to allocate|hip out of memory. tried to allocate", scope: ">>>."},
+	{class: memOOM, text: "not enough memory to handle*prefill tokens", scope: "<.>."}, // with TGI
+	{class: memOOM, text: "failed to allocate*buffer", scope: ".>>>"},                  // with llama.cpp
+	{class: memOOM, text: "outofmemoryerror", scope: ">>>."},
 	{class: "mem.race", text: "error in memory profiling. initial free memory", scope: sameKnobs, again: true},
-	{class: "mem.cpu", text: "available memory on node*is less than desired cpu memory utilization|on kv cache allocation is less than requested memory for kv", scope: scope{atLeast, anyValue, anyValue, anyValue}},
-	{class: "args.len", text: "user-specified max_model_len*is greater than the derived max_model_len", scope: scope{anyValue, anyValue, anyValue, atLeast}},
-	{class: "args.tokens", text: "max_num_batched_tokens*is smaller than max_model_len", scope: scope{anyValue, anyValue, atMost, atLeast}},
-	{class: "args.seqs", text: "max_num_batched_tokens*must be greater than or equal to max_num_seqs", scope: scope{anyValue, atLeast, atMost, anyValue}},
+	{class: "mem.cpu", text: "available memory on node*is less than desired cpu memory utilization|on kv cache allocation is less than requested memory for kv", scope: ">..."},
+	{class: "args.len", text: "user-specified max_model_len*is greater than the derived max_model_len", scope: "...>"},
+	{class: "args.tokens", text: "max_num_batched_tokens*is smaller than max_model_len", scope: "..<>"},
+	{class: "args.seqs", text: "max_num_batched_tokens*must be greater than or equal to max_num_seqs", scope: ".><."},
 	{class: "args.tp", text: "total number of attention heads*must be divisible by tensor parallel size"},
 	{class: "args.quant", text: "quantization method specified in the model config*does not match|unknown quantization method"},
 	{class: "args.dtype", text: "the model type*does not support float16"},
@@ -293,8 +268,8 @@ var rules = []failureRule{
 }
 
 // matches reports whether a line in small letters holds all parts of one of the texts of a rule.
-func (r *failureRule) matches(line string) bool {
-	for text := range strings.SplitSeq(r.text, "|") {
+func matches(texts, line string) bool {
+	for text := range strings.SplitSeq(texts, "|") {
 		if !slices.ContainsFunc(strings.Split(text, "*"), func(part string) bool { return !strings.Contains(line, part) }) {
 			return true
 		}

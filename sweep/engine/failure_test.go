@@ -217,10 +217,10 @@ func TestFailureInWords(t *testing.T) {
 	if f.Error() != want {
 		t.Errorf("%s", f)
 	}
-	if f.Retry() {
+	if f.Retry {
 		t.Error("it is worth another try")
 	}
-	if busy := classify("OSError: address already in use\n", exited(1), &vllm); !busy.Retry() {
+	if busy := classify("OSError: address already in use\n", exited(1), &vllm); !busy.Retry {
 		t.Error("a port that was taken is not worth another try")
 	}
 	if got := exitText(*signalled(9)); got != "killed by signal 9 (killed)" {

@@ -18,6 +18,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"planner/internal/list"
 )
 
 // GPUUse is what the GPUs of an engine did over a stretch of time. What the tool
@@ -178,20 +180,13 @@ func (s *Sampling) addGPUs(gpus []GPUSample) {
 	s.metrics.GPUs = append(s.metrics.GPUs, gpus...)
 }
 
-// memoryInUse is how many bytes of each GPU are in use now; nil where that cannot
+// memoryInUse is how many bytes of each GPU are in use now; of none where that cannot
 // be asked.
 func memoryInUse(env map[string]string) []float64 {
 	ctx, cancel := context.WithTimeout(context.Background(), probeLimit)
 	defer cancel()
-	_, gpus, err := GPUs(ctx, env)
-	if err != nil {
-		return nil
-	}
-	var out []float64
-	for _, g := range gpus {
-		out = append(out, g.Memory)
-	}
-	return out
+	_, gpus, _ := GPUs(ctx, env)
+	return list.Map(gpus, func(g GPUSample) float64 { return g.Memory })
 }
 
 // memoryBack waits until the GPUs have given back what was taken since before,

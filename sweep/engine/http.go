@@ -105,7 +105,6 @@ func (q *query) ask(told []factPlace) {
 	}
 }
 
-// describe asks for all that an engine of a kind tells.
 func (q *query) describe(a *adapter) {
 	q.ask(a.told)
 	for _, t := range a.told {

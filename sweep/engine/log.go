@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -95,12 +96,9 @@ func (s *logState) add(raw []byte) {
 // whose time is in it. A stage that is over is over, though another worker of
 // the engine says so again.
 func (s *logState) finish(name string, now time.Time) {
-	for i := s.stage; i < len(stageOrder)-1; i++ {
-		if stageOrder[i] == name {
-			s.stages = append(s.stages, StartStage{name, now.Sub(s.since)})
-			s.stage, s.since = i+1, now
-			return
-		}
+	if i := slices.Index(stageOrder, name); i >= s.stage {
+		s.stages = append(s.stages, StartStage{name, now.Sub(s.since)})
+		s.stage, s.since = i+1, now
 	}
 }
 
@@ -124,7 +122,6 @@ func openLog(path string, a *adapter, secrets secret.Set) (*logReader, error) {
 	return l, nil
 }
 
-// read is what is known now.
 func (l *logReader) read() logState {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -220,7 +220,6 @@ func freePort() (int, error) {
 	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
-// closed reports whether nobody accepts connections at a URL within limit.
 func closed(at string, limit time.Duration) bool {
 	for start := time.Now(); ; time.Sleep(100 * time.Millisecond) {
 		if dial(context.Background(), at, time.Second) != nil {

@@ -59,14 +59,14 @@ func (e *Engine) late(c Class, seen string) error {
 		}
 		f.Class, f.Cause = c, seen
 	}
-	f.again = false
+	f.Retry = false
 	return f
 }
 
 func (e *Engine) fault(c Class, cause string) *Failure {
 	f := &Failure{Class: c, Knobs: e.Knobs, Stage: stageReady, Cause: printable.Line(cause, mostWords), Log: e.Log, scope: sameKnobs}
 	if f.Final() {
-		f.scope = scope{}
+		f.scope = ""
 	}
 	return f
 }
@@ -273,7 +273,7 @@ func (e *Engine) attach(ctx context.Context, watch func(stage, line string, elap
 		e.settings.Timeouts.Probe = min(e.settings.Timeouts.Probe, factLimit)
 	case err != nil && endpoint.StatusOf(err) == 0:
 		f := e.fault(unreachable, err.Error())
-		f.scope = scope{}
+		f.scope = ""
 		return f
 	}
 	if err = e.examine(ctx, watch); err == nil {

@@ -71,11 +71,6 @@ type Timeouts struct {
 	Probe, Grace time.Duration
 }
 
-func (s *Settings) fill() {
-	s.Timeouts = s.Timeouts.filled()
-	s.LogBytes = cmp.Or(s.LogBytes, 64<<20)
-}
-
 func (t Timeouts) filled() Timeouts {
 	return Timeouts{
 		Ready: cmp.Or(t.Ready, 20*time.Minute), Stall: cmp.Or(t.Stall, 10*time.Minute),
