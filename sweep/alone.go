@@ -14,15 +14,29 @@ import (
 	"planner/sweep/measure"
 )
 
+// tooLong is an answer that did not come in time: what was seen, and what it is held against.
+type tooLong string
+
+// Error is the words.
+func (w tooLong) Error() string { return string(w) }
+
+// Is makes it a deadline that has passed.
+func (w tooLong) Is(target error) bool { return target == context.DeadlineExceeded }
+
 // silent is the error of a server of which nothing came for so long.
-type silent time.Duration
+func silent(d time.Duration) error {
+	return tooLong(fmt.Sprintf("nothing came in %v; a longer workload.timeout or search.budget waits longer", d.Round(time.Second)))
+}
+
+// overdue is the error of what was not over when a trial was to be.
+func overdue(limit time.Duration) error { return tooLong(note.New(note.TrialLimit, limit).String()) }
 
 // silenceOf is how long a server may answer nothing of what it was sent in a trial before it
 // hangs: a tenth of what the workload gives a request, and minutes at least, as what is
 // slower than a short timeout is a question of speed; a quarter of what the trial may take,
 // where that is less, though more than an idle engine took, alone, for a request. given, if
 // it is not 0, takes its place.
-func silenceOf(t *measure.Trial, alone, given time.Duration) silent {
+func silenceOf(t *measure.Trial, alone, given time.Duration) time.Duration {
 	long := max(3*time.Minute, t.Workload.Timeout/10)
 	const short = 30 * time.Second
 	switch {
@@ -31,38 +45,21 @@ func silenceOf(t *measure.Trial, alone, given time.Duration) silent {
 	case t.Limit > 0:
 		long = min(long, max(t.Limit, short))
 	}
-	return silent(cmp.Or(given, long))
+	return cmp.Or(given, long)
 }
-
-// Error says what was seen, and what it is held against.
-func (d silent) Error() string {
-	return fmt.Sprintf("nothing came in %v; a longer workload.timeout or search.budget waits longer", time.Duration(d).Round(time.Second))
-}
-
-// Is makes it an answer that did not come in time.
-func (d silent) Is(target error) bool { return target == context.DeadlineExceeded }
-
-// overdue is the error of what was not over when a trial was to be.
-type overdue time.Duration
-
-// Error says what it was held against.
-func (d overdue) Error() string { return note.New(note.TrialLimit, time.Duration(d)).String() }
-
-// Is makes it an answer that did not come in time.
-func (d overdue) Is(target error) bool { return target == context.DeadlineExceeded }
 
 // within is the context of all that a trial waits for beside its load: it ends with what the
 // trial may take, and a silence in which a server shows that nothing comes.
-func within(ctx context.Context, limit time.Duration, silence silent) (context.Context, context.CancelFunc) {
+func within(ctx context.Context, limit, silence time.Duration) (context.Context, context.CancelFunc) {
 	if limit <= 0 {
 		return ctx, func() {}
 	}
-	return context.WithTimeoutCause(ctx, limit+time.Duration(silence), overdue(limit))
+	return context.WithTimeoutCause(ctx, limit+silence, overdue(limit))
 }
 
 // late reports whether a context of [within] is over for its time.
 func late(ctx context.Context) bool {
-	_, is := errors.AsType[overdue](context.Cause(ctx))
+	_, is := errors.AsType[tooLong](context.Cause(ctx))
 	return is
 }
 
@@ -70,7 +67,7 @@ func late(ctx context.Context) bool {
 // do, or is busy with what is left of a load. What fails there fails for no want of speed:
 // the error says how. It is nil as soon as a request does not fail; done tells whether that
 // one ended well.
-func (l *Live) alone(ctx context.Context, e *engine.Engine, t *measure.Trial, silence silent, busy func() bool) (done bool, err error) {
+func (l *Live) alone(ctx context.Context, e *engine.Engine, t *measure.Trial, silence time.Duration, busy func() bool) (done bool, err error) {
 	draw := t.Seed
 	var last error
 	err = e.Insist(ctx, backlog, busy, l.rests, func() (err error) {
@@ -89,15 +86,15 @@ func (l *Live) rests(err error, rest time.Duration) { l.remark(askedAgain, err, 
 const askedAgain = "%v; it is asked again in %v"
 
 // loneRequest sends one; done tells whether it ended well.
-func (l *Live) loneRequest(ctx context.Context, e *engine.Engine, t *measure.Trial, silence silent, seed uint64) (done bool, err error) {
+func (l *Live) loneRequest(ctx context.Context, e *engine.Engine, t *measure.Trial, silence time.Duration, seed uint64) (done bool, err error) {
 	client := l.client(e)
 	patient := *t.Workload
 	if patient.Timeout > 0 {
-		patient.Timeout = max(patient.Timeout, 2*time.Duration(silence))
+		patient.Timeout = max(patient.Timeout, 2*silence)
 	}
 	lone := measure.Trial{Knobs: t.Knobs, Workload: &patient, Concurrency: 1, Requests: 1, Seed: seed}
 	if t.Limit > 0 {
-		lone.Limit = max(t.Limit, time.Duration(silence))
+		lone.Limit = max(t.Limit, silence)
 	}
 	client.Abort = (&watchdog{trial: &lone, silence: silence, stream: client.Stream}).looks
 	o, err := client.Run(ctx, lone, lone.Schedule())
@@ -105,7 +102,7 @@ func (l *Live) loneRequest(ctx context.Context, e *engine.Engine, t *measure.Tri
 	case err != nil:
 		return false, l.orBroken(ctx, e, err)
 	case len(o.Records) == 0:
-		return false, silence
+		return false, silent(silence)
 	case o.Aborted.Note.Kind == note.TrialLimit && o.Records[0].First >= 0:
 		return false, fmt.Errorf("a request of the load, alone on the engine: %w", overdue(lone.Limit))
 	}
@@ -113,7 +110,7 @@ func (l *Live) loneRequest(ctx context.Context, e *engine.Engine, t *measure.Tri
 }
 
 // broken says how a request that was alone failed; nil where it did not, or was slow.
-func broken(r *measure.Record, rest time.Duration, silence silent) error {
+func broken(r *measure.Record, rest, silence time.Duration) error {
 	const alone = "a request of the load, alone on the engine, "
 	switch {
 	case r.Status() != 0:
@@ -122,7 +119,7 @@ func broken(r *measure.Record, rest time.Duration, silence silent) error {
 	case r.Broken(), r.Outcome == measure.WrongLength:
 		return errors.New(strings.TrimSuffix(alone+"ended with "+strings.ReplaceAll(r.Outcome.String(), "_", " ")+": "+r.Detail, ": "))
 	case r.Outcome == measure.InFlight:
-		return fmt.Errorf(alone+"got no answer: %w", silence)
+		return fmt.Errorf(alone+"got no answer: %w", silent(silence))
 	}
 	return nil
 }

@@ -261,7 +261,7 @@ func TestTimeoutsAreNoSignOfLife(t *testing.T) {
 	for name, lives := range map[string]bool{"frozen": false, "slow": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := &watchdog{trial: &measure.Trial{}, silence: silent(30 * time.Second), stream: true}
+			w := &watchdog{trial: &measure.Trial{}, silence: 30 * time.Second, stream: true}
 			var hung time.Duration
 			for now := time.Duration(0); now < 2*time.Minute && hung == 0; now += 250 * time.Millisecond {
 				records := []measure.Record{{Outcome: measure.OK, Sent: 0, First: time.Second, Last: time.Second}}
@@ -334,19 +334,19 @@ func TestSilenceOf(t *testing.T) {
 	t.Parallel()
 	for timeout, want := range map[time.Duration]time.Duration{0: 3 * time.Minute, 5 * time.Second: 3 * time.Minute, 30 * time.Minute: 3 * time.Minute, 2 * time.Hour: 12 * time.Minute} {
 		trial := measure.Trial{Workload: &workload.Workload{Timeout: timeout}}
-		if got := silenceOf(&trial, time.Second, 0); got != silent(want) {
+		if got := silenceOf(&trial, time.Second, 0); got != want {
 			t.Errorf("%v with a time-out of %v, want %v", got, timeout, want)
 		}
 	}
 	for left, want := range map[time.Duration]time.Duration{time.Minute: 30 * time.Second, 5 * time.Minute: 75 * time.Second, time.Hour: 3 * time.Minute} {
 		trial := measure.Trial{Workload: &workload.Workload{}, Limit: left}
-		if got := silenceOf(&trial, time.Second, 0); got != silent(want) {
+		if got := silenceOf(&trial, time.Second, 0); got != want {
 			t.Errorf("%v with %v of the budget left, want %v", got, left, want)
 		}
 	}
 	short := measure.Trial{Workload: &workload.Workload{}, Limit: time.Minute}
 	for alone, want := range map[time.Duration]time.Duration{0: time.Minute, 40 * time.Second: 2 * time.Minute} {
-		if got := silenceOf(&short, alone, 0); got != silent(want) {
+		if got := silenceOf(&short, alone, 0); got != want {
 			t.Errorf("%v where a request alone took %v, want %v", got, alone, want)
 		}
 	}
@@ -457,7 +457,7 @@ func TestStartsThatFailAlikeEnd(t *testing.T) {
 		trials = append(trials, liveTrial(badSeqs, i+1))
 		trials[i].Knobs.MaxNumBatchedTokens = 512 << i
 	}
-	source := &list{trials: trials}
+	source := &given{trials: trials}
 	must.OK((&Loop{Source: source, Run: l.Run}).Drive(t.Context()))
 	for i, m := range source.seen {
 		if started := strings.HasPrefix(m.Rejected.Text, "engine failed (start.mute)"); started != (i < enoughAlike) || !measure.Broke(m.Rejected) {

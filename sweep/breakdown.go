@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"planner/internal/list"
 	"planner/internal/note"
 	"planner/sweep/engine"
 	"planner/sweep/measure"
@@ -129,7 +130,7 @@ func (l *Live) leave(ctx context.Context, e *engine.Engine, t *measure.Trial, fa
 	if e.Done() != nil || !loaded || failed.Final() {
 		return e.Done() != nil
 	}
-	wait := time.Duration(silenceOf(t, l.loneTook, l.Hang))
+	wait := silenceOf(t, l.loneTook, l.Hang)
 	if t.Limit > 0 {
 		wait = min(wait, max(left, justSent))
 	}
@@ -145,12 +146,7 @@ func (l *Live) overloaded(t *measure.Trial, o measure.Observation, failed *engin
 	missed := back && o.End > 0 && t.Rate > 0 && !t.Objective.Empty() && !failed.Final()
 	if missed {
 		l.fell = append(l.fell, t.Knobs)
-		falls := 0
-		for _, k := range l.fell {
-			if k == t.Knobs {
-				falls++
-			}
-		}
+		falls := list.Count(l.fell, func(k measure.Knobs) bool { return k == t.Knobs })
 		missed = falls < enoughAlike || slices.Contains(l.stood, t.Knobs)
 	}
 	if !missed {

@@ -39,7 +39,7 @@ func TestDiesOnlyUnderLoad(t *testing.T) {
 		t.Run(misbehave, func(t *testing.T) {
 			t.Parallel()
 			l, mark := fakeLive(t.TempDir(), misbehave)
-			source := &list{}
+			source := &given{}
 			for i, rate := range []float64{20, 2000, 2000, 20} {
 				source.trials = append(source.trials, judgedTrial(i+1, rate))
 				if misbehave == "dies" {

@@ -93,15 +93,17 @@ func (l *Loop) step(ctx context.Context, batch []measure.Trial) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	results := make([]chan Brought, len(batch))
-	for i := range results {
-		results[i] = make(chan Brought, 1)
+	brought, done := make([]measure.Measurement, len(batch)), make([]chan error, len(batch))
+	for i := range done {
+		done[i] = make(chan error, 1)
 	}
 	var next atomic.Int64
 	for range min(max(l.Parallel, 1), len(batch)) {
 		go func() {
 			for i := int(next.Add(1)) - 1; i < len(batch); i = int(next.Add(1)) - 1 {
-				results[i] <- l.measure(ctx, batch[i])
+				m, err := l.measure(ctx, batch[i])
+				brought[i] = m
+				done[i] <- err
 			}
 		}()
 	}
@@ -109,12 +111,11 @@ func (l *Loop) step(ctx context.Context, batch []measure.Trial) error {
 	// the first failure they are dropped.
 	var failed error
 	for i, t := range batch {
-		r := <-results[i]
-		if failed == nil {
-			failed = r.Err
+		if err := <-done[i]; failed == nil {
+			failed = err
 		}
 		if failed == nil {
-			failed = l.observe(t, r.Measurement)
+			failed = l.observe(t, brought[i])
 		}
 		if failed != nil {
 			cancel()
@@ -123,36 +124,27 @@ func (l *Loop) step(ctx context.Context, batch []measure.Trial) error {
 	return failed
 }
 
-// Brought is what came of a trial, or why there is nothing.
-type Brought struct {
-	Measurement measure.Measurement
-	Err         error
-}
-
-func (l *Loop) measure(ctx context.Context, t measure.Trial) Brought {
+func (l *Loop) measure(ctx context.Context, t measure.Trial) (m measure.Measurement, err error) {
 	if ctx.Err() != nil {
-		return Brought{Err: fmt.Errorf("%w before trial %d", ErrInterrupted, t.Number)}
+		return m, fmt.Errorf("%w before trial %d", ErrInterrupted, t.Number)
 	}
 	if l.Fetch != nil {
-		m, err := l.Fetch(ctx, t)
-		return Brought{m, err}
+		return l.Fetch(ctx, t)
 	}
 	o, err := l.Run(ctx, t)
-	var unable *measure.Rejection
-	switch {
-	case errors.As(err, &unable):
-		return Brought{Measurement: measure.Measurement{Trial: t, Rejected: unable.Reason}}
-	case ctx.Err() != nil:
-		return Brought{Err: fmt.Errorf("%w in trial %d", ErrInterrupted, t.Number)}
-	case err != nil:
-		return Brought{Err: fmt.Errorf("trial %d: %w", t.Number, err)}
+	if unable, ok := errors.AsType[*measure.Rejection](err); ok {
+		return measure.Measurement{Trial: t, Rejected: unable.Reason}, nil
 	}
-	if l.Keep != nil {
-		if err := l.Keep(t, o); err != nil {
-			return Brought{Err: fmt.Errorf("trial %d: %w", t.Number, err)}
-		}
+	if ctx.Err() != nil {
+		return m, fmt.Errorf("%w in trial %d", ErrInterrupted, t.Number)
 	}
-	return Brought{Measurement: measure.Reduce(t, o)}
+	if err == nil && l.Keep != nil {
+		err = l.Keep(t, o)
+	}
+	if err != nil {
+		return m, fmt.Errorf("trial %d: %w", t.Number, err)
+	}
+	return measure.Reduce(t, o), nil
 }
 
 // observe journals a measurement and passes on what the journal would give

@@ -108,8 +108,10 @@ func (l *Lease) claim(ctx context.Context) error {
 		}
 	}
 	for began := time.Now(); time.Since(began) < l.terms.Expiry; {
-		if !pause(ctx, l.terms.Beat/2) {
+		select {
+		case <-ctx.Done():
 			return context.Cause(ctx)
+		case <-time.After(l.terms.Beat / 2):
 		}
 		now, err := l.attempt(holder)
 		switch {
@@ -220,14 +222,4 @@ func (f Folder) Attempts() ([]Attempt, error) {
 		all = append(all, a)
 	}
 	return all, nil
-}
-
-// pause waits; false if ctx ends meanwhile.
-func pause(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
 }

@@ -66,14 +66,14 @@ func fakeLive(dir, misbehave string) (l *Live, mark string) {
 	}, "FAKE_MARK=" + value
 }
 
-// list is a source of given trials.
-type list struct {
+// given is a source of trials, which are all run.
+type given struct {
 	trials []measure.Trial
 	next   int
 	seen   []measure.Measurement
 }
 
-func (s *list) Next() []measure.Trial {
+func (s *given) Next() []measure.Trial {
 	if s.next == len(s.trials) {
 		return nil
 	}
@@ -81,7 +81,7 @@ func (s *list) Next() []measure.Trial {
 	return s.trials[s.next-1 : s.next : s.next]
 }
 
-func (s *list) Observe(m measure.Measurement) { s.seen = append(s.seen, m) }
+func (s *given) Observe(m measure.Measurement) { s.seen = append(s.seen, m) }
 
 // Each misbehaviour of an engine ends in its class, the sweep goes on to the end,
 // the configuration beside it is measured as if nothing had happened, and no
@@ -145,7 +145,7 @@ func TestSweepSurvives(t *testing.T) {
 						notes[e.Trial] = e.Notes.Texts()
 					}
 				}
-				source := &list{trials: []measure.Trial{liveTrial(goodSeqs, 1), liveTrial(badSeqs, 2), liveTrial(goodSeqs, 3)}}
+				source := &given{trials: []measure.Trial{liveTrial(goodSeqs, 1), liveTrial(badSeqs, 2), liveTrial(goodSeqs, 3)}}
 				must.OK((&Loop{Source: source, Run: l.Run}).Drive(t.Context()))
 				l.Close()
 				if left := enginetest.Gone(mark, 0); len(left) > 0 {
@@ -197,7 +197,7 @@ func TestCondemnedIsNotStarted(t *testing.T) {
 	l, _ := fakeLive(t.TempDir(), "no-kv")
 	wider := liveTrial(badSeqs, 2)
 	wider.Knobs.MaxNumBatchedTokens = 1024
-	source := &list{trials: []measure.Trial{liveTrial(badSeqs, 1), wider}}
+	source := &given{trials: []measure.Trial{liveTrial(badSeqs, 1), wider}}
 	must.OK((&Loop{Source: source, Run: l.Run}).Drive(t.Context()))
 	if got := source.seen[1].Rejected.Text; !strings.HasPrefix(got, "not started") || !strings.Contains(got, "No available memory") {
 		t.Errorf("rejected: %q", got)
@@ -231,7 +231,7 @@ func TestLiveIsInterrupted(t *testing.T) {
 	defer cancel()
 	trial := liveTrial(goodSeqs, 1)
 	trial.Window = time.Minute
-	err := (&Loop{Source: &list{trials: []measure.Trial{trial}}, Run: l.Run}).Drive(ctx)
+	err := (&Loop{Source: &given{trials: []measure.Trial{trial}}, Run: l.Run}).Drive(ctx)
 	if err == nil || !strings.Contains(err.Error(), ErrInterrupted.Error()) {
 		t.Errorf("error %v", err)
 	}
@@ -285,7 +285,7 @@ func sweepLive(dir string) int {
 		return 1
 	}
 	l.Recall(j.held)
-	source := &list{}
+	source := &given{}
 	for n, seqs := range []int{goodSeqs, goodSeqs, badSeqs, 8, 8, 24} {
 		t := liveTrial(seqs, n+1)
 		t.Window = 300 * time.Millisecond

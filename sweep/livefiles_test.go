@@ -31,7 +31,7 @@ func TestLiveTrialsLeaveTheirFiles(t *testing.T) {
 	l.Folder = &folder
 	failing := liveTrial(badSeqs, 4)
 	failing.Knobs.MaxNumSeqs = 14
-	source := &list{trials: []measure.Trial{liveTrial(goodSeqs, 1), liveTrial(goodSeqs, 2), liveTrial(badSeqs, 3), failing}}
+	source := &given{trials: []measure.Trial{liveTrial(goodSeqs, 1), liveTrial(goodSeqs, 2), liveTrial(badSeqs, 3), failing}}
 	run := l.Run
 	loop := Loop{Source: source, Run: run, See: func(event any) {
 		if batch, ok := event.([]measure.Trial); ok && batch[0].Number == 4 {

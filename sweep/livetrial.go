@@ -46,7 +46,8 @@ func (l *Live) trial(ctx context.Context, e *engine.Engine, t measure.Trial, see
 	}
 	l.See.See(run)
 	o, err := run.Wait()
-	seen.hear(sampling.Stop(ctx))
+	seen.Said = sampling.Stop(ctx)
+	seen.GPU = seen.Said.GPU
 	if err != nil {
 		return o, err
 	}
@@ -105,28 +106,25 @@ func (l *Live) standing(ctx context.Context, e *engine.Engine, w *watchdog, o *m
 func (l *Live) stillHangs(ctx context.Context, e *engine.Engine, w *watchdog, o *measure.Observation) error {
 	answered := slices.ContainsFunc(o.Records, func(r measure.Record) bool { return r.Outcome == measure.OK })
 	if answered && !w.sampling.Mute() && e.Check(ctx, signOfLife) == nil {
-		if done, _ := l.alone(ctx, e, w.trial, min(w.silence, silent(signOfLife)), nil); done {
+		if done, _ := l.alone(ctx, e, w.trial, min(w.silence, signOfLife), nil); done {
 			return nil
 		}
 	}
 	if ctx.Err() != nil && !late(ctx) {
 		return context.Cause(ctx)
 	}
-	return e.Broken(fmt.Errorf(hanging, w.silence))
+	return e.Broken(fmt.Errorf("with requests in flight %w", silent(w.silence)))
 }
 
 // giveUp takes what has been in flight for so long at the end of a trial, in which nothing
 // came any more, for what never ends.
-func giveUp(o *measure.Observation, silence silent) {
+func giveUp(o *measure.Observation, silence time.Duration) {
 	for i := range o.Records {
-		if r := &o.Records[i]; r.Outcome == measure.InFlight && r.Sent >= 0 && o.End-r.Sent >= time.Duration(silence) {
-			r.Outcome, r.Detail = measure.Timeout, fmt.Sprintf("nothing more in %v", time.Duration(silence).Round(time.Second))
+		if r := &o.Records[i]; r.Outcome == measure.InFlight && r.Sent >= 0 && o.End-r.Sent >= silence {
+			r.Outcome, r.Detail = measure.Timeout, fmt.Sprintf("nothing more in %v", silence.Round(time.Second))
 		}
 	}
 }
-
-// hanging says how long nothing came.
-const hanging = "with requests in flight %w"
 
 func (l *Live) client(e *engine.Engine) load.Client {
 	c := l.Client
@@ -150,7 +148,6 @@ func (l *Live) orBroken(ctx context.Context, e *engine.Engine, err error) error 
 	return err
 }
 
-// serverOf is what the engine said, as a measurement keeps it.
 func serverOf(e *engine.Engine, said *engine.Metrics) measure.Server {
 	s := measure.Server{
 		Engine:   measure.Software{Kind: e.Kind, Version: e.Facts.Version},
@@ -181,7 +178,7 @@ type watchdog struct {
 	trial    *measure.Trial
 	// silence is how long nothing may come of the load; stream says that an answer shows
 	// itself before its end.
-	silence silent
+	silence time.Duration
 	stream  bool
 	// wait is told when the engine is asked again.
 	wait func(err error, rest time.Duration)
@@ -222,7 +219,7 @@ func (v *watchdog) ask(now time.Duration, records func() []measure.Record) note.
 // is not streamed shows nothing before its end.
 func (v *watchdog) looks(now time.Duration, records func() []measure.Record) (why note.Reason) {
 	// A look at all records is not free, so it is rare where the limit allows.
-	if now-v.counted < time.Duration(v.silence)/30 {
+	if now-v.counted < v.silence/30 {
 		return why
 	}
 	v.counted = now
@@ -233,8 +230,8 @@ func (v *watchdog) looks(now time.Duration, records func() []measure.Record) (wh
 		v.moved = now
 	}
 	idle, known := v.sampling.Idle()
-	quiet := now-v.moved >= time.Duration(v.silence)
-	v.hung = quiet && (known && idle >= time.Duration(v.silence) || !known && v.stream)
+	quiet := now-v.moved >= v.silence
+	v.hung = quiet && (known && idle >= v.silence || !known && v.stream)
 	v.lost = v.hung || quiet && v.stream
 	if v.hung {
 		why = note.Because(note.EngineHangs)
@@ -256,7 +253,6 @@ type arrivals struct {
 // enoughRefusals between two looks, and nothing good beside them, end a trial.
 const enoughRefusals = 3
 
-// tally counts what came.
 func tally(records []measure.Record) (seen arrivals) {
 	for i := range records {
 		r := &records[i]
@@ -352,6 +348,6 @@ func (v *watchdog) works(counters *engine.Sampling, drain time.Duration) func() 
 		if !known {
 			idle = time.Since(began) - drain
 		}
-		return idle < min(time.Duration(v.silence), time.Minute)
+		return idle < min(v.silence, time.Minute)
 	}
 }

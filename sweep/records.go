@@ -2,9 +2,9 @@ package sweep
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -27,21 +27,17 @@ func RecordsName(trial int) string { return "records/" + fileName(trial) + ".jso
 // WriteRecords puts the records of a trial into the run folder: one line of JSON
 // a request, compressed with Zstandard.
 func (f Folder) WriteRecords(trial int, records []measure.Record) error {
-	var b bytes.Buffer
-	z, err := zstd.NewWriter(&b)
-	if err != nil {
-		return fmt.Errorf("write records: %w", err)
-	}
-	lines := json.NewEncoder(z)
-	for i := range records {
-		if err := lines.Encode(&records[i]); err != nil {
-			return fmt.Errorf("write records: %w", err)
+	return f.WriteFrom(RecordsName(trial), func(w io.Writer) error {
+		z, err := zstd.NewWriter(w)
+		if err != nil {
+			return err
 		}
-	}
-	if err := z.Close(); err != nil {
-		return fmt.Errorf("write records: %w", err)
-	}
-	return f.Write(RecordsName(trial), b.Bytes())
+		lines := json.NewEncoder(z)
+		for i := range records {
+			err = errors.Join(err, lines.Encode(&records[i]))
+		}
+		return errors.Join(err, z.Close())
+	})
 }
 
 // mostRecords bounds what is read of a file of records: a small one may unpack to a large one.

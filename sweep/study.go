@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"slices"
 	"time"
 
 	"planner/sweep/measure"
@@ -72,7 +73,7 @@ type List struct {
 
 	// next is how many were proposed or left out.
 	next   int
-	failed map[measure.Knobs]bool
+	failed []measure.Knobs
 }
 
 // Planned is how many trials are to run, and how long they are under load.
@@ -87,7 +88,7 @@ func (l *List) Planned() (trials int, load time.Duration) {
 func (l *List) Next() []measure.Trial {
 	var next []measure.Trial
 	for ; l.next < len(l.Trials) && len(next) < max(l.Batch, 1); l.next++ {
-		if t := l.Trials[l.next]; !l.failed[t.Knobs] {
+		if t := l.Trials[l.next]; !slices.Contains(l.failed, t.Knobs) {
 			next = append(next, t)
 		}
 	}
@@ -101,10 +102,8 @@ func (l *List) Observe(m measure.Measurement) {
 	case m.Rejected.Text == "":
 	case l.Whole:
 		l.next = len(l.Trials)
-	case l.failed == nil:
-		l.failed = map[measure.Knobs]bool{m.Trial.Knobs: true}
 	default:
-		l.failed[m.Trial.Knobs] = true
+		l.failed = append(l.failed, m.Trial.Knobs)
 	}
 }
 

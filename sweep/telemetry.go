@@ -72,8 +72,6 @@ func (s *EngineTelemetry) serve(e *engine.Engine, fresh bool) {
 	}
 }
 
-func (s *EngineTelemetry) hear(said engine.Metrics) { s.Said, s.GPU = said, said.GPU }
-
 func (s *EngineTelemetry) note(k note.Kind, figures ...any) {
 	s.Notes = append(s.Notes, note.New(k, figures...))
 }

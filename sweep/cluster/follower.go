@@ -36,7 +36,7 @@ type Follower struct {
 
 	run   string
 	parts []*partRun
-	asks  chan ask
+	asks  chan *ask
 	// listed is when the scheduler was last asked, saying what was remarked on it since,
 	// and said what before.
 	listed       time.Time
@@ -55,7 +55,7 @@ func (f *Follower) Start(ctx context.Context, held []measure.Measurement) error 
 	}
 	if f.run == "" {
 		f.run = "planner-" + strings.ToLower(rand.Text()[:8])
-		if err := f.Folder.WriteJSON(stateFile, submission{f.Launcher, f.run}); err != nil {
+		if err := f.Folder.WriteJSON(stateFile, map[string]string{"launcher": f.Launcher, "run": f.run}); err != nil {
 			return err
 		}
 	}
@@ -72,7 +72,7 @@ func (f *Follower) Start(ctx context.Context, held []measure.Measurement) error 
 			p.take(&held[i].Trial)
 		}
 	}
-	f.asks, f.ended = make(chan ask), make(chan struct{})
+	f.asks, f.ended = make(chan *ask), make(chan struct{})
 	ctx, f.stopped = context.WithCancel(ctx)
 	go func() {
 		defer close(f.ended)
@@ -128,7 +128,7 @@ func (f *Follower) follow(ctx context.Context) {
 		case a := <-f.asks:
 			p := f.partOf(a.trial)
 			if p == nil {
-				a.answer <- sweep.Brought{Err: fmt.Errorf("trial %d is of no part of the run", a.trial.Number)}
+				a.done <- fmt.Errorf("trial %d is of no part of the run", a.trial.Number)
 				continue
 			}
 			p.waiting = append(p.waiting, a)
@@ -139,7 +139,6 @@ func (f *Follower) follow(ctx context.Context) {
 	}
 }
 
-// partOf is the part of a trial; nil for none.
 func (f *Follower) partOf(t measure.Trial) *partRun {
 	name := f.Study.PartOf(t)
 	i := slices.IndexFunc(f.parts, func(p *partRun) bool { return p.Name == name })
@@ -325,7 +324,7 @@ func (f *Follower) settle(ctx context.Context, p *partRun) bool {
 		if err := f.Scheduler.Cancel(ctx, f.run, job.ID); err != nil {
 			f.remark(ctx, err.Error())
 		}
-	case p.progressed(job) || (ending != nil || cutShort(job.Reason)) && p.attempt < attempts:
+	case p.progressed() || (ending != nil || cutShort.MatchString(job.Reason)) && p.attempt < attempts:
 		if ending != nil {
 			job.Reason = "told to, as before a time limit or a preemption"
 		}

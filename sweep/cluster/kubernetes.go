@@ -103,17 +103,15 @@ type podState struct {
 	Status struct {
 		Phase, Reason, Message string
 		Conditions             []struct{ Type, Status, Reason, Message string }
-		Init                   []containerState `json:"initContainerStatuses"`
-		Containers             []containerState `json:"containerStatuses"`
-	}
-}
 
-type containerState struct {
-	State struct {
-		Waiting    *struct{ Reason, Message string }
-		Terminated *struct {
-			Reason, Message string
-			ExitCode        int
+		InitContainerStatuses, ContainerStatuses []struct {
+			State struct {
+				Waiting    *struct{ Reason, Message string }
+				Terminated *struct {
+					Reason, Message string
+					ExitCode        int
+				}
+			}
 		}
 	}
 }
@@ -197,6 +195,7 @@ func (p *podState) state() (JobState, string) {
 			return Ended, "disruption: " + c.Message
 		}
 	}
+	containers := slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses)
 	switch p.Status.Phase {
 	case "Running":
 		return Running, ""
@@ -204,14 +203,14 @@ func (p *podState) state() (JobState, string) {
 		return Ended, "completed"
 	case "Failed":
 		reason := strings.TrimSuffix(p.Status.Reason+": "+p.Status.Message, ": ")
-		for _, c := range slices.Concat(p.Status.Init, p.Status.Containers) {
+		for _, c := range containers {
 			if t := c.State.Terminated; t != nil && t.ExitCode != 0 && p.Status.Reason == "" {
 				reason = strings.TrimSuffix(fmt.Sprintf("%s, exit code %d: %s", t.Reason, t.ExitCode, t.Message), ": ")
 			}
 		}
 		return Ended, reason
 	}
-	for _, c := range slices.Concat(p.Status.Init, p.Status.Containers) {
+	for _, c := range containers {
 		if w := c.State.Waiting; w != nil && slices.Contains(unstartable, w.Reason) {
 			return Hopeless, strings.TrimSuffix(w.Reason+": "+w.Message, ": ")
 		}

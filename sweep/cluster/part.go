@@ -1,14 +1,18 @@
 package cluster
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 
+	"planner/internal/note"
 	"planner/sweep"
 	"planner/sweep/measure"
 )
@@ -26,32 +30,23 @@ type partRun struct {
 	// for none. attempt counts those since the part last got on, tried is when the last was
 	// submitted.
 	known   []JobStatus
-	job     *submittedJob
+	job     *JobStatus
 	attempt int
 	tried   time.Time
+	// lines is how long the journal was before the job, silent since when the scheduler knows
+	// no such job, or says that it ended.
+	lines  int
+	silent time.Time
 	// checked says that failures of an earlier process were looked for.
 	checked bool
 	// whole says that the last stages were asked for as well.
 	whole bool
 	// failed says why the part will never be measured, cut why not by this process.
 	failed, cut string
-	waiting     []ask
-	spent       gpuHours
-}
-
-// submittedJob is a job that the scheduler was given.
-type submittedJob struct {
-	JobStatus
-	// lines is how long the part's journal was before.
-	lines int
-	// silent is since when the scheduler knows no such job, or says that it ended.
-	silent time.Time
-}
-
-// gpuHours are the GPU hours of a part's jobs at a time.
-type gpuHours struct {
-	hours float64
-	at    time.Time
+	waiting     []*ask
+	// spent are the GPU hours of the part's jobs, as counted last.
+	spent   float64
+	counted time.Time
 }
 
 // stop notes why no more of the part is measured: for good, or, where a disk is full, by
@@ -75,12 +70,13 @@ func (p *partRun) forget() error {
 }
 
 func (p *partRun) submitted(id string) {
-	p.job = &submittedJob{JobStatus: JobStatus{ID: id}, lines: len(p.seen)}
+	p.job, p.lines, p.silent = &JobStatus{ID: id}, len(p.seen), time.Time{}
 	p.attempt++
 }
 
-func (p *partRun) progressed(j *submittedJob) bool {
-	if len(p.seen) <= j.lines {
+// progressed reports whether the last job has measured anything.
+func (p *partRun) progressed() bool {
+	if len(p.seen) <= p.lines {
 		return false
 	}
 	p.attempt = 0
@@ -98,9 +94,9 @@ func (p *partRun) update(now *JobStatus) string {
 	case j == nil:
 		return ""
 	case now != nil && (now.ID != j.ID || now.active()):
-		j.silent = time.Time{}
-	case j.silent.IsZero():
-		j.silent = time.Now()
+		p.silent = time.Time{}
+	case p.silent.IsZero():
+		p.silent = time.Now()
 	}
 	if now == nil {
 		j.State, j.Reason = Ended, gone
@@ -108,8 +104,8 @@ func (p *partRun) update(now *JobStatus) string {
 	if now == nil || now.ID != j.ID {
 		return ""
 	}
-	was := j.JobStatus
-	j.JobStatus = *now
+	was := *j
+	*j = *now
 	switch {
 	case now.State == Running && was.State != Running:
 		return fmt.Sprintf("job %s (%s) runs on %s", j.ID, p.Name, now.Node)
@@ -131,18 +127,11 @@ func (p *partRun) left(fresh bool) bool {
 	if e := p.ending(); e != nil && (e.Done || e.Failure != "") {
 		return true
 	}
-	return fresh && (p.job.State == Hopeless || !p.job.silent.IsZero() && time.Since(p.job.silent) > settling)
+	return fresh && (p.job.State == Hopeless || !p.silent.IsZero() && time.Since(p.silent) > settling)
 }
 
 // cutShort tells jobs that were ended from those that ended.
-func cutShort(reason string) bool {
-	for _, word := range []string{"timeout", "node_fail", "preempted", "boot_fail", "deadline", "evicted", "shutdown", "disruption", gone} {
-		if strings.Contains(strings.ToLower(reason), word) {
-			return true
-		}
-	}
-	return false
-}
+var cutShort = regexp.MustCompile(`(?i)timeout|node_fail|preempted|boot_fail|deadline|evicted|shutdown|disruption|` + gone)
 
 // ending says how the last process of the part ended, nil where it did not say or where
 // not all that it wrote is seen yet.
@@ -224,24 +213,20 @@ func (p *partRun) take(t *measure.Trial) *measure.Measurement {
 	return nil
 }
 
-// hours are the GPU hours of the part's jobs so far.
 func (p *partRun) hours() float64 {
-	if time.Since(p.spent.at) < most || !p.spent.at.IsZero() && p.job == nil {
-		return p.spent.hours
+	if time.Since(p.counted) < most || !p.counted.IsZero() && p.job == nil {
+		return p.spent
 	}
-	p.spent.at = time.Now()
-	all, err := p.folder.Attempts()
-	if err != nil {
-		return p.spent.hours
+	p.counted = time.Now()
+	if all, err := p.folder.Attempts(); err == nil {
+		p.spent = 0
+		for _, a := range all {
+			p.spent += a.Seconds / 3600 * float64(p.GPUs)
+		}
 	}
-	p.spent.hours = 0
-	for _, a := range all {
-		p.spent.hours += a.Seconds / 3600 * float64(p.GPUs)
-	}
-	return p.spent.hours
+	return p.spent
 }
 
-// lastWords is the last line that the part's jobs printed.
 func (p *partRun) lastWords() string {
 	file, err := os.Open(filepath.Join(p.folder.Path, JobLog))
 	if err != nil {
@@ -260,4 +245,68 @@ func (p *partRun) lastWords() string {
 		return strings.TrimPrefix(last, "planner: ")
 	}
 	return "it printed nothing"
+}
+
+// ask waits for the measurement of a trial.
+type ask struct {
+	ctx   context.Context
+	trial measure.Trial
+	// measured is what the part has, or why it has not, once done says so.
+	measured measure.Measurement
+	done     chan error
+}
+
+// Fetch waits for the measurement of a trial.
+func (f *Follower) Fetch(ctx context.Context, t measure.Trial) (measure.Measurement, error) {
+	a := &ask{ctx: ctx, trial: t, done: make(chan error, 1)}
+	select {
+	case f.asks <- a:
+		select {
+		case err := <-a.done:
+			return a.measured, err
+		case <-f.ended:
+		}
+	case <-f.ended:
+	}
+	return measure.Measurement{}, fmt.Errorf("%w in trial %d", sweep.ErrInterrupted, t.Number)
+}
+
+// reply answers what a part has measured, or will not measure any more.
+func (f *Follower) reply(p *partRun) bool {
+	before := len(p.waiting)
+	p.waiting = slices.DeleteFunc(p.waiting, func(a *ask) bool {
+		m, ready, err := f.find(p, a.trial)
+		if a.ctx.Err() != nil {
+			ready, err = true, fmt.Errorf("%w in trial %d", sweep.ErrInterrupted, a.trial.Number)
+		}
+		if ready {
+			a.measured = m
+			a.done <- err
+		}
+		return ready
+	})
+	return len(p.waiting) != before
+}
+
+func (f *Follower) find(p *partRun, t measure.Trial) (m measure.Measurement, ready bool, err error) {
+	if taken := p.take(&t); taken != nil {
+		if taken.Rejected.Text == "" || taken.Trial.Number > 0 {
+			seen, err := f.Folder.Gather(p.Name, taken.Trial.Number, t.Number)
+			if err != nil {
+				return m, true, err
+			}
+			if seen != nil {
+				f.See.See(*seen)
+			}
+		}
+		taken.Trial = t
+		return *taken, true, nil
+	}
+	switch {
+	case p.failed != "":
+		return measure.Measurement{Trial: t, Rejected: note.Because(note.NotPlaced, f.Launcher, p.failed)}, true, nil
+	case p.cut != "" && f.active() == 0:
+		return m, true, fmt.Errorf("%w: %s", sweep.ErrInterrupted, p.cut)
+	}
+	return m, false, nil
 }

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"regexp"
@@ -140,6 +141,20 @@ func oneLine(text string) string {
 		lines[i] = strings.TrimSpace(l)
 	}
 	return strings.Join(lines, "; ")
+}
+
+// stateFile holds what must outlive the process that submits: the launcher, and the name of
+// the run there.
+const stateFile = "cluster.json"
+
+// RunName is the name of a run at its scheduler, and of that; empty where nothing was
+// submitted.
+func RunName(f sweep.Folder) (launcher, run string, err error) {
+	var state map[string]string
+	if err = f.ReadJSON(stateFile, &state); errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return state["launcher"], state["run"], err
 }
 
 // Active counts the jobs of a run that have not ended.
