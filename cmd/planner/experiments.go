@@ -227,23 +227,21 @@ func compareTerms(f *flagReader) design.Terms {
 
 func compareStudy(p *program, r *run) (sweep.Study, error) {
 	f := r.flags()
-	s := design.Round{Terms: compareTerms(f), Number: f.count("rounds"), Rate: ifGiven(f, "rate", f.positive),
+	s := &design.Rounds{Terms: compareTerms(f), Number: f.count("rounds"), Rate: ifGiven(f, "rate", f.positive),
 		Window: f.duration("duration", 0, false), Warmup: f.duration("warm-up", -1, true)}
 	if f.err != nil {
 		return nil, f.err
 	}
-	var sides [2]design.Side
-	var err error
 	for i, cfg := range []*config.Config{r.cfg, r.second} {
-		sides[i] = design.Side{Name: r.cfg.Run.Args[i], Config: cfg}
-		if sides[i].Ground, err = p.ground(r, cfg); err != nil {
+		ground, err := p.ground(r, cfg)
+		if err != nil {
 			return nil, err
 		}
+		s.Sides[i] = design.Side{Name: r.cfg.Run.Args[i], Config: cfg, Ground: ground}
 	}
-	rounds, err := design.NewRounds(sides[0], sides[1], s)
-	if err != nil {
+	if err := s.Plan(); err != nil {
 		return nil, err
 	}
-	r.ground = rounds.Ground()
-	return rounds, nil
+	r.ground = s.Ground()
+	return s, nil
 }

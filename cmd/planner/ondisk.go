@@ -55,15 +55,14 @@ func (p *program) compareRuns(c *cli.Context, a, b string) error {
 		"rate", "duration", "warm-up", "rounds", "seed", "set", "catalog", "dialect", "dry-run", "output")); err != nil {
 		return err
 	}
-	var runs [2]design.RunTrials
-	for i, path := range []string{a, b} {
-		runs[i].Path = path
+	paths, trials := [2]string{a, b}, [2][]measure.Measurement{}
+	for i, path := range paths {
 		var err error
-		if runs[i].Trials, err = sweep.ReadJournal(sweep.Folder{Path: path}.File(sweep.JournalFile)); err != nil {
+		if trials[i], err = sweep.ReadJournal(sweep.Folder{Path: path}.File(sweep.JournalFile)); err != nil {
 			return err
 		}
 	}
-	answer, err := design.CompareRuns(runs[0], runs[1], terms)
+	answer, err := design.CompareRuns(paths, trials, terms)
 	if err != nil {
 		return usageError{err}
 	}

@@ -108,31 +108,21 @@ func (c *Compared) answer() sweep.Answer {
 	return sweep.Answer{State: sweep.Done, Value: c}
 }
 
-// RunTrials is what a run folder holds, for a comparison.
-type RunTrials struct {
-	Path   string
-	Trials []measure.Measurement
-}
-
-// CompareRuns compares what two runs have measured, at the loads that both have.
-func CompareRuns(a, b RunTrials, t Terms) (sweep.Answer, error) {
-	pairs, left := matched(a.Trials, b.Trials)
-	c := &Compared{A: filepath.Clean(a.Path), B: filepath.Clean(b.Path), Test: tested, Terms: t,
-		Contrasts: contrast(pairs, t), Warnings: append(pairDoubts(pairs), seedDoubt(pairs)...).Warnings()}
+// CompareRuns compares what the runs of two folders have measured, at the loads that both have.
+func CompareRuns(paths [2]string, trials [2][]measure.Measurement, t Terms) (sweep.Answer, error) {
+	a, b := trials[0], trials[1]
+	pairs, left := matched(a, b)
+	other := list.Count(pairs, func(x pairing) bool { return x.a.Trial.Seed != x.b.Trial.Seed })
+	c := &Compared{A: filepath.Clean(paths[0]), B: filepath.Clean(paths[1]), Test: tested, Terms: t,
+		Contrasts: contrast(pairs, t), Warnings: append(pairDoubts(pairs), note.If(other > 0, note.SeedsDiffer, other, len(pairs))...).Warnings()}
 	points := fmt.Sprintf("%d load points", len(pairs))
 	if len(pairs) == 1 {
 		points = "1 load point"
 	}
 	c.Design = points + fmt.Sprintf(" that both runs have; %d have no counterpart", left)
-	c.Warnings.AddIf(len(a.Trials) > 0 && len(b.Trials) > 0 && !a.Trials[0].Trial.Workload.Alike(b.Trials[0].Trial.Workload), note.TrafficDiffers)
+	c.Warnings.AddIf(len(a) > 0 && len(b) > 0 && !a[0].Trial.Workload.Alike(b[0].Trial.Workload), note.TrafficDiffers)
 	if len(c.Contrasts) == 0 {
-		return sweep.Answer{}, fmt.Errorf("compare: %s and %s have no load in common: measure both at the same rates, as 'planner sweep --rates' does", a.Path, b.Path)
+		return sweep.Answer{}, fmt.Errorf("compare: %s and %s have no load in common: measure both at the same rates, as 'planner sweep --rates' does", paths[0], paths[1])
 	}
 	return c.answer(), nil
-}
-
-// seedDoubt says when pairs were not of the same requests.
-func seedDoubt(pairs []pairing) note.Notes {
-	other := list.Count(pairs, func(x pairing) bool { return x.a.Trial.Seed != x.b.Trial.Seed })
-	return note.If(other > 0, note.SeedsDiffer, other, len(pairs))
 }

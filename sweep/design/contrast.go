@@ -168,10 +168,7 @@ func (p pairing) behind() string {
 func unresolvedIn(pairs []pairing) note.Notes {
 	var out note.Notes
 	for _, f := range aspects(pairs) {
-		some := false
-		for _, p := range pairs {
-			some = some || !math.IsNaN(f.of(p.a)) && !math.IsNaN(f.of(p.b))
-		}
+		some := slices.ContainsFunc(pairs, func(p pairing) bool { return !math.IsNaN(f.ratio(p)) })
 		out = append(out, note.If(!some && len(pairs) > 0, note.FigureUnknown, f.label)...)
 	}
 	return out
@@ -263,17 +260,14 @@ func knobSets(all []measure.Measurement) int {
 // no latency, and trials that were not valid or overloaded.
 func pairDoubts(pairs []pairing) note.Notes {
 	out := unresolvedIn(pairs)
-	for _, side := range []struct {
-		name string
-		of   func(pairing) *measure.Measurement
-	}{{"A", func(p pairing) *measure.Measurement { return p.a }}, {"B", func(p pairing) *measure.Measurement { return p.b }}} {
+	for i, side := range []string{"A", "B"} {
 		failed, requests, invalid, overloaded, behind, how := 0, 0, 0, 0, 0, ""
 		for _, p := range pairs {
-			m := side.of(p)
+			m := [2]*measure.Measurement{p.a, p.b}[i]
 			failed, requests = failed+m.Failed, requests+m.Requests
 			how = cmp.Or(how, m.Complaint())
 			switch {
-			case p.behind() == side.name:
+			case p.behind() == side:
 				behind++
 			case !m.Valid:
 				invalid++
@@ -282,10 +276,10 @@ func pairDoubts(pairs []pairing) note.Notes {
 				overloaded++
 			}
 		}
-		out = slices.Concat(out, note.If(failed > 0, note.SideFailed, side.name, failed, requests, how),
-			note.If(invalid > 0, note.SideInvalid, side.name, invalid, len(pairs)),
-			note.If(behind > 0, note.SideBehind, side.name, behind, len(pairs)),
-			note.If(overloaded > 0, note.SideOverloaded, side.name, overloaded, len(pairs)))
+		out = slices.Concat(out, note.If(failed > 0, note.SideFailed, side, failed, requests, how),
+			note.If(invalid > 0, note.SideInvalid, side, invalid, len(pairs)),
+			note.If(behind > 0, note.SideBehind, side, behind, len(pairs)),
+			note.If(overloaded > 0, note.SideOverloaded, side, overloaded, len(pairs)))
 	}
 	return out
 }

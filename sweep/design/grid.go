@@ -42,7 +42,7 @@ type Sweep struct {
 	ground    sweep.Ground
 	objective measure.SLO
 	rejected  []measure.Rejection
-	rows      []matrixRow
+	rows      []MatrixRow
 	warnings  note.Notes
 }
 
@@ -315,9 +315,6 @@ func (s Grid) windows(cfg *config.Config, t *measure.Trial, temperature string, 
 }
 
 func significant(x float64, digits int) float64 {
-	y, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', digits, 64), 64)
-	if err != nil {
-		return x
-	}
+	y, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'g', digits, 64), 64) // what FormatFloat writes
 	return y
 }

@@ -20,8 +20,12 @@ type Side struct {
 	Ground sweep.Ground
 }
 
-// Round says how the rounds of a comparison are.
-type Round struct {
+// Rounds is the study of the command compare: two configurations in turns, on the
+// same requests.
+type Rounds struct {
+	sweep.List
+	// Sides are A and B.
+	Sides [2]Side
 	// Rate in requests per second, 0 for 80 % of the smaller predicted maximum.
 	Rate float64
 	// Window is 0 for what a p99 needs. Warmup is below 0 for 30 seconds.
@@ -29,15 +33,6 @@ type Round struct {
 	// Number is how many rounds there are; each side runs once in each.
 	Number int
 	Terms  Terms
-}
-
-// Rounds is the study of the command compare: two configurations in turns, on the
-// same requests.
-type Rounds struct {
-	sweep.List
-	Round
-	// Sides are A and B.
-	Sides [2]Side
 	// only is the side that is left of both; nil for both.
 	only *Side
 	// predicted says in words what a rate is that nobody gave.
@@ -47,50 +42,49 @@ type Rounds struct {
 // carried is the share of a maximum rate at which two configurations are compared.
 const carried = 0.8
 
-// NewRounds plans the rounds: A first in even ones and B first in odd ones, so
+// Plan lists the trials of the rounds: A first in even ones and B first in odd ones, so
 // that what drifts falls on both, and an engine is started once a round.
-func NewRounds(a, b Side, r Round) (*Rounds, error) {
-	s := &Rounds{Round: r, Sides: [2]Side{a, b}}
+func (r *Rounds) Plan() error {
 	var knobs [2]measure.Knobs
 	var most [2]float64
-	for i, side := range s.Sides {
+	for i, side := range r.Sides {
 		runnable, _ := side.Config.Candidates()
 		knobs[i] = runnable[0]
 		var err error
 		if most[i], err = predictedRate(side.Ground, &side.Config.Workload, side.Config.Objective, knobs[i]); err != nil {
-			return nil, fmt.Errorf("%s: %w", side.Name, err)
+			return fmt.Errorf("%s: %w", side.Name, err)
 		}
 	}
 	switch lower := min(most[0], most[1]); {
-	case s.Rate > 0:
+	case r.Rate > 0:
 	case lower > 0:
-		s.Rate, s.predicted = significant(carried*lower, 3), " (80 % of the smaller predicted maximum)"
+		r.Rate, r.predicted = significant(carried*lower, 3), " (80 % of the smaller predicted maximum)"
 	default:
-		return nil, fmt.Errorf("compare: give a rate: --rate R (nothing here predicts what the engines carry)")
+		return fmt.Errorf("compare: give a rate: --rate R (nothing here predicts what the engines carry)")
 	}
-	if s.Window == 0 {
-		s.Window = workload.WholeWindow(enoughForP99, a.Config.Workload.MeanRate(s.Rate))
+	w := &r.Sides[0].Config.Workload
+	if r.Window == 0 {
+		r.Window = workload.WholeWindow(enoughForP99, w.MeanRate(r.Rate))
 	}
-	if s.Warmup < 0 {
-		s.Warmup = min(30*time.Second, s.Window)
+	if r.Warmup < 0 {
+		r.Warmup = min(30*time.Second, r.Window)
 	}
-	if err := Bounded(a.Config.Workload.MeanRate(s.Rate), s.Warmup+s.Window); err != nil {
-		return nil, err
+	if err := Bounded(w.MeanRate(r.Rate), r.Warmup+r.Window); err != nil {
+		return err
 	}
-	seed := a.Config.Workload.Seed
 	for i := range r.Number {
 		for _, n := range []int{i % 2, 1 - i%2} {
-			side := &s.Sides[n]
-			s.Trials = append(s.Trials, measure.Trial{
-				Knobs: knobs[n], Workload: &side.Config.Workload, Rate: s.Rate, Warmup: s.Warmup, Window: s.Window, Cooldown: min(30*time.Second, s.Window/2),
-				Seed: seed + uint64(i), Objective: side.Config.Objective, Whole: true, Why: fmt.Sprintf("round %d of %s", i+1, side.Name),
+			side := &r.Sides[n]
+			r.Trials = append(r.Trials, measure.Trial{
+				Knobs: knobs[n], Workload: &side.Config.Workload, Rate: r.Rate, Warmup: r.Warmup, Window: r.Window, Cooldown: min(30*time.Second, r.Window/2),
+				Seed: w.Seed + uint64(i), Objective: side.Config.Objective, Whole: true, Why: fmt.Sprintf("round %d of %s", i+1, side.Name),
 			})
 		}
 	}
-	if s.Whole = true; a.Ground.Virtual && b.Ground.Virtual {
-		s.Batch = len(s.Trials)
+	if r.Whole = true; r.Sides[0].Ground.Virtual && r.Sides[1].Ground.Virtual {
+		r.Batch = len(r.Trials)
 	}
-	return s, nil
+	return nil
 }
 
 // Parts is one where both sides take the same GPU: they then take turns on the same
@@ -103,7 +97,6 @@ func (r *Rounds) Parts() []sweep.Part {
 	return parts
 }
 
-// sidePart is the part of side A or B.
 func (r *Rounds) sidePart(side int) sweep.Part {
 	part := sweep.KindOf(r.Trials[side].Knobs)
 	part.Name = "ab"[side:side+1] + "-" + part.Name
@@ -214,16 +207,9 @@ func (r *Rounds) slower(pairs []pairing) note.Notes {
 }
 
 func sameRequests(a, b measure.Trial) bool {
-	x, y := a.Schedule(), b.Schedule()
-	if len(x) != len(y) {
-		return false
-	}
-	for i := range x {
-		if x[i].Due != y[i].Due || x[i].Prompt != y[i].Prompt || x[i].Output != y[i].Output || !slices.Equal(x[i].Shared, y[i].Shared) {
-			return false
-		}
-	}
-	return true
+	return slices.EqualFunc(a.Schedule(), b.Schedule(), func(x, y workload.Request) bool {
+		return x.Due == y.Due && x.Prompt == y.Prompt && x.Output == y.Output && slices.Equal(x.Shared, y.Shared)
+	})
 }
 
 // pairs joins what the two sides of each whole round brought.

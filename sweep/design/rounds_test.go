@@ -14,7 +14,7 @@ func TestRateThatBothCarry(t *testing.T) {
 	at := func(rate float64, overloaded bool) *measure.Measurement {
 		return &measure.Measurement{Valid: true, Overloaded: overloaded, Throughput: measure.Throughput{Achieved: rate}}
 	}
-	r := Rounds{Round: Round{Rate: 10}, Sides: [2]Side{{Config: &config.Config{}}, {Config: &config.Config{}}}}
+	r := Rounds{Rate: 10, Sides: [2]Side{{Config: &config.Config{}}, {Config: &config.Config{}}}}
 	if got := r.slower([]pairing{{at(10, false), at(9.9, false)}}); len(got) != 0 {
 		t.Errorf("%q where both kept up", got)
 	}

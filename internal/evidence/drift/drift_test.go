@@ -92,9 +92,8 @@ func (c *drifted) worse(t *testing.T, n uint64) bool {
 	if c.other {
 		other = 1000
 	}
-	a := design.RunTrials{Path: "base", Trials: c.run(start(), 100_000*n, rng)}
-	b := design.RunTrials{Path: "run", Trials: c.run(start()/(1+c.slower), 100_000*n+other, rng)}
-	answer, err := design.CompareRuns(a, b, design.Terms{Confidence: 0.95, Indifference: 0.02, FailIfWorse: c.margin})
+	trials := [2][]measure.Measurement{c.run(start(), 100_000*n, rng), c.run(start()/(1+c.slower), 100_000*n+other, rng)}
+	answer, err := design.CompareRuns([2]string{"base", "run"}, trials, design.Terms{Confidence: 0.95, Indifference: 0.02, FailIfWorse: c.margin})
 	if err != nil {
 		t.Error(err)
 		return false
