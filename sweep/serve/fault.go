@@ -4,38 +4,26 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"planner/sweep/workload"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"planner/sweep/workload"
 )
 
 // What can go wrong: one kind for each way in which a client sees a request fail.
 // N counts tokens; where it is not given, half of the output is taken.
 const (
-	// faultCut closes the connection behind N tokens: cut=3.
-	faultCut = "cut"
-	// faultEmpty answers 200 and not one event.
-	faultEmpty = "empty"
-	// faultError answers with a status and nothing else: error=503. 429 and 503
-	// tell the client to retry after a second.
-	faultError = "error"
-	// faultEvent ends the stream of a 200 with an error event behind N tokens:
-	// event=3.
-	faultEvent = "event"
-	// faultHang never answers.
-	faultHang = "hang"
-	// faultMalformed sends an event of broken JSON behind N tokens and goes on:
-	// malformed=3.
-	faultMalformed = "malformed"
-	// faultRefuse closes the port to new connections for a while; the request
-	// itself is served: refuse=2s.
-	faultRefuse = "refuse"
-	// faultReset resets the connection behind N tokens: reset=3.
-	faultReset = "reset"
-	// faultShort generates N tokens fewer than asked for: short=3.
-	faultShort = "short"
+	faultCut       = "cut"       // closes the connection behind N tokens
+	faultEmpty     = "empty"     // answers 200 and not one event
+	faultError     = "error"     // answers with a status and nothing else; 429 and 503 tell the client to retry after a second
+	faultEvent     = "event"     // ends the stream of a 200 with an error event behind N tokens
+	faultHang      = "hang"      // never answers
+	faultMalformed = "malformed" // sends an event of broken JSON behind N tokens and goes on
+	faultRefuse    = "refuse"    // closes the port to new connections for a while; the request itself is served
+	faultReset     = "reset"     // resets the connection behind N tokens
+	faultShort     = "short"     // generates N tokens fewer than asked for
 )
 
 // faultValues says what stands behind the "=" of each kind.

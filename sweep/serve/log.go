@@ -64,7 +64,6 @@ type emissionLog struct {
 // logBacklog is how many lines a slow disk may be behind.
 const logBacklog = 1 << 14
 
-// startLog begins a log; nil writes none.
 func startLog(w io.Writer, start LogStart) *emissionLog {
 	if w == nil {
 		return nil

@@ -58,7 +58,6 @@ func (l *eventLoop) now() time.Duration { return time.Since(l.start) }
 // submit hands in a request; false if the loop has ended.
 func (l *eventLoop) submit(r *reply) bool { return l.post(&l.arrived, r) }
 
-// abandon tells that a client has left before the end of its reply.
 func (l *eventLoop) abandon(r *reply) { l.post(&l.left, r) }
 
 func (l *eventLoop) post(to *[]*reply, r *reply) bool {

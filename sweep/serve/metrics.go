@@ -69,10 +69,7 @@ func (m *vllmMetrics) histogram(name string, bounds []float64) prometheus.Histog
 }
 
 func (m *vllmMetrics) describeCache(c *sim.Config) {
-	caching := "False"
-	if c.PrefixCaching {
-		caching = "True"
-	}
+	caching := map[bool]string{false: "False", true: "True"}[c.PrefixCaching] // as Python has it
 	m.metrics.NewGauge(prometheus.GaugeOpts{Name: "vllm:cache_config_info", ConstLabels: prometheus.Labels{
 		"block_size": strconv.Itoa(c.Layout.BlockTokens), "enable_prefix_caching": caching, "num_gpu_blocks": strconv.Itoa(c.Blocks)}}).Set(1)
 }

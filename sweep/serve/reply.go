@@ -188,23 +188,20 @@ func (r *reply) choice(e []byte, from, to int) []byte {
 }
 
 func (r *reply) tokenIDs(e []byte, from, to int) []byte {
-	e = append(e, `,"token_ids":[`...)
-	for k := from; k < to; k++ {
-		if k > from {
-			e = append(e, ',')
-		}
-		e = strconv.AppendInt(e, int64(r.tokenID(k)), 10)
-	}
-	return append(e, ']')
+	return appendIDs(e, `,"token_ids":[`, to-from, func(k int) int32 { return r.tokenID(from + k) })
 }
 
 func (r *reply) promptIDs(e []byte) []byte {
-	e = append(e, `,"prompt_token_ids":[`...)
-	for i, id := range r.prompt {
-		if i > 0 {
+	return appendIDs(e, `,"prompt_token_ids":[`, len(r.prompt), func(k int) int32 { return r.prompt[k] })
+}
+
+func appendIDs(e []byte, begin string, n int, id func(k int) int32) []byte {
+	e = append(e, begin...)
+	for k := range n {
+		if k > 0 {
 			e = append(e, ',')
 		}
-		e = strconv.AppendInt(e, int64(id), 10)
+		e = strconv.AppendInt(e, int64(id(k)), 10)
 	}
 	return append(e, ']')
 }
@@ -238,7 +235,6 @@ func (r *reply) ending(b []byte) []byte {
 
 var simulatedFailure = &apiError{status: 500, message: "simulated failure"}
 
-// breakOff appends what a fault ends a stream with.
 func (r *reply) breakOff(b []byte) []byte {
 	if r.fault.kind != faultEvent {
 		return b

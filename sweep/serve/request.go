@@ -32,11 +32,11 @@ type apiRequest struct {
 
 // unserved are the parts of a request that the server has for no more than their usual values.
 type unserved struct {
-	Stop    stopTexts `json:"stop"`
-	StopIDs []int64   `json:"stop_token_ids"`
-	N       *int      `json:"n"`
-	BestOf  *int      `json:"best_of"`
-	Echo    bool      `json:"echo"`
+	Stop    json.RawMessage `json:"stop"`
+	StopIDs []int64         `json:"stop_token_ids"`
+	N       *int            `json:"n"`
+	BestOf  *int            `json:"best_of"`
+	Echo    bool            `json:"echo"`
 }
 
 // completion is what is to be generated for a request.
@@ -125,15 +125,18 @@ func (s *Simulator) parseRequest(body []byte, chat bool) (*completion, error) {
 }
 
 func (c *apiRequest) check() error {
+	stop, err := stopTexts(c.Stop)
 	switch {
+	case err != nil:
+		return badRequest("stop", "cannot read where to stop: %v", err)
 	case c.N != nil && *c.N != 1:
 		return badRequest("n", "n=%d is not served: every request has one choice here.", *c.N)
 	case c.BestOf != nil && *c.BestOf != 1:
 		return badRequest("best_of", "best_of=%d is not served: every request has one choice here.", *c.BestOf)
 	case c.Echo:
 		return badRequest("echo", "echo is not served.")
-	case slices.ContainsFunc(c.Stop, mayOccur):
-		return badRequest("stop", "stop=%q is not served: replies are made-up words of small letters, and are not searched for one that may be among them.", c.Stop)
+	case slices.ContainsFunc(stop, mayOccur):
+		return badRequest("stop", "stop=%q is not served: replies are made-up words of small letters, and are not searched for one that may be among them.", stop)
 	case slices.ContainsFunc(c.StopIDs, func(id int64) bool { return 0 <= id && id < words }):
 		return badRequest("stop_token_ids", "stop_token_ids=%d is not served: replies are not searched for tokens that may be among them.", c.StopIDs)
 	case c.StreamOptions != nil && !c.Stream:
@@ -143,18 +146,14 @@ func (c *apiRequest) check() error {
 }
 
 // stopTexts are where a reply is to end: one text, a list of texts, or none.
-type stopTexts []string
-
-// UnmarshalJSON implements [json.Unmarshaler].
-func (s *stopTexts) UnmarshalJSON(b []byte) error {
-	var one string
-	if json.Unmarshal(b, &one) == nil {
-		if *s = nil; one != "" {
-			*s = stopTexts{one}
-		}
-		return nil
+func stopTexts(raw json.RawMessage) (texts []string, err error) {
+	if one := readText(raw); one != "" {
+		return []string{one}, nil
 	}
-	return json.Unmarshal(b, (*[]string)(s))
+	if len(raw) > 0 && raw[0] != '"' {
+		err = json.Unmarshal(raw, &texts)
+	}
+	return texts, err
 }
 
 // mayOccur reports whether what is generated may hold a text: words of a space and

@@ -32,13 +32,17 @@ var routes = map[string]func(*session){
 
 func (s *session) route() {
 	path := s.req.URL.Path
-	if answer := routes[s.req.Method+" "+path]; answer != nil {
+	id, model := strings.CutPrefix(s.req.Method+" "+path, "GET /v1/models/")
+	switch answer := routes[s.req.Method+" "+path]; {
+	case answer != nil:
 		answer(s)
-	} else if id, ok := strings.CutPrefix(path, "/v1/models/"); ok && s.req.Method == http.MethodGet {
-		s.model(id)
-	} else if routes["GET "+path] != nil || routes["POST "+path] != nil {
+	case model && id == s.server.Model:
+		s.respondJSON(s.server.card())
+	case model:
+		s.refuse(noModel(id))
+	case routes["GET "+path] != nil || routes["POST "+path] != nil:
 		s.respond(http.StatusMethodNotAllowed, jsonType, []byte(`{"detail":"Method Not Allowed"}`))
-	} else {
+	default:
 		s.respond(http.StatusNotFound, jsonType, []byte(`{"detail":"Not Found"}`))
 	}
 }
@@ -47,14 +51,6 @@ func (v *service) card() any {
 	return map[string]any{
 		"id": v.Model, "object": "model", "created": v.loop.start.Unix(), "owned_by": "vllm", "root": v.Model, "parent": nil, "max_model_len": v.MaxModelLen,
 	}
-}
-
-func (s *session) model(id string) {
-	if id != s.server.Model {
-		s.refuse(noModel(id))
-		return
-	}
-	s.respondJSON(s.server.card())
 }
 
 func (s *session) tokenize() {

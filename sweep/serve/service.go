@@ -24,8 +24,7 @@ type service struct {
 	// resets counts how often the prefix cache was emptied.
 	resets   atomic.Uint64
 	sessions sync.WaitGroup
-	// limits are those that clients have, bodies counts the bytes of bodies that are held.
-	limits clientLimits
+	// bodies counts the bytes of bodies that are held.
 	bodies atomic.Int64
 
 	mu    sync.Mutex
@@ -37,8 +36,9 @@ type service struct {
 
 // start fills in the defaults and sets the backend to time zero.
 func (s *Simulator) start() (*service, error) {
-	v := &service{Simulator: *s, conns: map[*net.TCPConn]bool{}, limits: cmp.Or(s.limits, usualLimits)}
-	v.Model, v.Version, v.reply = cmp.Or(s.Model, defaultName), cmp.Or(s.Version, defaultName), cmp.Or(s.reply, defaultReply)
+	v := &service{Simulator: *s, conns: map[*net.TCPConn]bool{}}
+	v.Model, v.Version = cmp.Or(s.Model, defaultName), cmp.Or(s.Version, defaultName)
+	v.reply, v.limits = cmp.Or(s.reply, defaultReply), cmp.Or(s.limits, usualLimits)
 	if v.MaxModelLen == 0 {
 		if v.MaxModelLen = defaultModelLen; s.Timer != nil {
 			v.MaxModelLen = s.Config.ModelLen
@@ -77,7 +77,6 @@ func (v *service) serve(ctx context.Context) error {
 	return errors.Join(err, v.loop.log.close())
 }
 
-// accept takes connections until the server is stopped.
 func (v *service) accept(ctx context.Context) error {
 	port := v.listener
 	for {

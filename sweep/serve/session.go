@@ -56,12 +56,11 @@ func newSession(v *service, conn *net.TCPConn) (*session, error) {
 	return s, err
 }
 
-// run answers one request after another until one side has had enough.
 func (s *session) run() {
 	defer s.out.flush() // the closed connection ends what still writes
 	defer s.conn.Close()
 	defer s.forget()
-	for s.read() {
+	for s.next() {
 		s.route()
 		s.forget()
 		if !s.keep {
@@ -70,8 +69,8 @@ func (s *session) run() {
 	}
 }
 
-// read reads the next request; false if there is none to answer.
-func (s *session) read() bool {
+// next reads the next request; false if there is none to answer.
+func (s *session) next() bool {
 	s.limited.N = maxHead
 	s.within(s.server.limits.idle)
 	if _, err := s.reader.Peek(1); err != nil {
@@ -121,17 +120,14 @@ var (
 	errTooMany  = errors.New("the bodies of all requests are larger than there is memory for")
 )
 
-// bodyReader reads a body at the cost of the memory for all.
-type bodyReader struct{ *session }
-
-// Read takes what it reads from that memory, and gives all back that it took where there is
-// no more: nobody else is to be refused for a body that is.
-func (r bodyReader) Read(p []byte) (int, error) {
-	n, err := r.req.Body.Read(p)
-	r.held += int64(n)
-	if r.server.bodies.Add(int64(n)) > r.server.limits.bodies {
-		r.server.bodies.Add(-r.held)
-		r.held = 0
+// Read reads the body of the request at the cost of the memory for all, and gives all back
+// that it took where there is no more: nobody else is to be refused for a body that is.
+func (s *session) Read(p []byte) (int, error) {
+	n, err := s.req.Body.Read(p)
+	s.held += int64(n)
+	if s.server.bodies.Add(int64(n)) > s.server.limits.bodies {
+		s.server.bodies.Add(-s.held)
+		s.held = 0
 		return n, errTooMany
 	}
 	return n, err
@@ -152,7 +148,7 @@ func (s *session) readBody() ([]byte, error) {
 	}
 	var b bytes.Buffer
 	b.Grow(bytes.MinRead + int(min(max(s.req.ContentLength, 0), maxHead)))
-	_, err := b.ReadFrom(io.LimitReader(bodyReader{s}, maxBody+1))
+	_, err := b.ReadFrom(io.LimitReader(s, maxBody+1))
 	if err == nil && b.Len() > maxBody {
 		err = errTooLarge
 	}
