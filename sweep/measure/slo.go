@@ -127,29 +127,26 @@ func (s SLO) Classes() []string {
 	return names
 }
 
-// sloFile is an objective in a file, limitsFile the limits of all requests or of a class.
+// sloFile is an objective in a file, limitsFile the limits of all requests or of a class. The goodput of
+// all requests stands behind the errors.
 type (
 	sloFile struct {
-		latencyLimits
+		limitsFile
 		Errors    float64               `json:"errors"`              // the largest share of failed requests
 		Goodput   Bound                 `json:"goodput,omitzero"`    // several limits on each request at once
 		Objective string                `json:"objective,omitempty"` // throughput where no latency has a limit
 		Classes   map[string]limitsFile `json:"classes,omitempty"`   // the limits of classes of a mix
 	}
 	limitsFile struct {
-		latencyLimits
-		Goodput Bound `json:"goodput,omitzero"` // several limits on each request at once
-	}
-	// latencyLimits are limits by statistic.
-	latencyLimits struct {
-		TTFT map[string]time.Duration `json:"ttft_ms,omitempty"` // on the time to first token, by statistic
-		TPOT map[string]time.Duration `json:"tpot_ms,omitempty"` // on the time per output token
-		ITL  map[string]time.Duration `json:"itl_ms,omitempty"`  // on the time between tokens
-		E2E  map[string]time.Duration `json:"e2e_ms,omitempty"`  // on the whole request
+		TTFT    map[string]time.Duration `json:"ttft_ms,omitempty"` // on the time to first token, by statistic
+		TPOT    map[string]time.Duration `json:"tpot_ms,omitempty"` // on the time per output token
+		ITL     map[string]time.Duration `json:"itl_ms,omitempty"`  // on the time between tokens
+		E2E     map[string]time.Duration `json:"e2e_ms,omitempty"`  // on the whole request
+		Goodput Bound                    `json:"goodput,omitzero"`  // several limits on each request at once
 	}
 )
 
-func (l *latencyLimits) of(m Metric) *map[string]time.Duration {
+func (l *limitsFile) of(m Metric) *map[string]time.Duration {
 	return map[Metric]*map[string]time.Duration{TTFT: &l.TTFT, TPOT: &l.TPOT, ITL: &l.ITL, E2E: &l.E2E}[m]
 }
 
@@ -202,7 +199,7 @@ func (s SLO) Written() any {
 		return (*sloFile)(nil)
 	}
 	all := s.limits()
-	w := &sloFile{latencyLimits: all.latencyLimits, Errors: s.Errors, Goodput: all.Goodput, Classes: map[string]limitsFile{}}
+	w := &sloFile{limitsFile: all, Errors: s.Errors, Goodput: all.Goodput, Classes: map[string]limitsFile{}}
 	if s.Errors < 0 {
 		w.Errors = math.NaN()
 	}
@@ -229,7 +226,8 @@ func (s *SLO) UnmarshalJSON(data []byte) error {
 		s.Errors = -1
 	}
 	s.Throughput = w.Objective == ThroughputBound
-	classes := map[string]limitsFile{"": {w.latencyLimits, w.Goodput}}
+	w.limitsFile.Goodput = w.Goodput
+	classes := map[string]limitsFile{"": w.limitsFile}
 	maps.Copy(classes, w.Classes)
 	for name, l := range classes {
 		bounds, err := l.bounds(name)
