@@ -90,10 +90,6 @@ const (
 	gapShare = 0.1
 )
 
-// busyClient is the share of its processors from which on a client is suspected
-// of being late itself.
-const busyClient = 0.8
-
 // compare puts the client's mean time to first token beside the server's and
 // names a gap that is above the noise. Both means are over the same requests but
 // for those at the ends; the noise is three standard errors of as many as they
@@ -131,7 +127,7 @@ func (s *EngineTelemetry) compare(records []measure.Record, v load.Telemetry) {
 	where := "the server's front end, ahead of where it starts its clock and behind where it stops it"
 	s.Gap = GapFrontEnd
 	switch {
-	case v.CPU > busyClient:
+	case v.Busy():
 		s.Gap = GapClient
 		where = fmt.Sprintf("the client, which used %.0f %% of its processors", 100*v.CPU)
 	case v.Lag99 > gap:

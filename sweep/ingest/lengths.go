@@ -26,13 +26,13 @@ import (
 // few lengths stay exact.
 const mostLength = 1 << 31
 
-// ReadLengths reads lengths, one a line. A first line that is no number is a header; empty lines
-// and those that begin with # are left out.
+// ReadLengths reads lengths, one a line. Empty lines and those that begin with # are left out; a
+// first line of the others that is no number is a header.
 func ReadLengths(r io.Reader) (lengths []int, err error) {
 	if r, err = input.Unpack(r); err != nil {
 		return nil, err
 	}
-	lines := bufio.NewScanner(r)
+	lines, begun := bufio.NewScanner(r), false
 	for number := 1; lines.Scan(); number++ {
 		text, others, _ := strings.Cut(strings.TrimPrefix(lines.Text(), "\ufeff"), ",")
 		text = strings.Trim(strings.TrimSpace(text), `"`)
@@ -43,7 +43,8 @@ func ReadLengths(r io.Reader) (lengths []int, err error) {
 			return nil, fmt.Errorf("line %d: several columns, want one, of lengths", number)
 		}
 		x, err := strconv.ParseFloat(text, 64)
-		if err != nil && number == 1 {
+		header := err != nil && !begun
+		if begun = true; header {
 			continue
 		}
 		if err != nil || !(x >= 0.5) || x > mostLength {

@@ -26,10 +26,12 @@ func FuzzLengths(f *testing.F) {
 // TestReadLengths: a file has lengths alone, so that no column of others is taken for them.
 func TestReadLengths(t *testing.T) {
 	for text, want := range map[string]string{
-		"tokens,\n447.0,\n# a, b\n\"3\"\n": "[3 447]",
-		"id,prompt\n1,447\n2,3\n":          "[] line 1: several columns, want one, of lengths",
-		"447,200\n":                        "[] line 1: several columns, want one, of lengths",
-		",prompt\n0,447\n":                 "[] line 1: several columns, want one, of lengths",
+		"tokens,\n447.0,\n# a, b\n\"3\"\n":  "[3 447]",
+		"# made by a tool\n\ntokens\n447\n": "[447]",
+		"tokens\nthree\n":                   "[] line 2: \"three\" is no length above 0",
+		"id,prompt\n1,447\n2,3\n":           "[] line 1: several columns, want one, of lengths",
+		"447,200\n":                         "[] line 1: several columns, want one, of lengths",
+		",prompt\n0,447\n":                  "[] line 1: several columns, want one, of lengths",
 	} {
 		got, err := ReadLengths(strings.NewReader(text))
 		said := fmt.Sprint(got)

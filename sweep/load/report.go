@@ -172,6 +172,9 @@ type Telemetry struct {
 	openFiles int
 }
 
+// Busy reports whether the process used so much of its processors that it may be late itself.
+func (v *Telemetry) Busy() bool { return v.CPU > 0.8 }
+
 // spending begins to watch what the process spends; what it returns says what that was.
 func spending() func(*Telemetry) {
 	read := func() (pauses, waits *metrics.Float64Histogram) {
@@ -220,7 +223,7 @@ func (v *Telemetry) doubts(slo measure.SLO) note.Notes {
 	add(v.dropped > 0, note.ClientUnsent, v.dropped)
 	short := math.Abs(float64(v.left - v.due))
 	add(short > max(0.01*float64(v.due), 1), note.ClientOffWindow, v.left, v.due)
-	add(v.CPU > 0.8, note.ClientBusy, 100*v.CPU, v.Processors)
+	add(v.Busy(), note.ClientBusy, 100*v.CPU, v.Processors)
 	add(v.gcPause > limit, note.ClientCollecting, v.gcPause)
 	add(v.wait99 > limit, note.ClientWaiting, v.wait99)
 	d = append(d, v.Stalls...)
