@@ -183,7 +183,7 @@ func (l *eventLoop) deliver(t sim.Token) {
 }
 
 // write sends what is in wire and notes when the tokens in it left. It ends the
-// reply, and returns false, if the client is gone.
+// reply, and returns false, if the client is gone, or the server stops.
 func (l *eventLoop) write(r *reply) bool {
 	now := l.now()
 	for len(r.Left) < len(r.Due) {
@@ -198,7 +198,10 @@ func (l *eventLoop) write(r *reply) bool {
 	}
 	l.cancel(r)
 	r.hangUp(true)
-	l.end(r, outcomeLeft)
+	l.mu.Lock()
+	outcome := map[bool]string{false: outcomeLeft, true: outcomeStopped}[l.closed]
+	l.mu.Unlock()
+	l.end(r, outcome)
 	return false
 }
 

@@ -48,6 +48,18 @@ func lone(t testing.TB, body string) (*eventLoop, *reply) {
 	return &eventLoop{start: time.Now(), backend: newFixed(Fixed{}, 0), metrics: newMetrics("m"), replies: map[int]*reply{0: r}}, r
 }
 
+// A server that stops closes connections under replies: their clients have not left.
+func TestTokenOfStoppedServer(t *testing.T) {
+	for stopped, want := range map[bool]string{false: outcomeLeft, true: outcomeStopped} {
+		l, r := lone(t, `{"prompt":[1,2],"max_tokens":3,"stream":true}`)
+		l.closed = stopped
+		r.out.conn.Close()
+		if l.deliver(sim.Token{First: true}); r.Outcome != want {
+			t.Errorf("stopped %t: the reply ended as %q, want %q", stopped, r.Outcome, want)
+		}
+	}
+}
+
 // BenchmarkToken is what a token costs from the engine to the kernel.
 func BenchmarkToken(b *testing.B) {
 	l, r := lone(b, `{"prompt":[1,2],"max_tokens":1000000,"ignore_eos":true,"stream":true,"stream_options":{"include_usage":true,"continuous_usage_stats":true}}`)
