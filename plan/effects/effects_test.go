@@ -112,6 +112,13 @@ func TestRatesAreReadOffTheReference(t *testing.T) {
 	if got := Rates(append(trials, measured(half, 6, 6.01)), Baseline{Knobs: best, Rate: 16, Curves: []*curve.Curve{c}}, nil); len(got) != 1 {
 		t.Errorf("a queue of its own: %+v", got[1:])
 	}
+	// One that misses a limit of which the reference has no curve is limited by that.
+	gaps := measured(half, 6, 10)
+	gaps.Trial.Objective.Bounds = []measure.Bound{{Metric: measure.ITL, Quantile: 0.99, Limit: 90 * time.Millisecond}}
+	gaps.ITL = measure.Summary{P50: 20 * time.Millisecond, P99: 150 * time.Millisecond, N: 100_000}
+	if got := Rates(append(trials, gaps), Baseline{Knobs: best, Rate: 16, Curves: []*curve.Curve{c}}, nil); len(got) != 1 {
+		t.Errorf("gaps beyond their limit: %+v", got[1:])
+	}
 	over := measured(half, 14, 1e9)
 	over.Overloaded, over.Achieved, over.TTFT = true, 9.5, measure.Summary{P50: time.Minute, P99: -1, N: 500}
 	if got := Rates(append(trials, over), Baseline{Knobs: best, Rate: 16}, nil); len(got) != 2 || got[1].Rate != 9.5 {

@@ -73,6 +73,12 @@ const alike = 2.2
 // not tell.
 func (r *Baseline) carried(m *measure.Measurement) (float64, bool) {
 	rate, known := math.Inf(1), false
+	for _, b := range m.Trial.Objective.Latencies() {
+		drawn := slices.ContainsFunc(r.Curves, func(c *curve.Curve) bool { return c.Metric == b.Metric && c.Class == b.Class })
+		if !drawn && m.Bounded(b) > b.Limit {
+			return 0, false // it is limited by what the reference has no curve of, as gaps between tokens
+		}
+	}
 	for _, c := range r.Curves {
 		s := m.Of(c.Class).Latency(c.Metric)
 		for _, q := range slices.Backward(c.Model.Levels) {
