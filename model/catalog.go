@@ -173,11 +173,11 @@ func (c *Catalog) Clone() *Catalog {
 
 // GPUs returns every GPU in catalog order, also those whose figures are incomplete,
 // see [Hardware.Check].
-func (c *Catalog) GPUs() []Hardware { return append([]Hardware(nil), c.gpus...) }
+func (c *Catalog) GPUs() []Hardware { return slices.Clone(c.gpus) }
 
 // Models returns every model in catalog order, also those whose figures are
 // incomplete, see [Arch.Check].
-func (c *Catalog) Models() []Arch { return append([]Arch(nil), c.models...) }
+func (c *Catalog) Models() []Arch { return slices.Clone(c.models) }
 
 // GPU returns the GPU of a name, without regard to case, spaces, dashes and
 // underscores. An exact match wins; a part of exactly one name is enough; a part of

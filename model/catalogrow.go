@@ -167,14 +167,9 @@ func hardwareOf(r Row) (Hardware, error) {
 	if h.Generation == GenerationUnknown {
 		h.Generation = generationOf(h.Name)
 	} else if !slices.Contains(generations, h.Generation) {
-		return Hardware{}, &CellError{"generation", fmt.Sprintf("%q, allowed are %s", h.Generation, generationNames())}
+		return Hardware{}, &CellError{"generation", fmt.Sprintf("%q, allowed are %s", h.Generation, strings.Join(list.Map(generations, func(g Generation) string { return string(g) }), " "))}
 	}
 	return h, nil
-}
-
-// generationNames lists the generations for messages.
-func generationNames() string {
-	return strings.Join(list.Map(generations, func(g Generation) string { return string(g) }), " ")
 }
 
 // linkOf classifies a link by its name on the data sheet.

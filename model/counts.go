@@ -1,5 +1,7 @@
 package model
 
+import "cmp"
+
 // paramCounts are the parameters of a model by what happens to them: how they are stored,
 // whether tensor parallelism divides them, whether every token reads them. Numbers of
 // parameters of the whole model.
@@ -83,11 +85,7 @@ func (a Arch) countAttention(c *paramCounts) {
 func (a Arch) countRest(layers, dense, moe float64) float64 {
 	hidden, at, d := float64(a.Hidden), a.Attention, a.Details
 	q, kv := float64(at.Heads*at.HeadDim), float64(at.KVHeads*at.HeadDim)
-	norms := 2.0
-	if d.NormsPerLayer > 0 {
-		norms = float64(d.NormsPerLayer)
-	}
-	n := (layers*norms - float64(a.Bare) + 1) * hidden
+	n := (layers*float64(cmp.Or(d.NormsPerLayer, 2)) - float64(a.Bare) + 1) * hidden
 	if d.NormBias {
 		n *= 2
 	}

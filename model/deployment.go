@@ -1,6 +1,10 @@
 package model
 
-import "planner/internal/note"
+import (
+	"cmp"
+
+	"planner/internal/note"
+)
 
 // Deployment is one instance: a model, the format of its numbers, the GPU it runs on
 // and how it is spread over several of them.
@@ -28,13 +32,11 @@ func (d Deployment) Nodes() int { return d.spans(d.GPUs()) }
 func (d Deployment) spans(gpus int) int { return ceilDiv(gpus, d.Normal().NodeGPUs) }
 
 // Normal returns the deployment with its defaults filled in: one for zero degrees of
-// parallelism and the checkpoint's format for an unset one of the weights.
+// parallelism and, for an unset format of the weights, the checkpoint's, bf16 if that is not known either.
 func (d Deployment) Normal() Deployment {
 	d.TP, d.PP, d.DP = max(d.TP, 1), max(d.PP, 1), max(d.DP, 1)
-	d.Precision = d.Precision.resolve(d.Arch)
-	if d.NodeGPUs == 0 {
-		d.NodeGPUs = d.Hardware.NodeGPUs()
-	}
+	d.Precision.Weights = cmp.Or(d.Precision.Weights, d.Arch.Native, BF16)
+	d.NodeGPUs = cmp.Or(d.NodeGPUs, d.Hardware.NodeGPUs())
 	return d
 }
 

@@ -17,6 +17,14 @@ type EngineArgs struct {
 	EngineFeatures
 }
 
+// EngineFeatures are what is configured of a simulated engine besides its release and its
+// knobs. The zero value leaves all of it to the engine.
+type EngineFeatures struct {
+	Kernels     Kernels     // what is computed with
+	Speculation Speculation // tokens proposed ahead
+	LoRA        LoRA        // adapters that requests choose among
+}
+
 // DefaultArgs returns what vLLM's API server assumes on this GPU when nothing is
 // given (read in the sources of 0.10.1 to 0.24): 8192 tokens and 1024 requests on a
 // GPU of at least 70 GiB that is no A100, else 2048 and 256; the newest releases

@@ -5,19 +5,13 @@ import (
 	"slices"
 )
 
-// mixture is a kind of model in some format: what the constants were calibrated on, or not.
-type mixture struct {
-	experts bool
-	format  WeightFormat
-}
-
-// served are the kinds of models whose served runs the constants were calibrated on, by
-// GPU: testdata/groundtruth.
-var served = map[string][]mixture{
-	"H100 SXM":                      {{false, BF16}, {false, FP8}, {true, BF16}, {true, FP8}, {true, MXFP4}},
-	"H200 SXM":                      {{false, FP8}, {true, FP8}, {true, MXFP4}},
-	"B200 SXM":                      {{false, FP8}, {false, NVFP4}, {true, MXFP4}},
-	"RTX PRO 6000 Blackwell Server": {{false, BF16}},
+// served are the formats of the dense models, and of the mixtures of experts, whose served runs the
+// constants were calibrated on, by GPU: testdata/groundtruth.
+var served = map[string][2][]WeightFormat{
+	"H100 SXM":                      {{BF16, FP8}, {BF16, FP8, MXFP4}},
+	"H200 SXM":                      {{FP8}, {FP8, MXFP4}},
+	"B200 SXM":                      {{FP8, NVFP4}, {MXFP4}},
+	"RTX PRO 6000 Blackwell Server": {{BF16}},
 }
 
 // leastServed is below the fewest parameters that a token of a served model passes
@@ -47,10 +41,14 @@ func (e EvidenceLevel) Error() float64 { return [...]float64{0.03, 0.06, 0.10, 0
 // unserved lists what of a deployment no served run was calibrated on.
 func (d Deployment) unserved() (what []string, worst EvidenceLevel) {
 	d = d.Normal()
-	kind := mixture{d.Arch.MoE.Present(), d.Precision.Weights}
-	if kind.format == FP16 {
-		kind.format = BF16
+	kind, kinds, format := 0, "dense models in ", d.Precision.Weights
+	if d.Arch.MoE.Present() {
+		kind, kinds = 1, "mixtures of experts in "
 	}
+	if format == FP16 {
+		format = BF16
+	}
+	kinds += format.String()
 	runs, here := served[d.Hardware.Name]
 	add := func(e EvidenceLevel, text string) {
 		what, worst = append(what, text), max(worst, e)
@@ -63,25 +61,20 @@ func (d Deployment) unserved() (what []string, worst EvidenceLevel) {
 	case !here:
 		add(ServedApart, "the GPU "+d.Hardware.Name)
 	}
-	kinds := "dense models in "
-	if kind.experts {
-		kinds = "mixtures of experts in "
-	}
-	kinds += kind.format.String()
 	anywhere := false
 	for _, runs := range served {
-		anywhere = anywhere || slices.Contains(runs, kind)
+		anywhere = anywhere || slices.Contains(runs[kind], format)
 	}
 	switch {
 	case !anywhere:
 		add(NeverServed, kinds)
-	case here && !slices.Contains(runs, kind):
+	case here && !slices.Contains(runs[kind], format):
 		add(ServedApart, kinds+" on the GPU "+d.Hardware.Name)
 	}
 	for _, s := range d.Arch.unserved() {
 		add(NeverServed, s)
 	}
-	if kind.experts && d.Arch.Details.RouterBias {
+	if d.Arch.MoE.Present() && d.Arch.Details.RouterBias {
 		add(ServedSlower, "experts chosen by a biased score (public servers took up to 1.7 times as long)")
 	}
 	return what, worst

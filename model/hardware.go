@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -63,12 +64,7 @@ type NodeSpec struct {
 const usualNode = 8
 
 // NodeGPUs returns how many GPUs one link joins.
-func (h Hardware) NodeGPUs() int {
-	if h.Node.GPUs > 0 {
-		return h.Node.GPUs
-	}
-	return usualNode
-}
+func (h Hardware) NodeGPUs() int { return cmp.Or(h.Node.GPUs, usualNode) }
 
 // LinkKind says how GPUs reach each other.
 type LinkKind int

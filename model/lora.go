@@ -1,6 +1,9 @@
 package model
 
-import "math"
+import (
+	"cmp"
+	"math"
+)
 
 // LoRA is low-rank adapters that requests choose among (multi-LoRA): so many of one rank, of
 // which a GPU holds as many as there are slots. The zero value is none.
@@ -57,10 +60,6 @@ func (l LoRA) Distinct(requests float64) float64 {
 	return min(float64(l.Slots), -n*math.Expm1(requests*math.Log1p(-1/max(n, 1+1e-9))))
 }
 
-// adapters times what adapters add to a step, in seconds: always, per adapter in use, per
-// token and per adapter that is loaded into a slot.
-type adapters struct{ floor, each, token, load float64 }
-
 func (r *Roofline) setAdapters() {
 	l, d, hw := r.args.LoRA, r.dep, r.dep.Hardware
 	if !l.On() {
@@ -68,16 +67,12 @@ func (r *Roofline) setAdapters() {
 	}
 	bytes := l.adapterBytes(d) * float64(d.PP)
 	layers := float64(d.Arch.Layers)
-	link := hw.PCIe
-	if link <= 0 {
-		link = usualPCIe
-	}
-	r.adapters = adapters{
-		floor: layers * loraKernels * loraFloor, each: bytes / (r.c.Weights[BF16] * hw.Bandwidth),
-		token: bytes / (loraCompute * hw.Flops.BF16), load: layers*loraCopies*loraCopy + bytes/(loraLink*link),
-	}
+	a := &r.adapters
+	a.floor, a.each = layers*loraKernels*loraFloor, bytes/(r.c.Weights[BF16]*hw.Bandwidth)
+	a.token, a.load = bytes/(loraCompute*hw.Flops.BF16), layers*loraCopies*loraCopy+bytes/(loraLink*cmp.Or(hw.PCIe, usualPCIe))
 }
 
-func (a *adapters) time(l *batchSums) float64 {
+func (r *Roofline) adapterTime(l *batchSums) float64 {
+	a := &r.adapters
 	return a.floor + l.adapters*a.each + l.all()*a.token + l.loads*a.load
 }

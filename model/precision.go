@@ -69,15 +69,3 @@ func (f KVFormat) Bytes() float64 {
 	}
 	return 2
 }
-
-// resolve replaces an unset weight format by the checkpoint's own, bf16 if that is
-// not known either.
-func (p Precision) resolve(a Arch) Precision {
-	if p.Weights == FormatUnset {
-		p.Weights = a.Native
-	}
-	if p.Weights == FormatUnset {
-		p.Weights = BF16
-	}
-	return p
-}

@@ -9,15 +9,6 @@ import (
 // routed experts of other GPUs are scaled by their ratio to it.
 const hopperWeightsBF16 = 0.88
 
-// expertsBeside returns the share of bandwidth for routed experts: 0.90 in bf16 and mxfp4
-// on H100 (served: Mixtral-8x7B and gpt-oss-120b), elsewhere scaled as the dense
-// matrices are.
-func expertsBeside(weights ByFormat) ByFormat {
-	e := weights.scaled(0.90/hopperWeightsBF16, 1)
-	e[NVFP4] = e[BF16]
-	return e
-}
-
 // hopperUnpacked is what the SMs of a Hopper unpack of 4-bit experts, whatever its memory: a
 // layer of gpt-oss-120b takes 687 us on H100 and 661 on H200 in kernel tables, activation
 // and sum included, which is 2.5 TB/s (served: 2.85 without these).

@@ -67,7 +67,7 @@ var constantRows = []constantRow{
 // agedMost bounds what age adds to a spread.
 const agedMost = 0.25
 
-// at returns the row of a family for a release.
+// at returns the row of a family for a release; zeros of none.
 func (f kernelFamily) at(v Version) constantRow {
 	var found constantRow
 	for _, row := range constantRows {
@@ -83,44 +83,35 @@ func (c constantRow) aged(v Version) float64 {
 	return min(c.aging*float64(max(0, v.minor()-c.seen)), agedMost)
 }
 
-// familyUse is a family that a deployment uses, and the spread that its doubt adds to.
-type familyUse struct {
-	family kernelFamily
-	of     Doubt
-}
-
-// familiesOf lists what a deployment on an engine uses.
-func familiesOf(dep Deployment, args EngineArgs) []familyUse {
-	uses := []familyUse{{familyAttention, DoubtKV}, {familyHost, DoubtStep}}
+// familiesOf are the families that a deployment on an engine uses, by the doubt that theirs adds to.
+func familiesOf(dep Deployment, args EngineArgs) [doubtCount]kernelFamily {
+	uses := [doubtCount]kernelFamily{DoubtKV: familyAttention, DoubtStep: familyHost, DoubtWeights: familyBF16}
 	_, native := dep.Hardware.Flops.computeFormat(dep.denseFormat())
-	blackwell := dep.Hardware.Generation == GenerationBlackwell
 	switch w := dep.denseFormat(); {
-	case w == FP8 && native && blackwell:
-		uses = append(uses, familyUse{familyFP8Gen5, DoubtWeights})
+	case w == FP8 && native && dep.Hardware.Generation == GenerationBlackwell:
+		uses[DoubtWeights] = familyFP8Gen5
 	case w == FP8 && native:
-		uses = append(uses, familyUse{familyFP8, DoubtWeights})
+		uses[DoubtWeights] = familyFP8
 	case w == NVFP4 && native:
-		uses = append(uses, familyUse{familyFP4Gen5, DoubtWeights})
-	default:
-		uses = append(uses, familyUse{familyBF16, DoubtWeights})
+		uses[DoubtWeights] = familyFP4Gen5
 	}
 	if dep.TP > 1 {
-		uses = append(uses, familyUse{familyReduce, DoubtCommunication})
+		uses[DoubtCommunication] = familyReduce
 	}
 	if dep.Arch.MoE.Present() {
 		_, native := dep.Hardware.Flops.computeFormat(dep.Precision.Weights)
 		switch w := dep.Precision.Weights; {
 		case w == MXFP4:
-			uses = append(uses, familyUse{args.experts(dep.Hardware).family(), DoubtPrefillExperts})
+			uses[DoubtPrefillExperts] = args.experts(dep.Hardware).family()
 		case w == INT4 || w == NVFP4 && !native:
-			uses = append(uses, familyUse{args.integerExperts(dep.Hardware), DoubtPrefillExperts})
+			uses[DoubtPrefillExperts] = args.integerExperts(dep.Hardware)
 		}
 	}
 	switch args.sampler(dep.Arch) {
 	case SamplerSort:
-		uses = append(uses, familyUse{familySort, DoubtRequest})
+		uses[DoubtRequest] = familySort
 	case SamplerTriton:
-		uses = append(uses, familyUse{familySampler, DoubtRequest})
+		uses[DoubtRequest] = familySampler
 	}
 	return uses
 }
@@ -129,9 +120,9 @@ func familiesOf(dep Deployment, args EngineArgs) []familyUse {
 // measured.
 func (s *Spread) age(dep Deployment, args EngineArgs) {
 	v := versionOf(args.EngineVersion)
-	for _, use := range familiesOf(dep, args) {
-		row := use.family.at(v)
-		s[use.of] = math.Hypot(max(s[use.of], row.spread), row.aged(v))
+	for d, family := range familiesOf(dep, args) {
+		row := family.at(v)
+		s[d] = math.Hypot(max(s[d], row.spread), row.aged(v))
 	}
 }
 
@@ -141,9 +132,9 @@ func Aged(dep Deployment, args EngineArgs) string {
 	dep = dep.Normal()
 	v := versionOf(args.EngineVersion)
 	older := map[int][]string{}
-	for _, use := range familiesOf(dep, args) {
-		if row := use.family.at(v); v.minor() > row.seen {
-			older[row.seen] = append(older[row.seen], string(row.family))
+	for _, family := range familiesOf(dep, args) {
+		if row := family.at(v); family != "" && v.minor() > row.seen {
+			older[row.seen] = append(older[row.seen], string(family))
 		}
 	}
 	var parts []string

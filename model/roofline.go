@@ -73,9 +73,19 @@ type Roofline struct {
 		count, aparts float64
 		norms         float64 // sums of squares for norms over all heads
 	}
-	states     states
-	draft      drafter
-	adapters   adapters
+	// states are the costs of layers with a state, on one GPU: seconds to read and write that of a
+	// request, and per token of a prompt; the same as bytes and operations.
+	states struct{ request, token, bytes, flops float64 }
+	// draft is the proposing of tokens: so many passes, each of which times has, or seconds per
+	// request of a search in the text where times is nil.
+	draft struct {
+		passes int
+		times  *Roofline
+		search float64
+	}
+	// adapters are seconds that they add to a step: always, per adapter in use, per token, and per
+	// adapter that is loaded into a slot.
+	adapters   struct{ floor, each, token, load float64 }
 	hiddenSize float64 // bytes of one token's hidden state
 	// exchange is what moves besides all-reduces: between pipeline stages, and between
 	// attention replicas and experts.
@@ -204,13 +214,13 @@ func (r *Roofline) time(l *batchSums) StepTime {
 		t.Fixed += r.routerTime(r.padded(tokens))
 	}
 	if r.args.LoRA.On() {
-		t.Fixed += r.adapters.time(l)
+		t.Fixed += r.adapterTime(l)
 	}
 	eager := tokens > float64(r.fixed.largest) || r.fixed.decodeOnly && l.tokens > 0
 	t.Total = t.Weights + t.Compute + t.ExpertWeights + t.ExpertCompute + t.Head + t.DecodeAttention +
 		t.PrefillAttention + t.Communication + t.Elementwise + t.Fixed
 	if r.args.Speculation.On() {
-		t.Draft = r.draft.time(l)
+		t.Draft = r.draftTime(l)
 		t.Total += t.Draft
 	}
 	if eager && t.Total < r.fixed.launch {

@@ -173,13 +173,6 @@ func (s Speculation) kvBytes(dep Deployment) float64 {
 	return float64(d.Arch.attentionLayers()) * d.Arch.kvBytesPerLayer(d.Precision.KV, d.TP)
 }
 
-// drafter times the proposing of tokens.
-type drafter struct {
-	passes int
-	times  *Roofline // of one pass; nil where the text is searched
-	search float64   // seconds per request of a search in the text
-}
-
 func (r *Roofline) setDrafter() error {
 	s := r.args.Speculation
 	if !s.On() {
@@ -202,9 +195,10 @@ func (r *Roofline) setDrafter() error {
 	return nil
 }
 
-// time returns the seconds in which the tokens of the next step are proposed: one pass over
+// draftTime returns the seconds in which the tokens of the next step are proposed: one pass over
 // all that the step computed, and one over the newest token for each further proposal.
-func (d *drafter) time(l *batchSums) float64 {
+func (r *Roofline) draftTime(l *batchSums) float64 {
+	d := &r.draft
 	if d.times == nil {
 		return d.search * l.decodes
 	}

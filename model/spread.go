@@ -18,10 +18,10 @@ const (
 	DoubtPrefillExperts // expert products, on top of that
 	DoubtPrefillAttention
 	DoubtSkew
-	DoubtStep
-	DoubtLayer
-	DoubtRequest
-	DoubtFrontend
+	DoubtStep     // seconds per step
+	DoubtLayer    // seconds per layer and step, inside CUDA graphs
+	DoubtRequest  // seconds per running request and step
+	DoubtFrontend // seconds per request outside the engine's loop
 	DoubtCommunication
 	DoubtRouting   // how unevenly tokens choose experts
 	DoubtDraft     // the time to propose tokens
@@ -34,18 +34,6 @@ const (
 // Spread is how far the constants may be off by each doubt: relative standard deviations,
 // of the logarithm. Zero means certain.
 type Spread [doubtCount]float64
-
-// doubts are those of the terms.
-var doubts = [termCount]Doubt{DoubtFrontend, DoubtStep, DoubtLayer, DoubtRequest, DoubtWeights, DoubtKV, DoubtPrefill}
-
-// Of is the spread of a term.
-func (s Spread) Of(t CalibrationTerm) float64 { return s[doubts[t]] }
-
-// With returns a copy with the spread of one term replaced.
-func (s Spread) With(t CalibrationTerm, sd float64) Spread {
-	s[doubts[t]] = sd
-	return s
-}
 
 // Times returns the spread with everything so many times as uncertain.
 func (s Spread) Times(by float64) Spread {
@@ -147,17 +135,17 @@ func (c Constants) Sample(rng *rand.Rand, s Spread) Constants {
 		by[d] = math.Exp(s[d] * rng.NormFloat64())
 	}
 	longer := by[DoubtEquations]
-	c.Experts = c.Experts.scaled(by[DoubtExperts], math.Inf(1))
-	c.PrefillExperts = c.PrefillExperts.scaled(by[DoubtPrefillExperts], math.Inf(1))
-	for t, d := range doubts {
-		factor := by[d]
+	c.Experts = c.Experts.Scaled(by[DoubtExperts], math.Inf(1))
+	c.PrefillExperts = c.PrefillExperts.Scaled(by[DoubtPrefillExperts], math.Inf(1))
+	for _, t := range terms {
+		factor := by[t]
 		switch {
-		case CalibrationTerm(t).Efficiency():
+		case t.Efficiency():
 			factor /= longer
-		case CalibrationTerm(t) != TermFrontend:
+		case t != DoubtFrontend:
 			factor *= longer
 		}
-		c = c.times(CalibrationTerm(t), factor, highestShare)
+		c = c.times(t, factor, highestShare)
 	}
 	c.Attention.Prefill = min(c.Attention.Prefill*by[DoubtPrefillAttention]/longer, highestShare)
 	c.States *= longer / by[DoubtPrefillAttention]

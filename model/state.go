@@ -90,12 +90,6 @@ func (s RecurrentState) activations(tp int) float64 {
 // A100 says 20 (Qwen3.5-4B, the same source: 24.1 ms a token at 16 requests/s).
 const stateMoves = 20
 
-// states are the costs of layers with a state, on one GPU.
-type states struct {
-	request, token float64 // seconds to read and write that of a request, and per token of a prompt
-	bytes, flops   float64 // the same as bytes and operations
-}
-
 func (r *Roofline) setStates() {
 	s, tp := r.dep.Arch.State, r.dep.TP
 	layers := float64(s.Layers)

@@ -26,10 +26,7 @@ func ParseVersion(s string) (Version, error) {
 // versionOf reads a release and takes what it cannot read for the newest one: a
 // nightly build's hash is newer than any release by nature.
 func versionOf(s string) Version {
-	v, err := ParseVersion(s)
-	if err != nil {
-		return Version{}
-	}
+	v, _ := ParseVersion(s)
 	return v
 }
 

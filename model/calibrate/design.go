@@ -52,7 +52,7 @@ func Telling(measured, candidates []LoadPoint, c model.Constants, o FitOptions) 
 	terms := model.Terms()
 	precision := mat.NewSymDense(len(terms), nil)
 	for k, t := range terms {
-		sd := model.SpreadFor(o.Deployment, o.engine()).Of(t)
+		sd := model.SpreadFor(o.Deployment, o.engine())[t]
 		precision.SetSym(k, k, 1/(sd*sd))
 	}
 	for _, r := range rows[:len(measured)] {

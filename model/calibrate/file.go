@@ -99,7 +99,7 @@ func (p *regression) result() File {
 		out.Warnings = append(out.Warnings, fmt.Sprintf("it is fitted to %d load points: none is left that would show how well it holds at others", n))
 	}
 	for _, t := range model.Terms() {
-		f := TermFit{Default: p.o.Constants.Value(t, p.o.Deployment), Prior: model.SpreadFor(p.o.Deployment, p.o.engine()).Of(t), Unit: "s"}
+		f := TermFit{Default: p.o.Constants.Value(t, p.o.Deployment), Prior: model.SpreadFor(p.o.Deployment, p.o.engine())[t], Unit: "s"}
 		f.Value, f.Posterior = f.Default, f.Prior
 		if t.Efficiency() {
 			f.Unit = "share of the data sheet's peak"
@@ -193,7 +193,7 @@ func (f *File) check() error {
 		}
 	}
 	for name := range f.Terms {
-		if !slices.ContainsFunc(model.Terms(), func(t model.CalibrationTerm) bool { return t.String() == name }) {
+		if !slices.ContainsFunc(model.Terms(), func(t model.Doubt) bool { return t.String() == name }) {
 			return fmt.Errorf("terms: allowed are %v", model.Terms())
 		}
 	}

@@ -37,7 +37,7 @@ type FitOptions struct {
 	// release.
 	Constants model.Constants
 	// Terms to fit; nil means all.
-	Terms []model.CalibrationTerm
+	Terms []model.Doubt
 	// Date says when this is, for the file: a pure function knows no clock.
 	Date string
 }
@@ -141,7 +141,7 @@ type regression struct {
 	o         *FitOptions
 	runs      []LoadPoint
 	figures   []figure
-	terms     []model.CalibrationTerm
+	terms     []model.Doubt
 	prior     []float64
 	before    []float64 // every figure at the defaults
 	x         []float64
@@ -163,10 +163,10 @@ func newRegression(runs []LoadPoint, o *FitOptions) *regression {
 	}
 	p.allowForScatter()
 	if !frontend {
-		p.terms = slices.DeleteFunc(p.terms, func(t model.CalibrationTerm) bool { return t == model.TermFrontend })
+		p.terms = slices.DeleteFunc(p.terms, func(t model.Doubt) bool { return t == model.DoubtFrontend })
 	}
 	for _, t := range p.terms {
-		p.prior = append(p.prior, model.SpreadFor(o.Deployment, o.engine()).Of(t))
+		p.prior = append(p.prior, model.SpreadFor(o.Deployment, o.engine())[t])
 	}
 	return p
 }

@@ -73,9 +73,9 @@ func meanError(r File, metric string) (before, after float64) {
 func TestFitRecoversAServer(t *testing.T) {
 	o := options(t)
 	c := model.ConstantsFor(o.Deployment.Hardware, o.engine())
-	truth := c.WithValue(model.TermFrontend, o.Deployment, 1.15*c.Value(model.TermFrontend, o.Deployment)).
-		WithValue(model.TermWeights, o.Deployment, 0.92*c.Value(model.TermWeights, o.Deployment)).
-		WithValue(model.TermPrefill, o.Deployment, 0.85*c.Value(model.TermPrefill, o.Deployment))
+	truth := c.WithValue(model.DoubtFrontend, o.Deployment, 1.15*c.Value(model.DoubtFrontend, o.Deployment)).
+		WithValue(model.DoubtWeights, o.Deployment, 0.92*c.Value(model.DoubtWeights, o.Deployment)).
+		WithValue(model.DoubtPrefill, o.Deployment, 0.85*c.Value(model.DoubtPrefill, o.Deployment))
 	runs := served(t, o, truth, chat(t, 0.5, 3, 9, 18))
 	got, err := Fit(runs, o)
 	if err != nil {
@@ -120,8 +120,8 @@ func TestFitRecoversAServer(t *testing.T) {
 func TestFitFarFromTheDefaults(t *testing.T) {
 	o := options(t)
 	c := model.ConstantsFor(o.Deployment.Hardware, o.engine())
-	truth := c.WithValue(model.TermRequest, o.Deployment, 400*c.Value(model.TermRequest, o.Deployment)).
-		WithValue(model.TermPrefill, o.Deployment, 0.3*c.Value(model.TermPrefill, o.Deployment))
+	truth := c.WithValue(model.DoubtRequest, o.Deployment, 400*c.Value(model.DoubtRequest, o.Deployment)).
+		WithValue(model.DoubtPrefill, o.Deployment, 0.3*c.Value(model.DoubtPrefill, o.Deployment))
 	got, err := Fit(served(t, o, truth, chat(t, 0.1, 0.3, 0.6, 1)), o)
 	if err != nil {
 		t.Fatal(err)
@@ -137,7 +137,7 @@ func TestFitFarFromTheDefaults(t *testing.T) {
 func TestFitToQuantilesOfFewRequests(t *testing.T) {
 	o := options(t)
 	truth := model.ConstantsFor(o.Deployment.Hardware, o.engine())
-	truth = truth.WithValue(model.TermWeights, o.Deployment, 0.9*truth.Value(model.TermWeights, o.Deployment))
+	truth = truth.WithValue(model.DoubtWeights, o.Deployment, 0.9*truth.Value(model.DoubtWeights, o.Deployment))
 	trials := chat(t, 1, 4, 8)
 	for i := range trials {
 		trials[i].Window = time.Duration(200 / trials[i].Rate * float64(time.Second))
@@ -161,8 +161,8 @@ func TestFitToQuantilesOfFewRequests(t *testing.T) {
 func TestFitToTwoRatesPredictsAThird(t *testing.T) {
 	o := options(t)
 	c := model.ConstantsFor(o.Deployment.Hardware, o.engine())
-	truth := c.WithValue(model.TermStep, o.Deployment, 2.5*c.Value(model.TermStep, o.Deployment)).
-		WithValue(model.TermPrefill, o.Deployment, 0.8*c.Value(model.TermPrefill, o.Deployment))
+	truth := c.WithValue(model.DoubtStep, o.Deployment, 2.5*c.Value(model.DoubtStep, o.Deployment)).
+		WithValue(model.DoubtPrefill, o.Deployment, 0.8*c.Value(model.DoubtPrefill, o.Deployment))
 	got, err := Fit(served(t, o, truth, chat(t, 3, 12)), o)
 	if err != nil {
 		t.Fatal(err)
@@ -212,7 +212,7 @@ func TestFitAllowsForScatter(t *testing.T) {
 		}
 		for _, term := range model.Terms() {
 			f := got.Terms[term.String()]
-			if term == model.TermWeights {
+			if term == model.DoubtWeights {
 				posterior[steady] = f.Posterior
 			}
 			if moved := math.Abs(math.Log(f.Value / f.Default)); moved > 2*f.Prior {
@@ -236,16 +236,16 @@ func TestFitLeavesWhatRunsDoNotShow(t *testing.T) {
 	for _, n := range []int{1, 4, 16} {
 		trials = append(trials, measure.Trial{Workload: w, Concurrency: n, Requests: 6 * n, Seed: 1, Knobs: measure.Knobs{MaxModelLen: 2048}})
 	}
-	got, err := Fit(served(t, o, c.WithValue(model.TermWeights, o.Deployment, 0.75), trials), o)
+	got, err := Fit(served(t, o, c.WithValue(model.DoubtWeights, o.Deployment, 0.75), trials), o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, term := range model.Terms() {
 		f := got.Terms[term.String()]
-		if (term == model.TermPrefill || term == model.TermKV) && f.Fitted {
+		if (term == model.DoubtPrefill || term == model.DoubtKV) && f.Fitted {
 			t.Errorf("%s was fitted to runs that do not show it: %+v", term, f)
 		}
-		if term == model.TermWeights && !f.Fitted {
+		if term == model.DoubtWeights && !f.Fitted {
 			t.Errorf("weights were not fitted: %+v", f)
 		}
 	}
@@ -280,7 +280,7 @@ func TestFitRefusals(t *testing.T) {
 		}(), nil},
 		{"no workload", "workload", func() []LoadPoint { r := append([]LoadPoint(nil), good...); r[1].Trial.Workload = nil; return r }(), nil},
 		{"no version", "release", good, func(o *FitOptions) { o.Version = "" }},
-		{"nothing to learn", "identify no term", good, func(o *FitOptions) { o.Terms = []model.CalibrationTerm{} }},
+		{"nothing to learn", "identify no term", good, func(o *FitOptions) { o.Terms = []model.Doubt{} }},
 	} {
 		o := o
 		if q.change != nil {

@@ -64,9 +64,9 @@ func (f File) Spread(dep model.Deployment, before model.Spread) model.Spread {
 		}
 		sd := wider * e.Posterior
 		if !same {
-			sd = math.Hypot(sd, before.Of(t)/2)
+			sd = math.Hypot(sd, before[t]/2)
 		}
-		s = s.With(t, min(sd, max(before.Of(t), wider*e.Posterior)))
+		s[t] = min(sd, max(before[t], wider*e.Posterior))
 	}
 	return s
 }

@@ -1,7 +1,6 @@
 package calibrate
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -33,8 +32,6 @@ type Known struct {
 	Seed uint64
 	// Carries is about which rate arithmetic has with constants, where the search begins; nil where none is known.
 	Carries func(model.Constants) float64
-	// Samples is the number of sets of constants that are drawn; 0 means 32.
-	Samples int
 }
 
 // Shifts are the logarithms of the maximum rates with other plausible constants over
@@ -57,6 +54,23 @@ func (s Shifts) Quantile(q float64) float64 {
 		}
 	}
 	return statisticOf(sorted, min(max((q*(n+1)-1)/max(n-1, 1), math.SmallestNonzeroFloat64), 1))
+}
+
+// Ends are the 5 % and the 95 % quantile; zeros of no draws.
+func (s Shifts) Ends() (low, high float64) {
+	if len(s) == 0 {
+		return 0, 0
+	}
+	return s.Quantile(0.05), s.Quantile(0.95)
+}
+
+// Over are the shifts of the ratio to another rate, which was found with the same constants.
+func (s Shifts) Over(other Shifts) Shifts {
+	ratio := slices.Clone(s[:min(len(s), len(other))])
+	for i := range ratio {
+		ratio[i] -= other[i]
+	}
+	return ratio
 }
 
 // Never counts the draws with which no rate meets the limits.
@@ -94,7 +108,8 @@ type Move struct {
 }
 
 const (
-	defaultSamples = 32
+	// drawn is the number of sets of constants that are drawn.
+	drawn = 32
 	// mostDraws is how many draws of requests are tried until with one of them the known constants just meet the
 	// limits at some rate.
 	mostDraws = 12
@@ -147,7 +162,7 @@ func Shift(k Known, probe Probe) (Shifts, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := make(Shifts, cmp.Or(k.Samples, defaultSamples))
+	out := make(Shifts, drawn)
 	return out, parallel.Do(len(out), func(i int) (err error) {
 		out[i], err = s.move(in(k.Constants.Sample(rand.New(rand.NewPCG(k.Seed, uint64(i))), k.Spread)))
 		return err

@@ -205,7 +205,7 @@ func TestShiftOfSimulatedChat(t *testing.T) {
 
 func TestShiftIsReproducible(t *testing.T) {
 	c, spread, probe := chatProbe(t)
-	k := Known{Constants: c, Spread: spread, Rate: 15, Objective: ttftLimit, Seed: 7, Samples: 6}
+	k := Known{Constants: c, Spread: spread, Rate: 15, Objective: ttftLimit, Seed: 7}
 	first, err := Shift(k, probe)
 	if err != nil {
 		t.Fatal(err)

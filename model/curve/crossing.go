@@ -80,7 +80,7 @@ func (c *Curve) Crossing(b measure.Bound) (Crossing, error) {
 func (x *Crossing) found(c *Curve, s *interpolant, i int, limit float64) {
 	x.Outcome = Found
 	x.Value = s.crossing(i, limit)
-	line := s.logLinear(i, limit)
+	line := s.rates[i] + (limit-s.lnY[i])/(s.lnY[i+1]-s.lnY[i])*(s.rates[i+1]-s.rates[i]) // straight in ln latency
 	x.Low, x.High = min(x.Value, line), max(x.Value, line)
 	for _, m := range []*Model{&c.Model, c.Whole} {
 		if m == nil {
@@ -100,7 +100,7 @@ func (x *Crossing) found(c *Curve, s *interpolant, i int, limit float64) {
 
 // unreached fills in a limit that no point in a steady state exceeds.
 func (x *Crossing) unreached(c *Curve, top float64) {
-	if c.overloadFrom(top) {
+	if slices.ContainsFunc(c.Points, func(p Point) bool { return p.Rate >= top && p.Regime == Overload }) {
 		x.Outcome = AtSaturation
 		x.Value = c.saturationOr(c.highestSteady())
 		x.Low, x.High = x.Value, x.Value
@@ -124,11 +124,6 @@ func (c *Curve) highestSteady() float64 {
 		}
 	}
 	return top
-}
-
-// overloadFrom reports whether a point at or above the rate is overload.
-func (c *Curve) overloadFrom(rate float64) bool {
-	return slices.ContainsFunc(c.Points, func(p Point) bool { return p.Rate >= rate && p.Regime == Overload })
 }
 
 func (c *Curve) saturationOr(otherwise float64) float64 {
@@ -214,11 +209,4 @@ func (s *interpolant) bracket(limit float64) int {
 // crossing is where the spline passes the limit between two bracketing rates.
 func (s *interpolant) crossing(i int, limit float64) float64 {
 	return bisect(s.rates[i], s.rates[i+1], func(rate float64) bool { return s.spline.Predict(rate) > limit })
-}
-
-// logLinear is where the straight line in ln latency between the bracketing
-// rates passes the limit.
-func (s *interpolant) logLinear(i int, limit float64) float64 {
-	share := (limit - s.lnY[i]) / (s.lnY[i+1] - s.lnY[i])
-	return s.rates[i] + share*(s.rates[i+1]-s.rates[i])
 }

@@ -27,9 +27,6 @@ type Config struct {
 	Rules Rules
 	// Seqs is max_num_seqs: how many requests may run at once.
 	Seqs int
-	// ActiveSeqs is max_num_active_seqs: how many requests are admitted at
-	// most; 0 means Seqs.
-	ActiveSeqs int
 	// BatchTokens is max_num_batched_tokens: the token budget of a step. With pipeline
 	// stages a step here is one batch for each of them, see [model.Roofline].
 	BatchTokens int
@@ -38,10 +35,6 @@ type Config struct {
 	// LongPrefill is long_prefill_token_threshold: the most tokens that one
 	// request gets in a step; 0 means no such limit.
 	LongPrefill int
-	// AdaptiveLongPrefill raises LongPrefill to an equal share of the budget
-	// (long_prefill_token_threshold_adaptive); without LongPrefill it does
-	// nothing.
-	AdaptiveLongPrefill bool
 	// WholePrefill switches chunked prefill off: a prompt that exceeds what is
 	// left of the budget waits.
 	WholePrefill bool

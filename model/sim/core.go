@@ -97,7 +97,7 @@ func (c *core) advance(r *loadRun) {
 		panic("sim: requests wait and nothing can be scheduled")
 	default:
 		for i, b := range f.batches {
-			c.replicas[i].discard(b)
+			c.replicas[i].spare.batches = append(c.replicas[i].spare.batches, b)
 		}
 	}
 	if c.flights > 0 && (c.flights == c.depth() || empty) {
@@ -158,7 +158,7 @@ func (s *scheduler) decodeOnly() int {
 	if c.members < len(s.running) {
 		return 0
 	}
-	if s.waiting.len() > 0 && !s.stuck && len(s.running) < s.config.ActiveSeqs && len(s.running) < s.config.BatchTokens {
+	if s.waiting.len() > 0 && !s.stuck && len(s.running) < s.config.Seqs && len(s.running) < s.config.BatchTokens {
 		return 0
 	}
 	s.passWindow(c.steps + 1)
@@ -195,7 +195,9 @@ func (c *core) begin() bool {
 		return false
 	}
 	c.streak = streak{most: most}
-	s.addNextSteadyLoad(&c.streak.load)
+	s.steady.steps++ // what the steady sequences will be in the next step
+	s.addSteadyLoad(&c.streak.load)
+	s.steady.steps--
 	c.streak.step = c.engine.timer.Step(c.streak.load)
 	c.streak.growth = c.growth(&c.streak.load)
 	return true
@@ -262,13 +264,6 @@ func (c *core) fastForward(r *loadRun) bool {
 		c.settle(r)
 	}
 	return k.taken > before
-}
-
-// addNextSteadyLoad adds to a load what the steady sequences will be in the next step.
-func (s *scheduler) addNextSteadyLoad(l *model.Batch) {
-	s.steady.steps++
-	s.addSteadyLoad(l)
-	s.steady.steps--
 }
 
 // growth is what each further step of the same decodes adds. Without windows it

@@ -142,6 +142,20 @@ func (e *Engine) first() *core {
 	return first
 }
 
+// lightest returns the replica with the least to do, and its core: as vLLM's load balancer counts
+// it, four for a waiting request and one for a running one.
+func (e *Engine) lightest() (at *core, replica *scheduler) {
+	least := math.MaxInt
+	for _, c := range e.cores {
+		for _, s := range c.replicas {
+			if work := 4*s.waiting.len() + len(s.running); work < least {
+				at, replica, least = c, s, work
+			}
+		}
+	}
+	return at, replica
+}
+
 // nextOther is when the next of the other cores has its turn, infinite if they
 // are idle.
 func (e *Engine) nextOther(than *core) float64 {

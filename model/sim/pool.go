@@ -11,19 +11,18 @@ type kvBlock struct {
 	node, index int32
 	// links are the neighbours in the queue of free blocks, and among the twins: the
 	// blocks that hold the same tokens, in the order in which they were registered.
-	links [2]neighbours
+	links [2]struct{ prev, next int32 }
 }
 
 // The kinds of links.
 const inQueue, asTwins = 0, 1
 
-type neighbours struct{ prev, next int32 }
-
 // blockList is a list of blocks by their links of one kind.
 type blockList struct{ first, last int32 }
 
 func (p *blockPool) push(c *blockList, kind int, id int32) {
-	p.blocks[id].links[kind] = neighbours{prev: c.last}
+	l := &p.blocks[id].links[kind]
+	l.prev, l.next = c.last, 0
 	if c.last != 0 {
 		p.blocks[c.last].links[kind].next = id
 	} else {
@@ -73,7 +72,8 @@ type blockPool struct {
 }
 
 func newPool(size int, unkeyedFirst bool) blockPool {
-	return blockPool{blocks: make([]kvBlock, 1), size: size, free: size - 1, unkeyedFirst: unkeyedFirst, cache: newTree()}
+	return blockPool{blocks: make([]kvBlock, 1), size: size, free: size - 1, unkeyedFirst: unkeyedFirst,
+		cache: tree{nodes: make([]prefixNode, 1, 64), named: make(map[text]int32)}}
 }
 
 // take hands out the block at the head of the queue, which must not be empty.

@@ -46,10 +46,6 @@ type prefixNode struct {
 // root is the empty text. It is also the node of blocks that are not cached.
 const root int32 = 0
 
-func newTree() tree {
-	return tree{nodes: make([]prefixNode, 1, 64), named: make(map[text]int32)}
-}
-
 // enter returns the node of content behind parent, which it makes if need be, and
 // counts the caller's reference. Content 0 is a text that nobody else can name: it
 // gets a node of its own every time.
@@ -145,11 +141,4 @@ func (p *blockPool) enterPath(q *workload.Request, path []nodeSpan, blockTokens 
 		path = append(path, nodeSpan{parent, at})
 	}
 	return append(path, nodeSpan{p.cache.enter(parent, q.Generated, at, blockTokens), forever})
-}
-
-// leavePath gives the nodes back.
-func (p *blockPool) leavePath(path []nodeSpan) {
-	for _, s := range path {
-		p.cache.release(s.node)
-	}
 }

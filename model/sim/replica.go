@@ -117,14 +117,7 @@ func (r *FleetEngine) Occupancy() Occupancy { return r.run.occupancy() }
 // meets, by Little's law, and delay it by their prompts.
 func (r *FleetEngine) Predict(prompt int, output float64) (ttft, tpot float64) {
 	e := r.run.engine
-	s, least := e.cores[0].replicas[0], math.MaxInt
-	for _, c := range e.cores {
-		for _, other := range c.replicas {
-			if n := 4*other.waiting.len() + len(other.running); n < least {
-				s, least = other, n
-			}
-		}
-	}
+	_, s := e.lightest()
 	running, queued := len(s.running), 0
 	context := prompt
 	var ahead int // prompt tokens
@@ -143,7 +136,7 @@ func (r *FleetEngine) Predict(prompt int, output float64) (ttft, tpot float64) {
 		share := float64(blocks) / float64(blocksFor(context, s.blockTokens))
 		together, context = max(int(float64(together)*share), 1), int(float64(context)*share)
 	}
-	together = min(together, s.config.ActiveSeqs)
+	together = min(together, s.config.Seqs)
 	step := e.timer.Step(model.Batch{Decodes: together, Sampled: together, Context: context, Longest: context / together}).Total
 	mean := context / together
 	chunk := min(mean, s.config.BatchTokens)

@@ -233,19 +233,11 @@ func (r *loadRun) hear(now float64) {
 	}
 }
 
-// arrive brings a request to the replica with the least to do: as vLLM's load
-// balancer counts it, four for a waiting request and one for a running one.
+// arrive brings a request to the replica with the least to do.
 func (r *loadRun) arrive(id int, at float64) {
 	k := &r.calls[id]
 	q := &r.load.Requests[id]
-	core, replica, least := r.engine.cores[0], r.engine.cores[0].replicas[0], math.MaxInt
-	for _, c := range r.engine.cores {
-		for _, s := range c.replicas {
-			if work := 4*s.waiting.len() + len(s.running); work < least {
-				core, replica, least = c, s, work
-			}
-		}
-	}
+	core, replica := r.engine.lightest()
 	k.replica = replica
 	if k.ended { // gave up on the way
 		r.retire(id)
@@ -382,14 +374,10 @@ func (r *loadRun) over(now float64) bool {
 		return false
 	}
 	r.watchAt = now + r.watchEvery()
-	if r.stopped = r.load.Watch(r.progress(now)); r.stopped.Text != "" {
+	if r.stopped = r.load.Watch(Progress{Now: duration(now), Arrived: r.stats.arrived, Ended: r.stats.ended, Occupancy: r.occupancy(), Records: r.records}); r.stopped.Text != "" {
 		r.end = now
 	}
 	return r.stopped.Text != ""
-}
-
-func (r *loadRun) progress(now float64) Progress {
-	return Progress{Now: duration(now), Arrived: r.stats.arrived, Ended: r.stats.ended, Occupancy: r.occupancy(), Records: r.records}
 }
 
 func (r *loadRun) occupancy() Occupancy {

@@ -65,9 +65,6 @@ func (s *scheduler) newBatch() *stepBatch {
 	return b
 }
 
-// discard takes back a batch that computes nothing.
-func (s *scheduler) discard(b *stepBatch) { s.spare.batches = append(s.spare.batches, b) }
-
 // put puts tokens of a sequence into the batch, some of them proposed, which computes
 // them before anything else looks at the sequence.
 func (s *scheduler) put(b *stepBatch, r *sequence, tokens, drafted int) {
@@ -103,18 +100,10 @@ func (s *scheduler) put(b *stepBatch, r *sequence, tokens, drafted int) {
 // threshold is the most tokens that one request gets in this step, 0 for no such
 // limit.
 func (s *scheduler) threshold() int {
-	t := s.config.LongPrefill
-	if t <= 0 {
+	if s.config.Rules.LoneUncapped && len(s.running)+s.waiting.len() < 2 {
 		return 0
 	}
-	requests := len(s.running) + s.waiting.len()
-	if s.config.Rules.LoneUncapped && requests < 2 {
-		return 0
-	}
-	if s.config.AdaptiveLongPrefill && requests > 0 {
-		t = max(t, s.config.BatchTokens/requests)
-	}
-	return t
+	return s.config.LongPrefill
 }
 
 // scheduleRunning serves the running requests that are not steady and returns
@@ -223,7 +212,7 @@ func (s *scheduler) extend(r *sequence, end int) {
 // passed over.
 func (s *scheduler) admit(b *stepBatch, budget, threshold int) {
 	var passed []*sequence // whose adapters have no slot now
-	for s.waiting.len() > 0 && budget > 0 && len(s.running) < s.config.ActiveSeqs {
+	for s.waiting.len() > 0 && budget > 0 && len(s.running) < s.config.Seqs {
 		r := s.waiting.front()
 		if !s.slots.takes(r.adapter) {
 			s.waiting.popFront()

@@ -134,9 +134,6 @@ func (s *spare) keep(list []int32) {
 // newScheduler returns an idle scheduler with an empty cache.
 func newScheduler(c Config) *scheduler {
 	c.valid()
-	if c.ActiveSeqs == 0 {
-		c.ActiveSeqs = c.Seqs
-	}
 	s := &scheduler{config: c, blockTokens: c.Layout.BlockTokens, reserve: int(c.Watermark * float64(c.Blocks))}
 	size := c.Blocks
 	if l := &c.Layout; l.FullGroups > 0 {
@@ -229,7 +226,9 @@ func blocksFor(tokens, blockTokens int) int {
 // forgets it as soon as no batch under way lists it.
 func (s *scheduler) release(r *sequence) {
 	s.freeBlocks(r)
-	s.pool.leavePath(r.path)
+	for _, span := range r.path {
+		s.pool.cache.release(span.node)
+	}
 	r.path = r.path[:0]
 	r.state = ended
 	if r.inFlight == 0 {

@@ -71,12 +71,9 @@ func TestThreshold(t *testing.T) {
 		want     int
 	}{
 		{"off", Config{Rules: newest}, 4, 0},
-		{"adaptive alone does nothing", Config{Rules: newest, AdaptiveLongPrefill: true}, 4, 0},
 		{"fixed", Config{Rules: newest, LongPrefill: 100}, 4, 100},
 		{"lone, since 0.32", Config{Rules: newest, LongPrefill: 100}, 1, 0},
 		{"lone, before", Config{LongPrefill: 100}, 1, 100},
-		{"adaptive raises", Config{Rules: newest, LongPrefill: 100, AdaptiveLongPrefill: true}, 4, 256},
-		{"adaptive never lowers", Config{Rules: newest, LongPrefill: 100, AdaptiveLongPrefill: true}, 64, 100},
 	} {
 		c.config.Seqs, c.config.BatchTokens, c.config.ModelLen, c.config.Blocks, c.config.Layout.BlockTokens = 4, 1024, 4096, 100, 16
 		s := newScheduler(c.config)
@@ -86,18 +83,6 @@ func TestThreshold(t *testing.T) {
 		if got := s.threshold(); got != c.want {
 			t.Errorf("%s: threshold %d, want %d", c.name, got, c.want)
 		}
-	}
-}
-
-// TestActiveSeqs: max_num_active_seqs bounds admission below max_num_seqs.
-func TestActiveSeqs(t *testing.T) {
-	s := newScheduler(Config{Seqs: 8, ActiveSeqs: 3, BatchTokens: 1024, ModelLen: 4096, Blocks: 100, Layout: model.KVLayout{BlockTokens: 16}})
-	for i := range 5 {
-		s.add(i, &workload.Request{Prompt: 10, Output: 10}, false)
-	}
-	s.output(s.schedule())
-	if len(s.running) != 3 || s.waiting.len() != 2 {
-		t.Errorf("%d running and %d waiting, want 3 and 2", len(s.running), s.waiting.len())
 	}
 }
 

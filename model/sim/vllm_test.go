@@ -28,8 +28,6 @@ type recording struct {
 		MaxNumSeqs              int     `json:"max_num_seqs"`
 		MaxNumBatchedTokens     int     `json:"max_num_batched_tokens"`
 		LongPrefill             int     `json:"long_prefill_token_threshold"`
-		AdaptiveLongPrefill     bool    `json:"long_prefill_token_threshold_adaptive"`
-		MaxNumActiveSeqs        int     `json:"max_num_active_seqs"`
 		MaxModelLen             int     `json:"max_model_len"`
 		BlockSize               int     `json:"block_size"`
 		PrefixCaching           bool    `json:"prefix_caching"`
@@ -151,8 +149,8 @@ func (rec *recording) scheduler() (*scheduler, error) {
 	}
 	return newScheduler(Config{
 		Rules: rules,
-		Seqs:  c.MaxNumSeqs, ActiveSeqs: c.MaxNumActiveSeqs, BatchTokens: c.MaxNumBatchedTokens, ModelLen: c.MaxModelLen,
-		LongPrefill: c.LongPrefill, AdaptiveLongPrefill: c.AdaptiveLongPrefill,
+		Seqs:  c.MaxNumSeqs, BatchTokens: c.MaxNumBatchedTokens, ModelLen: c.MaxModelLen,
+		LongPrefill:  c.LongPrefill,
 		WholePrefill: c.ChunkedPrefill != nil && !*c.ChunkedPrefill, PrefixCaching: c.PrefixCaching,
 		Watermark: c.Watermark, Blocks: c.NumBlocks, Layout: model.KVLayout{BlockTokens: c.BlockSize},
 	}), nil

@@ -34,7 +34,7 @@ var ailments = []struct {
 		v.load.Shapes[0].Prompt.Max = 12000
 		v.ail = func(c *model.Constants) {
 			for _, f := range []model.WeightFormat{model.BF16, model.FP8} {
-				c.Prefill = c.Prefill.With(f, c.Prefill.For(f)/by)
+				c.Prefill[f] /= by
 			}
 			c.Attention.Prefill /= by
 		}

@@ -24,7 +24,7 @@ func TestProbeFindsUnknownConstants(t *testing.T) {
 		{Key: "workload.class", Value: "chat"}, {Key: "knobs.max_num_seqs", Value: "32"}}, config.For("probe")))
 	for _, seed := range []uint64{15} {
 		rng := rand.New(rand.NewPCG(seed, 15))
-		factors := map[model.CalibrationTerm]float64{}
+		factors := map[model.Doubt]float64{}
 		for _, term := range model.Terms() {
 			factors[term] = math.Exp(0.25 * rng.NormFloat64())
 		}

@@ -43,9 +43,9 @@ var knobs = []knob{
 	{"prefill fp8, B200", 1, 0.15, "GEMM tables", func(c *model.Constants, m float64) { c.Prefill[model.FP8] /= m },
 		func(s *server) bool { return isFP8(s) && isBlackwell(s) }},
 	{"weights of experts", 1.08, 0.10, "as the dense GEMM tables",
-		func(c *model.Constants, m float64) { c.Experts = scaled(c.Experts, 1/m) }, func(s *server) bool { return isMoE(s) && !isBlackwell(s) }},
+		func(c *model.Constants, m float64) { c.Experts = c.Experts.Scaled(1/m, 1) }, func(s *server) bool { return isMoE(s) && !isBlackwell(s) }},
 	{"weights of experts, B200", 1.07, 0.15, "as the dense GEMM tables",
-		func(c *model.Constants, m float64) { c.Experts = scaled(c.Experts, 1/m) }, func(s *server) bool { return isMoE(s) && isBlackwell(s) }},
+		func(c *model.Constants, m float64) { c.Experts = c.Experts.Scaled(1/m, 1) }, func(s *server) bool { return isMoE(s) && isBlackwell(s) }},
 	{"uneven routing", 1, 0.5, "guess", func(c *model.Constants, m float64) { c.Uneven *= m }, isMoE},
 	{"unpacking of experts", 1.1, 0.10, "kernel tables", func(c *model.Constants, m float64) { c.Unpacked /= m }, hasMXFP4},
 	{"tiles of fp8", 1, 0.10, "kernel tables", func(c *model.Constants, m float64) {
@@ -89,14 +89,6 @@ var knobs = []knob{
 		func(s *server) bool { return !s.engineTimes }},
 	{"frontend per token", 1, 0.50, "1 to 2 ms per 1,000 elsewhere", func(c *model.Constants, m float64) { c.Frontend.PromptToken *= m },
 		func(s *server) bool { return !s.engineTimes }},
-}
-
-// scaled multiplies the efficiency of every format.
-func scaled(b model.ByFormat, by float64) model.ByFormat {
-	for _, f := range []model.WeightFormat{model.BF16, model.FP8, model.INT8, model.INT4, model.NVFP4} {
-		b = b.With(f, min(b.For(f)*by, 1))
-	}
-	return b
 }
 
 // turned returns the default constants of a server with every knob at a value.
