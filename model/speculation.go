@@ -131,11 +131,12 @@ func (s Speculation) draft(dep Deployment) (Deployment, bool) {
 		d.Arch.Layers, d.Arch.Details.Joined = 1, mtpInputs
 		d.Arch.MoE.Layers = min(1, d.Arch.MoE.Layers)
 		d.Arch.Attention.WindowLayers, d.Arch.State, d.Arch.Bare = 0, RecurrentState{}, 0
+		d.Arch.Attention.Sparse.Layers = min(1, d.Arch.Attention.Sparse.Layers)
 		d.DP, d.EP = dep.DP, dep.EP
 	case DraftEagle:
 		d.Precision = Precision{Weights: BF16, KV: dep.Precision.KV}
 		d.Arch.Layers, d.Arch.Details.Joined = 1, eagleInputs
-		d.Arch.MoE, d.Arch.Attention.MLA, d.Arch.Attention.WindowLayers = MoE{}, MLA{}, 0
+		d.Arch.MoE, d.Arch.Attention.MLA, d.Arch.Attention.Sparse, d.Arch.Attention.WindowLayers = MoE{}, MLA{}, Sparse{}, 0
 		d.Arch.State, d.Arch.Bare, d.Arch.Details.BlockFP8 = RecurrentState{}, 0, false
 		if d.Arch.Intermediate == 0 {
 			// Heads of mixtures have the dense layer of a model of their width.
@@ -204,10 +205,13 @@ func (r *Roofline) draftTime(l *batchSums) float64 {
 	}
 	first := *l
 	first.sampled = l.sampled - l.drafted
+	if size := d.times.kv.size; size != r.kv.size {
+		first.windowed = min(l.context, l.decodes*float64(size)) // of contexts that are alike
+	}
 	t := d.times.time(&first).Total
 	if d.passes > 1 && first.sampled > 0 {
 		next := batchSums{decodes: first.sampled, sampled: first.sampled, requests: first.sampled,
-			context: l.context, longest: l.longest, replicas: l.replicas}
+			context: l.context, longest: l.longest, windowed: first.windowed, replicas: l.replicas}
 		t += float64(d.passes-1) * d.times.time(&next).Total
 	}
 	return t

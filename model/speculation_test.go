@@ -103,3 +103,64 @@ func TestDraftingPaysAtSmallLoad(t *testing.T) {
 		last = d.Rate
 	}
 }
+
+// The layer that predicts tokens has one index at most, whatever the model has, and a head trained on its
+// hidden states none: neither the cache nor the weights of the proposals grow with the model's layers.
+func TestDraftLayerHasOneIndex(t *testing.T) {
+	dep := deploy(t, "DeepSeek-V3.2", "H200 SXM", 8).Normal()
+	dense := deploy(t, "DeepSeek-V3", "H200 SXM", 8).Normal()
+	s := Speculation{Method: DraftMTP, Tokens: 1, Accepted: []float64{0.8}}
+	if got, want := s.kvBytes(dep)-s.kvBytes(dense), dep.Arch.Attention.Sparse.bytes(); got != want {
+		t.Errorf("the cache of the proposals has %v bytes of a token more than without an index, want %v", got, want)
+	}
+	a := dep.Arch.Attention
+	index := 2 * float64(a.MLA.QueryRank*a.Sparse.Heads*a.Sparse.Dim+dep.Arch.Hidden*(a.Sparse.Dim+a.Sparse.Heads))
+	if got := s.weightBytes(dep) - s.weightBytes(dense); got > index {
+		t.Errorf("%.0f MB of weights more, those of an index are %.0f at most", got/1e6, index/1e6)
+	}
+	var head [2]float64
+	for i, d := range []Deployment{dep, dense} {
+		args := EngineArgs{MaxNumSeqs: 64, MaxNumBatchedTokens: 8192, MaxModelLen: 65536}
+		args.Speculation = Speculation{Method: DraftEagle, Tokens: 1, Accepted: []float64{0.8}}
+		r, err := NewRoofline(d, ConstantsFor(d.Hardware, args), args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		head[i] = r.draft.times.Step(Batch{Decodes: 32, Context: 32 * 16000, Longest: 16000, Sampled: 32}).Total
+	}
+	if head[0] != head[1] {
+		t.Errorf("a head without an index takes %.3f ms, that of a model without one %.3f", 1e3*head[0], 1e3*head[1])
+	}
+}
+
+// Each pass over a draft model reads all of its cache, its layers with a window too, also where
+// the model that it drafts for has none.
+func TestEachPassReadsWindows(t *testing.T) {
+	for _, target := range []string{"Gemma-3-27B", "Llama-3.1-70B"} {
+		dep := deploy(t, target, "H100 SXM", 4)
+		draft := arch(t, "Gemma-3-4B")
+		b := Batch{Decodes: 32, Context: 32 * 8000, Longest: 8000, Windowed: 32 * min(8000, 1024)}
+		var proposing [2]float64
+		var pass float64
+		for i, tokens := range []int{1, 2} {
+			args := EngineArgs{MaxNumSeqs: 256, MaxNumBatchedTokens: 8192, MaxModelLen: 16384}
+			args.Speculation = Speculation{Method: DraftModel, Tokens: tokens, Accepted: AcceptedEach(0.7, tokens), Draft: &draft}
+			r, err := NewRoofline(dep, ConstantsFor(dep.Hardware, args), args)
+			if err != nil {
+				t.Fatal(err)
+			}
+			one := b
+			one.Sampled = 32
+			pass = r.draft.times.Step(one).Total
+			with := b
+			with.Drafted, with.Sampled = 32*tokens, 32*(1+tokens)
+			if r.kv.size == 0 {
+				with.Windowed = 0
+			}
+			proposing[i] = r.Step(with).Draft
+		}
+		if further := proposing[1] - proposing[0]; further < 0.98*pass {
+			t.Errorf("%s: a further pass takes %.3f ms, want the %.3f of a step of the draft model", target, 1e3*further, 1e3*pass)
+		}
+	}
+}
