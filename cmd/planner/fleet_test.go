@@ -108,7 +108,7 @@ func TestStaticOrAutoscaled(t *testing.T) {
 		t.Fatalf("static: %+v", in)
 	}
 	if a := in.Autoscaled; a.Policy.Max != p.Fleet.Instances || a.Replicas.GPUHours.Value >= in.Static.Replicas.GPUHours.Value || a.Attainment.Value < 0.5 {
-		t.Errorf("autoscaled: %+v", a.Spent)
+		t.Errorf("autoscaled: %+v", a.Replicas)
 	}
 	report, err := os.ReadFile(filepath.Join(run, "report.txt"))
 	for _, want := range []string{"STATIC OR AUTOSCALED", fleet.Name(&in.Static.Policy), "fewer GPU hours"} {

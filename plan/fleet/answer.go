@@ -62,7 +62,10 @@ type Answer struct {
 	Attainment Estimate      `json:"attainment"`
 	Verdict    measure.State `json:"verdict"`
 	Classes    []ClassAnswer `json:"classes"`
-	Spent
+	Replicas   Replicas      `json:"replicas"`
+	GPUs       int           `json:"gpus_per_replica"`
+	Cost       Cost          `json:"cost"`
+	Counts     Counts        `json:"counts"`
 	Course
 	Seeds []SeedRow `json:"seeds"`
 	// Static is the smallest static fleet that keeps what is asked, nil where none was
@@ -76,14 +79,6 @@ type Answer struct {
 	// Policy and Limits are what was replayed.
 	Policy Policy        `json:"policy"`
 	Limits []ClassLimits `json:"-"`
-}
-
-// Spent is what it took.
-type Spent struct {
-	Replicas Replicas `json:"replicas"`
-	GPUs     int      `json:"gpus_per_replica"`
-	Cost     Cost     `json:"cost"`
-	Counts   Counts   `json:"counts"`
 }
 
 // Course is how a seed went, minute by minute the first one alone.
@@ -209,7 +204,7 @@ func over(all []EpisodeSummary, of func(*EpisodeSummary) float64) []float64 {
 
 func (p *Plant) sum(all []EpisodeSummary) *Answer {
 	first := &all[0]
-	a := &Answer{Requests: first.Requests, Duration: first.Duration, Limits: p.Limits, Spent: Spent{GPUs: p.GPUs}, Verdict: measure.Met}
+	a := &Answer{Requests: first.Requests, Duration: first.Duration, Limits: p.Limits, GPUs: p.GPUs, Verdict: measure.Met}
 	inf := math.Inf(1)
 	a.Attainment = estimate(over(all, func(s *EpisodeSummary) float64 { return s.Within }), 1)
 	for i, c := range first.Classes {

@@ -100,9 +100,9 @@ func (a *Autoscaler) start(current int, p *Policy) controller {
 		return &saturationControl{hpa: newHPA(a.HPA, p.Min, p.Max, p.Min), spec: a.Analyser, wanted: p.Min,
 			why: "saturation 0", sync: sync, look: regular{a.Analyser.Interval.Seconds(), a.Analyser.Interval.Seconds()}}
 	case Schedule:
-		return &scheduleControl{regular{every: period}, a.Entries}
+		return &clockControl{regular{every: period}, a.scheduled}
 	case Forecast:
-		return &forecastControl{regular{every: period}, a.Outlook, a.Metrics[0].Target}
+		return &clockControl{regular{every: period}, a.foreseen}
 	}
 	return nil
 }
@@ -238,17 +238,21 @@ func (r *regular) due(now float64) bool {
 	return true
 }
 
-// scheduleControl follows the clock.
-type scheduleControl struct {
+// clockControl asks again and again for what a function has then.
+type clockControl struct {
 	regular
-	entries []Entry
+	want func(*view) (int, string)
 }
 
-func (s *scheduleControl) decide(v *view) (int, string) {
-	s.due(v.now)
-	now := epoch.Add(seconds(v.now))
-	if i := latest(s.entries, now); i >= 0 {
-		return s.entries[i].Replicas, s.entries[i].Cron
+func (c *clockControl) decide(v *view) (int, string) {
+	c.due(v.now)
+	return c.want(v)
+}
+
+// scheduled follows the clock.
+func (a *Autoscaler) scheduled(v *view) (int, string) {
+	if i := latest(a.Entries, epoch.Add(seconds(v.now))); i >= 0 {
+		return a.Entries[i].Replicas, a.Entries[i].Cron
 	}
 	return v.asked, ""
 }
@@ -267,20 +271,14 @@ func latestBefore(s cron.Schedule, now time.Time) (latest time.Time) {
 	return latest
 }
 
-// forecastControl looks at yesterday.
-type forecastControl struct {
-	regular
-	spec   Outlook
-	target float64
-}
-
-func (c *forecastControl) decide(v *view) (int, string) {
-	c.due(v.now)
+// foreseen looks at yesterday.
+func (a *Autoscaler) foreseen(v *view) (int, string) {
+	c, target := &a.Outlook, a.Metrics[0].Target
 	rate, why := v.total("requests_per_s"), "the rate now"
-	if days := len(c.spec.Yesterday); days > 0 {
-		minute := int((v.now + c.spec.Lead.Seconds()) / 60)
-		rate, why = c.spec.Yesterday[minute%days], "the rate of yesterday"
+	if days := len(c.Yesterday); days > 0 {
+		minute := int((v.now + c.Lead.Seconds()) / 60)
+		rate, why = c.Yesterday[minute%days], "the rate of yesterday"
 	}
-	rate *= 1 + c.spec.Margin
-	return ceil(rate / c.target), fmt.Sprintf("%s %.4g requests/s, %.4g each", why, rate, c.target)
+	rate *= 1 + c.Margin
+	return ceil(rate / target), fmt.Sprintf("%s %.4g requests/s, %.4g each", why, rate, target)
 }

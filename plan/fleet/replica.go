@@ -30,15 +30,13 @@ type replica struct {
 	readyAt, until float64
 	// replaces says that it was asked for because another was lost.
 	replaces bool
-	flight   flight
+	// flight is what it has to do, as the router counts it: requests, their prompt tokens, and
+	// those of prompts whose first token has not come yet.
+	flight struct{ requests, tokens, prefill int }
 	// counters since its start, as its metrics endpoint tells them.
 	arrived, promptTokens, outputTokens int
 	samples                             []scrape // newest last, see monitor.go
 }
-
-// flight is what a replica has to do, as the router counts it: requests, their prompt
-// tokens, and those of prompts whose first token has not come yet.
-type flight struct{ requests, tokens, prefill int }
 
 // gpuNode is a machine, or the place of one.
 type gpuNode struct {

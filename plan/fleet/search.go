@@ -9,14 +9,6 @@ import (
 	"planner/sweep/measure"
 )
 
-// Search looks for the cheapest policy that keeps what is asked.
-type Search struct {
-	// Seeds are those that policies are chosen on, HeldOut those that the choice must
-	// hold on as well, of the traffic of HeldOutTraffic.
-	Seeds, HeldOut []uint64
-	HeldOutTraffic func(seed uint64) []Stage
-}
-
 // Searched is what a search came to.
 type Searched struct {
 	// Policies is how many were tried, Days how many days were replayed for it, and
@@ -62,34 +54,34 @@ const batch = 8
 // shortlist is how many policies that keep what is asked on one seed are replayed on all.
 const shortlist = 6
 
-// Find searches around a policy and answers for the cheapest; nil where none keeps what
-// is asked.
-func (p *Plant) Find(base Policy, s Search) (*Answer, *Searched) {
+// Find searches around a policy for the cheapest that keeps what is asked on some seeds and, so that it
+// is not by chance, on others of traffic that is held out; nil where none does.
+func (p *Plant) Find(base Policy, seeds, heldOut []uint64, heldOutTraffic func(seed uint64) []Stage) (*Answer, *Searched) {
 	out := &Searched{}
-	stages := p.Traffic(s.Seeds[0])
+	stages := p.Traffic(seeds[0])
 	known := map[string]bool{}
-	tried := p.try(fresh(variants(base), known), math.Inf(1), stages, s.Seeds[0], out)
+	tried := p.try(fresh(variants(base), known), math.Inf(1), stages, seeds[0], out)
 	if kept := keep(tried); len(kept) > 0 && kept[0].policy.Replicas == 0 {
-		tried = append(tried, p.try(fresh(around(&kept[0]), known), kept[0].summary.ReplicaHours, stages, s.Seeds[0], out)...)
+		tried = append(tried, p.try(fresh(around(&kept[0]), known), kept[0].summary.ReplicaHours, stages, seeds[0], out)...)
 	}
 	out.Frontier = frontier(tried)
 	kept := keep(tried)
 	for _, t := range kept[:min(len(kept), shortlist)] {
-		answer := p.Answer(t.policy, s.Seeds)
-		out.Days += float64(len(s.Seeds)) * days(stages)
+		answer := p.Answer(t.policy, seeds)
+		out.Days += float64(len(seeds)) * days(stages)
 		if answer.Verdict != measure.Met {
 			continue
 		}
 		other := *p
-		other.Traffic = s.HeldOutTraffic
-		held := other.Answer(t.policy, s.HeldOut)
-		out.Days += float64(len(s.HeldOut)) * days(s.HeldOutTraffic(s.HeldOut[0]))
+		other.Traffic = heldOutTraffic
+		held := other.Answer(t.policy, heldOut)
+		out.Days += float64(len(heldOut)) * days(heldOutTraffic(heldOut[0]))
 		if !held.holds() {
 			continue
 		}
 		out.Chosen, out.HeldOut = t.Name, &held.Attainment
 		if t.policy.Replicas == 0 {
-			out.Faster = p.faster(t, stages, s.Seeds[0], out)
+			out.Faster = p.faster(t, stages, seeds[0], out)
 		}
 		return answer, out
 	}

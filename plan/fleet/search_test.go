@@ -21,15 +21,14 @@ func TestSearch(t *testing.T) {
 		}}
 	base := Policy{Min: 1, Max: 4, Router: LeastInFlight, StartUp: StartUp{Init: 30 * time.Second}, Drain: 30 * time.Second,
 		Autoscaler: Autoscaler{Kind: ByHPA, Metrics: []Metric{{Name: "in_flight", Target: 16}}, HPA: UsualHPA(), Monitor: Monitor{Scrape: 15 * time.Second}}}
-	search := Search{Seeds: Seeds(1, 2), HeldOut: Seeds(100, 2), HeldOutTraffic: p.Traffic}
-	answer, found := p.Find(base, search)
+	answer, found := p.Find(base, Seeds(1, 2), Seeds(100, 2), p.Traffic)
 	if answer == nil || found.Chosen == "" {
 		t.Fatalf("nothing found: %+v", found)
 	}
-	if again, sameFound := p.Find(base, search); !reflect.DeepEqual(answer.Seeds, again.Seeds) || found.Chosen != sameFound.Chosen || found.Days != sameFound.Days {
+	if again, sameFound := p.Find(base, Seeds(1, 2), Seeds(100, 2), p.Traffic); !reflect.DeepEqual(answer.Seeds, again.Seeds) || found.Chosen != sameFound.Chosen || found.Days != sameFound.Days {
 		t.Error("two searches differ")
 	}
-	static := p.Static(base, 8, search.Seeds)
+	static := p.Static(base, 8, Seeds(1, 2))
 	if static == nil || answer.Replicas.GPUHours.Value > static.GPUHours*1.02 {
 		t.Errorf("%s takes %v GPU hours, the static fleet %+v", found.Chosen, answer.Replicas.GPUHours.Value, static)
 	}

@@ -13,26 +13,22 @@ import (
 // inTimeSeeds is how many draws of the traffic a plan's fleets are replayed on.
 const inTimeSeeds = 3
 
-// Policies are those of a plan: its fleet as it stands, and with an autoscaler, the
-// configuration's or that of the plan's manifests.
-type Policies struct{ Static, Scaled fleet.Policy }
-
-// OfPlan prepares the traffic in time that a configuration gives for the fleet of a plan. It
+// OfPlan prepares the traffic in time that a configuration gives for the fleet of a plan, as it stands, and
+// with an autoscaler, the configuration's or that of the plan's manifests. It
 // is nil where there is no such traffic, or nobody to scale by it.
-func OfPlan(cfg *config.Config, p *plan.Plan) (*Replay, Policies, error) {
+func OfPlan(cfg *config.Config, p *plan.Plan) (r *Replay, both [2]fleet.Policy, err error) {
 	own := &cfg.Fleet.Policy
 	scales := own.Replicas == 0 && own.Autoscaler.Kind != fleet.None
 	a := p.Handover.Autoscaling
 	if !cfg.Fleet.InTime() || !scales && (a == nil || a.MinReplicas == a.MaxReplicas) {
-		return nil, Policies{}, nil
+		return nil, both, nil
 	}
-	r, err := New(cfg, p.Offer.Knobs, Extent{Scale: 1, Repeat: 1})
-	if err != nil {
-		return nil, Policies{}, err
+	if r, err = New(cfg, p.Offer.Knobs, Extent{Scale: 1, Repeat: 1}); err != nil {
+		return nil, both, err
 	}
-	both := Policies{*own, *own}
-	both.Static.Replicas, both.Static.Autoscaler = p.Fleet.Instances, fleet.Autoscaler{Kind: fleet.None}
-	if s := &both.Scaled; !scales {
+	both = [2]fleet.Policy{*own, *own}
+	both[0].Replicas, both[0].Autoscaler = p.Fleet.Instances, fleet.Autoscaler{Kind: fleet.None}
+	if s := &both[1]; !scales {
 		s.Replicas, s.Min, s.Max, s.Initial = 0, a.MinReplicas, a.MaxReplicas, a.MaxReplicas
 		s.Autoscaler = fleet.Autoscaler{Kind: fleet.ByHPA, Metrics: []fleet.Metric{{Name: "in_flight", Target: math.Round(10*a.Level) / 10}},
 			Monitor: fleet.Monitor{Scrape: 15 * time.Second}, HPA: fleet.UsualHPA()}
@@ -42,14 +38,14 @@ func OfPlan(cfg *config.Config, p *plan.Plan) (*Replay, Policies, error) {
 	return r, both, nil
 }
 
-// InTime replays the traffic under both policies.
-func (r *Replay) InTime(by Policies) *plan.InTime {
+// InTime replays the traffic under both policies of [OfPlan].
+func (r *Replay) InTime(by [2]fleet.Policy) *plan.InTime {
 	replay := func(policy fleet.Policy) *fleet.Answer {
 		a := r.Plant.Answer(policy, fleet.Seeds(r.cfg.Workload.Seed, inTimeSeeds))
 		a.Timeline, a.Decisions = nil, nil
 		return a
 	}
-	return &plan.InTime{Static: replay(by.Static), Autoscaled: replay(by.Scaled), Warning: r.otherPeak()}
+	return &plan.InTime{Static: replay(by[0]), Autoscaled: replay(by[1]), Warning: r.otherPeak()}
 }
 
 // otherPeak says that the traffic in time is not what the plan's fleet was sized for; "" where

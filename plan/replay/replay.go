@@ -83,7 +83,7 @@ func (r *Replay) Answer(seeds []uint64) *fleet.Answer {
 		return r.Plant.Answer(base, seeds)
 	}
 	others := fleet.Seeds(r.cfg.Workload.Seed+1_000_000, max(len(seeds), 2))
-	answer, found := r.Plant.Find(base, fleet.Search{Seeds: seeds, HeldOut: others, HeldOutTraffic: r.heldOut})
+	answer, found := r.Plant.Find(base, seeds, others, r.heldOut)
 	if answer == nil {
 		answer = r.Plant.Answer(base, seeds)
 		answer.Verdict = measure.Missed

@@ -171,7 +171,7 @@ func TestHeldOutOfTrace(t *testing.T) {
 func TestPolicies(t *testing.T) {
 	const stages = "[fleet]\nstages = [{ rate = 1, duration = \"2m\" }, { rate = 4, duration = \"2m\" }]\n"
 	p := &plan.Plan{Fleet: plan.Fleet{Instances: 5}}
-	with := func(text string) (*Replay, Policies) {
+	with := func(text string) (*Replay, [2]fleet.Policy) {
 		t.Helper()
 		path := filepath.Join(t.TempDir(), "planner.toml")
 		if err := os.WriteFile(path, []byte(header+text), 0o600); err != nil {
@@ -197,12 +197,12 @@ func TestPolicies(t *testing.T) {
 		t.Error("a plan without traffic in time is replayed")
 	}
 	_, both := with(stages)
-	if s, a := both.Static, both.Scaled; s.Replicas != 5 || a.Min != 2 || a.Max != 5 || a.Replicas != 0 || len(a.Autoscaler.Metrics) != 1 || a.Autoscaler.Metrics[0].Target != 17.3 {
+	if s, a := both[0], both[1]; s.Replicas != 5 || a.Min != 2 || a.Max != 5 || a.Replicas != 0 || len(a.Autoscaler.Metrics) != 1 || a.Autoscaler.Metrics[0].Target != 17.3 {
 		t.Errorf("%+v", both)
 	}
 	r, both := with(stages + "max_replicas = 2\nautoscaler = { kind = \"forecast\", target = 2 }\n")
-	if a := both.Scaled.Autoscaler; a.Kind != fleet.Forecast || len(a.Outlook.Yesterday) != 4 || both.Scaled.Max != 2 {
-		t.Errorf("%+v", both.Scaled)
+	if a := both[1].Autoscaler; a.Kind != fleet.Forecast || len(a.Outlook.Yesterday) != 4 || both[1].Max != 2 {
+		t.Errorf("%+v", both[1])
 	}
 	in := r.InTime(both)
 	r.cfg.Fleet.Spike = fleet.Spike{At: time.Minute, Factor: 3, Length: time.Minute}
@@ -213,7 +213,7 @@ func TestPolicies(t *testing.T) {
 		t.Errorf("a plan of a quarter more: %q", r.otherPeak())
 	}
 	if in.Static.Replicas.Mean.Value != 5 || in.Autoscaled.Replicas.Peak > 2 || len(in.Static.Seeds) != inTimeSeeds || in.Static.Requests != in.Autoscaled.Requests {
-		t.Errorf("%+v, %+v", in.Static.Spent, in.Autoscaled.Spent)
+		t.Errorf("%+v, %+v", in.Static.Replicas, in.Autoscaled.Replicas)
 	}
 }
 
