@@ -9,11 +9,14 @@ import (
 	"planner/sweep/measure"
 )
 
-// Infeasible says that no plan exists: the objective cannot be met, or every
-// fleet that meets it breaks a limit of the demand.
-type Infeasible struct {
+// Unsolved says that there is no plan: the objective cannot be met, or every fleet that meets it
+// breaks a limit of the demand.
+type Unsolved struct {
+	// Undecided says that there may be a plan all the same: of some offers it is not known what
+	// rate they carry.
+	Undecided bool
 	// Cheapest is the best fleet that meets the objective and breaks a limit,
-	// which Limit names; nil if the objective cannot be met at all.
+	// which Limit names; nil if the objective cannot be met at all, or that is undecided.
 	Cheapest *Alternative
 	Limit    string
 	// Alternatives are the offers and Rejected the configurations that cannot
@@ -22,18 +25,20 @@ type Infeasible struct {
 	Rejected     []measure.Rejection
 }
 
-func infeasible(ranked []Alternative, rejected []measure.Rejection) *Infeasible {
-	e := &Infeasible{Alternatives: ranked, Rejected: rejected}
-	i := slices.IndexFunc(ranked, func(a Alternative) bool { return a.Fleet.GPUs > 0 })
-	if i >= 0 {
+func unsolved(ranked []Alternative, rejected []measure.Rejection) *Unsolved {
+	e := &Unsolved{Alternatives: ranked, Rejected: rejected, Undecided: slices.ContainsFunc(ranked, func(a Alternative) bool { return a.Undecided })}
+	if i := slices.IndexFunc(ranked, func(a Alternative) bool { return a.Fleet.GPUs > 0 }); i >= 0 && !e.Undecided {
 		e.Cheapest, e.Limit = &ranked[i], ranked[i].Reason.Text
 	}
 	return e
 }
 
-// Error names the cheapest fleet and the limit it breaks, or why no
-// configuration meets the objective.
-func (e *Infeasible) Error() string {
+// Error names the cheapest fleet and the limit it breaks, why no configuration meets the objective, or
+// why that is undecided.
+func (e *Unsolved) Error() string {
+	if e.Undecided {
+		return "undecided: " + strings.Join(e.Doubts(), "; ")
+	}
 	if c := e.Cheapest; c != nil {
 		return fmt.Sprintf("no plan within the limits: the cheapest is %s: %s", c, e.Limit)
 	}
@@ -44,40 +49,21 @@ func (e *Infeasible) Error() string {
 	return "no plan: no configuration meets the objective: " + strings.Join(reasons, "; ")
 }
 
-// Reasons lists the distinct reasons, those of offers first, in their order. Where a
-// limit of the demand is what stands in the way, they are those of the offers alone,
+// Reasons lists the distinct reasons, those of offers first, the undecided ones ahead, in their order. Where a
+// limit of the demand is what stands in the way, or all is undecided, they are those of the offers alone,
 // the cheapest first: which knobs an offer was chosen before has no part in it.
-func (e *Infeasible) Reasons() []string {
-	if e.Cheapest != nil {
-		return reasonsOf(e.Alternatives, nil)
+func (e *Unsolved) Reasons() []string {
+	if e.Cheapest != nil || e.Undecided {
+		return reasonsOf(slices.Concat(e.undecided(), e.Alternatives), nil)
 	}
 	return reasonsOf(e.Alternatives, e.Rejected)
 }
 
-// Undecided says that there is no plan yet, and that there may be one: no offer is
-// feasible, and of some it is not known what rate they carry.
-type Undecided struct {
-	// Alternatives are the offers and Rejected the configurations that were left
-	// out, each with its reason.
-	Alternatives []Alternative
-	Rejected     []measure.Rejection
-}
-
-// Error names why the undecided offers are so.
-func (e *Undecided) Error() string {
-	return "undecided: " + strings.Join(e.Doubts(), "; ")
-}
-
 // Doubts lists the distinct reasons for which nothing is known of the undecided
 // offers.
-func (e *Undecided) Doubts() []string { return reasonsOf(e.undecided(), nil) }
+func (e *Unsolved) Doubts() []string { return reasonsOf(e.undecided(), nil) }
 
-// Reasons lists the distinct reasons of the offers: of the undecided ones first.
-func (e *Undecided) Reasons() []string {
-	return reasonsOf(slices.Concat(e.undecided(), e.Alternatives), nil)
-}
-
-func (e *Undecided) undecided() []Alternative {
+func (e *Unsolved) undecided() []Alternative {
 	return slices.DeleteFunc(slices.Clone(e.Alternatives), func(a Alternative) bool { return !a.Undecided })
 }
 

@@ -5,6 +5,7 @@ import (
 	"planner/model/curve"
 	"planner/plan/diagnose"
 	"planner/plan/effects"
+	"planner/plan/fleet"
 	"planner/plan/trust"
 	"planner/search"
 	"planner/sweep/measure"
@@ -117,15 +118,6 @@ type Setting struct {
 	Rate  *search.Estimate `json:"max_rate_per_s"` // null where none was found
 }
 
-// Others is what else was looked at, and assumed.
-type Others struct {
-	// Alternatives are the other offers: the feasible ones by cost per hour,
-	// then GPUs, and behind them the infeasible ones.
-	Alternatives []Alternative       `json:"alternatives"`
-	Rejected     []measure.Rejection `json:"rejected"`    // the knob sets that cannot run
-	Assumptions  []string            `json:"assumptions"` // what was assumed where nothing was said, in words
-}
-
 // Plan is the answer: the chosen offer, its fleet and cost, and what else was
 // looked at.
 type Plan struct {
@@ -143,10 +135,14 @@ type Plan struct {
 	Sensitivity []Change `json:"sensitivity"`
 	// Drivers are the assumptions that carry a part of the cost, the largest first.
 	Drivers []Driver `json:"cost_drivers,omitempty"`
-	Others
-	Warnings  note.Notes  `json:"notes"`
-	Demand    Demand      `json:"demand"`
-	Objective measure.SLO `json:"slo"`
+	// Alternatives are the other offers: the feasible ones by cost per hour,
+	// then GPUs, and behind them the infeasible ones.
+	Alternatives []Alternative       `json:"alternatives"`
+	Rejected     []measure.Rejection `json:"rejected"`    // the knob sets that cannot run
+	Assumptions  []string            `json:"assumptions"` // what was assumed where nothing was said, in words
+	Warnings     note.Notes          `json:"notes"`
+	Demand       Demand              `json:"demand"`
+	Objective    measure.SLO         `json:"slo"`
 	// InTime is nil where no traffic in time is given.
 	InTime *InTime `json:"static_or_autoscaled,omitempty"`
 	// Certificate is that of a rate of one instance; nil if none was sought.
@@ -154,4 +150,15 @@ type Plan struct {
 	// Run is what depends on the clock, the host or a path. A plan that was read
 	// back holds it as json.RawMessage.
 	Run any `json:"run,omitempty"`
+}
+
+// InTime are the plan's fleet and an autoscaled one under the same traffic in time.
+type InTime struct {
+	// Static has the plan's instances at all times.
+	Static     *fleet.Answer `json:"static"`
+	Autoscaled *fleet.Answer `json:"autoscaled"`
+	// Note says why there is neither; "" where there are both.
+	Note string `json:"note,omitempty"`
+	// Warning says that the replayed traffic is not that of the plan; "" where it is.
+	Warning string `json:"warning,omitempty"`
 }

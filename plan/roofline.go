@@ -6,16 +6,15 @@ import (
 )
 
 // DataSheet is what the data sheets allow an instance. A file has its times in
-// milliseconds, with what of it the chosen offer reaches.
+// milliseconds, with what of it the chosen offer reaches: nil where the tokens of a request are unknown.
 type DataSheet struct {
 	model.Bounds
-	// ceiling is the rate at which decoding or prefill alone would take all of
-	// the hardware, boundBy which of them, reached the share of it that the
-	// maximum rate is; nil where the tokens of a request are unknown.
-	ceiling *float64
-	boundBy string
-	reached *float64
+	Highest *float64 `json:"ceiling_per_s"`      // the rate at which decoding or prefill alone takes all of the hardware
+	BoundBy string   `json:"bound_by,omitempty"` // which of the two
+	Reached *float64 `json:"reached"`            // the share of the ceiling that the maximum rate is
 }
+
+type plainDataSheet DataSheet
 
 // Ceiling is the highest rate in requests per second that the roofline allows an
 // instance of the offer: the lower of what prefill and what decoding would take
@@ -37,24 +36,16 @@ func (r *DataSheet) Ceiling(o *Offer) (rate float64, by string) {
 // mean, as the hardware may still be at work on a peak when that is over.
 func (r DataSheet) of(o *Offer, d *Demand) *DataSheet {
 	if rate, by := r.Ceiling(o); rate > 0 {
-		r.ceiling, r.boundBy, r.reached = &rate, by, new(d.TraceRates.MeanAt(o.Rate.Value)/rate)
+		r.Highest, r.BoundBy, r.Reached = &rate, by, new(d.TraceRates.MeanAt(o.Rate.Value)/rate)
 	}
 	return &r
 }
 
 // Written is the roofline in a file, with times in milliseconds.
 func (r *DataSheet) Written() any {
-	b := r.Bounds
-	for _, x := range []*float64{&b.WeightSeconds, &b.AllWeightSeconds, &b.KVSeconds, &b.PrefillSeconds, &b.IdleTTFT, &b.IdleTPOT} {
+	w := plainDataSheet(*r)
+	for _, x := range []*float64{&w.WeightSeconds, &w.AllWeightSeconds, &w.KVSeconds, &w.PrefillSeconds, &w.IdleTTFT, &w.IdleTPOT} {
 		*x = wire.Milliseconds(*x)
 	}
-	return rooflineFile{b, r.ceiling, r.boundBy, r.reached}
-}
-
-// rooflineFile is a roofline in a file.
-type rooflineFile struct {
-	model.Bounds
-	Ceiling *float64 `json:"ceiling_per_s"`      // the rate at which decoding or prefill alone takes all of the hardware
-	BoundBy string   `json:"bound_by,omitempty"` // which of the two
-	Reached *float64 `json:"reached"`            // the share of the ceiling that the maximum rate is
+	return w
 }

@@ -12,24 +12,20 @@ import (
 
 // Solve sizes and prices every offer for the demand and chooses the cheapest
 // per hour, among equals the one with the fewest GPUs; offers without a price
-// come behind those with one. It returns *Infeasible when no offer serves the
-// objective or all break a limit of the demand, and *Undecided when of some it is
-// not known whether they do.
+// come behind those with one. It returns *Unsolved when no offer serves the
+// objective or all break a limit of the demand, or when of some it is not known whether they do.
 func Solve(d Demand, objective measure.SLO, offers []Offer, rejected []measure.Rejection) (*Plan, error) {
 	if err := d.check(); err != nil {
 		return nil, err
 	}
 	all := d.Rank(offers)
 	if len(all) == 0 || !all[0].Feasible {
-		if slices.ContainsFunc(all, func(a Alternative) bool { return a.Undecided }) {
-			return nil, &Undecided{Alternatives: all, Rejected: rejected}
-		}
-		return nil, infeasible(all, rejected)
+		return nil, unsolved(all, rejected)
 	}
 	best := all[0]
 	p := &Plan{
 		Demand: d, Objective: objective, Offer: best.Offer, Fleet: best.Fleet,
-		Cost: best.Offer.bill(&best.Fleet, &d), Others: Others{Alternatives: all[1:], Rejected: rejected},
+		Cost: best.Offer.bill(&best.Fleet, &d), Alternatives: all[1:], Rejected: rejected,
 	}
 	for i := range p.Alternatives {
 		p.Alternatives[i].explain(&best)
@@ -207,7 +203,7 @@ func (p *Plan) assume() {
 	if d.Job != nil {
 		p.Assumptions = append(p.Assumptions, p.assumeJob()...)
 	} else {
-		p.assumeTraffic()
+		p.Assumptions = append(p.Assumptions, p.assumeTraffic()...)
 	}
 	switch f.DecidedBy {
 	case "availability":
@@ -227,20 +223,18 @@ func (p *Plan) assume() {
 	}
 }
 
-func (p *Plan) assumeTraffic() {
-	d, o, f := &p.Demand, &p.Offer, &p.Fleet
-	say := func(format string, a ...any) { p.Assumptions = append(p.Assumptions, fmt.Sprintf(format, a...)) }
-	of := "peak"
-	if meant := d.TraceRates.Meant(); meant != "" {
-		of = meant
-	}
-	say("planned rate %.6g requests/s: %s %.6g, growth %.3g, burst index %.3g", f.PlannedRate, of, d.Rate, d.Growth, max(d.BurstIndex, 1))
-	say("requests are spread over the instances at random: each sees arrivals like those of the trials, and N instances carry N times the rate of one; better routing is not credited")
+// assumeTraffic states what the size of a fleet for traffic rests on.
+func (p *Plan) assumeTraffic() []string {
+	d, o := &p.Demand, &p.Offer
 	covers := "drift of the workload; measuring error is in the safe rate already"
 	if o.Rate.Confidence == 0 {
 		covers = "drift of the workload and the measuring error, which is not known"
 	}
-	say("headroom of %.3g on the planned rate covers %s", d.Headroom, covers)
+	return []string{
+		fmt.Sprintf("planned rate %.6g requests/s: %s %.6g, growth %.3g, burst index %.3g", p.Fleet.PlannedRate, cmp.Or(d.TraceRates.Meant(), "peak"), d.Rate, d.Growth, max(d.BurstIndex, 1)),
+		"requests are spread over the instances at random: each sees arrivals like those of the trials, and N instances carry N times the rate of one; better routing is not credited",
+		fmt.Sprintf("headroom of %.3g on the planned rate covers %s", d.Headroom, covers),
+	}
 }
 
 func (p *Plan) warn() {

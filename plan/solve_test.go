@@ -223,7 +223,7 @@ func TestLimits(t *testing.T) {
 		t.Errorf("chose %s, %q", p.Offer.GPU, p.Alternatives[0].Reason.Text)
 	}
 	_, err := Solve(Demand{Rate: 100, MaxGPUs: 20, MaxUSDPerHour: 100}, measure.SLO{}, []Offer{small, large}, nil)
-	var e *Infeasible
+	var e *Unsolved
 	if !errors.As(err, &e) || e.Cheapest == nil || e.Cheapest.Offer.GPU != "large" {
 		t.Fatalf("error %v", err)
 	}
@@ -246,8 +246,8 @@ func TestInfeasible(t *testing.T) {
 	slow := offer(0, 1, 1)
 	slow.Obstacle = note.Text("the idle p99 TTFT is 95 ms, above the limit of 50 ms; the smallest feasible limit is 96 ms").Reason()
 	_, err := Solve(Demand{Rate: 1}, measure.SLO{}, []Offer{slow, slow}, []measure.Rejection{{Reason: note.Text("does not fit").Reason()}})
-	var e *Infeasible
-	if !errors.As(err, &e) || e.Cheapest != nil {
+	var e *Unsolved
+	if !errors.As(err, &e) || e.Cheapest != nil || e.Undecided {
 		t.Fatalf("error %v", err)
 	}
 	if got := e.Reasons(); len(got) != 2 || got[0] != slow.Obstacle.Text || got[1] != "does not fit" {
@@ -273,12 +273,12 @@ func TestInfeasible(t *testing.T) {
 func TestUndecided(t *testing.T) {
 	never := offer(0, 1, 1)
 	never.Obstacle = note.Text("does not fit").Reason()
-	var undecided *Undecided
+	var undecided *Unsolved
 	for _, rate := range []float64{0, math.NaN(), math.Inf(1), -1} {
 		open := offer(rate, 1, 1)
 		open.Unknown = "the budget is spent"
 		_, err := Solve(Demand{Rate: 1}, measure.SLO{}, []Offer{never, open}, []measure.Rejection{{Reason: note.Text("beaten by the best set").Reason()}})
-		if !errors.As(err, &undecided) {
+		if !errors.As(err, &undecided) || !undecided.Undecided {
 			t.Fatalf("a safe rate of %g: %v", rate, err)
 		}
 		if d := undecided.Doubts(); len(d) != 1 || !strings.Contains(d[0], "the budget is spent") || len(undecided.Reasons()) != 2 || undecided.Reasons()[0] != d[0] {
@@ -289,20 +289,20 @@ func TestUndecided(t *testing.T) {
 	wide := offer(1, 1, 1)
 	wide.Rate.High, wide.Unknown = 50, "the budget is spent"
 	_, err := Solve(Demand{Rate: 100, MaxGPUs: 10}, measure.SLO{}, []Offer{wide}, nil)
-	if !errors.As(err, &undecided) || !strings.Contains(undecided.Doubts()[0], "the budget is spent") {
+	if !errors.As(err, &undecided) || !undecided.Undecided || !strings.Contains(undecided.Doubts()[0], "the budget is spent") {
 		t.Errorf("a safe rate of 1/s that may be 50/s: %v", err)
 	}
 	wide.Rate, wide.Loose = search.Estimate{Value: 0.29, Low: 0.053, High: 1.52, Safe: 0.08}, note.Because(note.RateLoose, 0.29, 0.053, 1.52, wide.Unknown)
-	if _, err := Solve(Demand{Rate: 1}, measure.SLO{}, []Offer{wide}, nil); !errors.As(err, &undecided) {
+	if _, err := Solve(Demand{Rate: 1}, measure.SLO{}, []Offer{wide}, nil); !errors.As(err, &undecided) || !undecided.Undecided {
 		t.Errorf("a fleet of 13 where 4 are likely: %v", err)
 	}
 	wide = offer(1, 1, 1)
 	wide.Unknown = "the budget is spent"
-	if _, err := Solve(Demand{Rate: 100, MaxGPUs: 10}, measure.SLO{}, []Offer{wide}, nil); !errors.As(err, new(*Infeasible)) {
+	if _, err := Solve(Demand{Rate: 100, MaxGPUs: 10}, measure.SLO{}, []Offer{wide}, nil); !errors.As(err, &undecided) || undecided.Undecided {
 		t.Errorf("a rate of 1/s at most, for 100/s on 10 GPUs: %v", err)
 	}
 	open, dear := offer(0, 1, 1), offer(1, 1, 1)
-	if _, err := Solve(Demand{Rate: 100, MaxGPUs: 10}, measure.SLO{}, []Offer{dear, open}, nil); !errors.As(err, &undecided) {
+	if _, err := Solve(Demand{Rate: 100, MaxGPUs: 10}, measure.SLO{}, []Offer{dear, open}, nil); !errors.As(err, &undecided) || !undecided.Undecided {
 		t.Errorf("one offer beyond the limit of GPUs and one undecided: %v", err)
 	}
 	p := solve(t, Demand{Rate: 1}, open, dear)

@@ -25,7 +25,7 @@ func TestFailingAlone(t *testing.T) {
 	if text := string(Text(foundDocument(settings(), r, decide.Background{Trials: b.Trials}, Engines{}), 200, false)); !strings.Contains(text, fact) {
 		t.Errorf("a search without %q:\n%s", fact, text)
 	}
-	text := string(Text(noPlanDocument(&decide.NoPlan{Why: &plan.Infeasible{}, Demand: demand(), Objective: slo(), Background: b}, Engines{}), 200, false))
+	text := string(Text(noPlanDocument(&decide.NoPlan{Why: &plan.Unsolved{}, Demand: demand(), Objective: slo(), Background: b}, Engines{}), 200, false))
 	if !strings.Contains(text, fact) || !strings.Contains(text, "workload.timeout") || strings.Contains(text, "faster") {
 		t.Errorf("a plan without %q:\n%s", fact, text)
 	}

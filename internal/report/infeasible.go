@@ -1,7 +1,6 @@
 package report
 
 import (
-	"errors"
 	"math"
 	"slices"
 	"strings"
@@ -24,16 +23,20 @@ func noPlanDocument(n *decide.NoPlan, e Engines) Document {
 		asked = jobAsked(n.Demand.Job)
 	}
 	asked += behind(" at ", objective(n.Objective))
-	why := n.Why
-	if n.Outcome == decide.NotMeasured {
-		why = errors.New(n.Reasons[0])
-	}
 	var offers []plan.Alternative
 	var rejected []measure.Rejection
 	facts, overview := append(Facts{}.with("serving", b.Subject, Plain), traced(n.Demand.TraceRates)...), measure.OverviewOf(b.Trials)
 	seen := Fact{Label: "seen", Text: seenText(overview)}
-	switch why := why.(type) {
-	case *plan.Infeasible:
+	why, _ := n.Why.(*plan.Unsolved)
+	switch {
+	case n.Outcome == decide.NotMeasured:
+		d.Title = "Not measured for " + asked + ": " + n.Reasons[0]
+		for _, more := range n.Reasons[1:] {
+			facts = append(facts, Fact{"also", more, Bad})
+		}
+		d.add(append(facts, seen))
+		d.section("What to do", Bullets{Items: revive()})
+	case !why.Undecided:
 		d.Title, offers, rejected = "No feasible plan for "+asked, why.Alternatives, why.Rejected
 		if n.Outcome == decide.Undecided {
 			d.Title = "Undecided for pools of each class, no feasible plan for one pool for " + asked
@@ -43,7 +46,7 @@ func noPlanDocument(n *decide.NoPlan, e Engines) Document {
 			rejected = nil // all that was asked for, for the reasons that stand above
 		}
 		d.section("What would help", Bullets{Items: remedies(why, b.Search)})
-	case *plan.Undecided:
+	default:
 		d.Title, rejected = "Undecided: no rate is known yet that would give a plan for "+asked, why.Rejected
 		for _, doubt := range why.Doubts() {
 			facts = append(facts, Fact{"why", doubt, Doubt})
@@ -53,14 +56,6 @@ func noPlanDocument(n *decide.NoPlan, e Engines) Document {
 		if len(why.Alternatives) > 1 {
 			offers = why.Alternatives
 		}
-	default:
-		// Every engine failed.
-		d.Title = "Not measured for " + asked + ": " + why.Error()
-		for _, more := range n.Reasons[1:] {
-			facts = append(facts, Fact{"also", more, Bad})
-		}
-		d.add(append(facts, seen))
-		d.section("What to do", Bullets{Items: revive()})
 	}
 	if len(eachGPU(offers)) > 1 {
 		addFinance(&d, "What each GPU comes to", offers)
@@ -83,7 +78,7 @@ func noPlanDocument(n *decide.NoPlan, e Engines) Document {
 
 // whyInfeasible names the cheapest fleet where a limit of the demand is in its way, and
 // what an idle engine misses where one does.
-func whyInfeasible(e *plan.Infeasible, b *decide.Background) Facts {
+func whyInfeasible(e *plan.Unsolved, b *decide.Background) Facts {
 	switch {
 	case e.Cheapest != nil:
 		return Facts{{"why", e.Limit, Bad}, {Label: "cheapest fleet", Text: sized(e.Cheapest)}}
@@ -150,7 +145,7 @@ func seenText(s measure.Overview) string {
 	return text
 }
 
-func advice(s measure.Overview, e *plan.Undecided) []string {
+func advice(s measure.Overview, e *plan.Unsolved) []string {
 	if e != nil && slices.ContainsFunc(e.Alternatives, func(a plan.Alternative) bool { return a.Reason.Note.Kind == note.RateDoubted }) {
 		return []string{
 			"a short bench of two loads on such a GPU, `planner calibrate`, and engine.calibration: more trials do not tell the constants apart",
@@ -175,7 +170,7 @@ func sized(a *plan.Alternative) string {
 }
 
 // remedies are what could be changed, as far as the reason tells.
-func remedies(e *plan.Infeasible, r *search.Result) []string {
+func remedies(e *plan.Unsolved, r *search.Result) []string {
 	var help []string
 	if c := e.Cheapest; c != nil {
 		return []string{"allow " + sized(c), "ask for less headroom, fewer spares, or a looser objective",

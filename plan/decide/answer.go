@@ -81,7 +81,7 @@ type NoPlan struct {
 	// Run is what depends on the clock, the host or a path.
 	Run any `json:"run,omitempty"`
 
-	// Why is the *[plan.Infeasible] or *[plan.Undecided].
+	// Why is the *[plan.Unsolved].
 	Why        error      `json:"-"`
 	Background Background `json:"-"`
 }
@@ -137,7 +137,7 @@ func (d *Decision) planned(solved *plan.Plan) (sweep.Answer, error) {
 	}
 	state := sweep.Done
 	if d.certificate != nil {
-		certified := d.certificate.Result()
+		certified := d.certificate()
 		p.Certificate = &certified
 		switch {
 		case !d.Ended:
@@ -159,17 +159,14 @@ func without(cfg *config.Config, why error, b Background) (sweep.Answer, error) 
 	n := &NoPlan{Demand: cfg.Demand, Objective: cfg.Objective, Why: why, Background: b}
 	tally := measure.OverviewOf(b.Trials)
 	n.Trials, n.Invalid, n.Doubts, n.Notes = tally.Trials, tally.Invalid, tally.Doubts.Texts(), tally.Doubts
-	var infeasible *plan.Infeasible
-	var undecided *plan.Undecided
-	state := sweep.Infeasible
-	switch {
-	case errors.As(why, &infeasible):
-		n.Outcome, n.Reasons, n.Rejected = "infeasible", infeasible.Reasons(), infeasible.Rejected
-	case errors.As(why, &undecided):
-		state = sweep.Undecided
-		n.Outcome, n.Reasons, n.Rejected = Undecided, undecided.Reasons(), undecided.Rejected
-	default:
+	unsolved, ok := errors.AsType[*plan.Unsolved](why)
+	if !ok {
 		return sweep.Answer{State: sweep.Failed}, why
+	}
+	state := sweep.Infeasible
+	n.Outcome, n.Reasons, n.Rejected = "infeasible", unsolved.Reasons(), unsolved.Rejected
+	if unsolved.Undecided {
+		state, n.Outcome = sweep.Undecided, Undecided
 	}
 	return sweep.Answer{State: state, Value: n}, nil
 }

@@ -117,7 +117,7 @@ func TestPoolsAreUndecidedAsTheirClasses(t *testing.T) {
 	cfg, g := onInstance(t, "plan", "[search]\nprecision = 0.3\n[demand]\nrate = 40\n"+twins)
 	s := must.Get(NewPlan(cfg, g)).(*PoolStudy)
 	must.Get(sweep.Drive(t.Context(), nil, g, s, nil, nil))
-	s.one.plan, s.one.solved = nil, &plan.Infeasible{}
+	s.one.plan, s.one.solved = nil, &plan.Unsolved{}
 	check := func(what string, want sweep.StudyState) {
 		t.Helper()
 		answer := must.Get(s.Answer())
@@ -127,10 +127,10 @@ func TestPoolsAreUndecidedAsTheirClasses(t *testing.T) {
 		}
 	}
 	check("a plan for each class", sweep.Done)
-	s.each[1].certificate = recalled[search.Certified]{search.Certified{State: measure.Unsure}}
+	s.each[1].certificate = func() search.Certified { return search.Certified{State: measure.Unsure} }
 	check("a certificate that is not met", sweep.Undecided)
-	s.each[0].plan, s.each[0].solved = nil, &plan.Undecided{}
+	s.each[0].plan, s.each[0].solved = nil, &plan.Unsolved{Undecided: true}
 	check("a class without a plan yet", sweep.Undecided)
-	s.each[1].plan, s.each[1].solved = nil, &plan.Infeasible{}
+	s.each[1].plan, s.each[1].solved = nil, &plan.Unsolved{}
 	check("another without one for good", sweep.Infeasible)
 }

@@ -36,7 +36,7 @@ func (d *Decision) coarse() sweep.Source {
 		c := maxRateConfig(d.cfg, i.typical())
 		c.Precision, c.Seed = max(c.Precision, coarsePrecision), workload.Mix64(c.Seed^streamCoarse)>>11
 		sight := search.NewMaxRate(c)
-		i.sight, together.Sources = sight, append(together.Sources, sight)
+		i.sight, together.Sources = sight.Result, append(together.Sources, sight)
 	}
 	return together
 }
@@ -50,11 +50,11 @@ func (i *instance) typical() search.Prior {
 }
 
 // carries is the rate that a coarse pass found.
-func (i *instance) carries() float64 { return i.sight.Result().Estimate.Value }
+func (i *instance) carries() float64 { return i.sight().Estimate.Value }
 
 // offered is the kind of instance as an offer, by what a coarse pass found.
 func (i *instance) offered() plan.Offer {
-	r := i.sight.Result()
+	r := i.sight()
 	k, rate := i.typical().Knobs, r.Estimate.Value
 	return plan.Offer{Knobs: k, GPUs: k.GPUs(), Pricing: i.gpu.Pricing, Idle: idleLatency(r.Floor), Rate: search.Estimate{Value: rate, High: rate, Safe: rate}}
 }
@@ -92,7 +92,7 @@ func (d *Decision) narrow() {
 	if len(d.instances) == 0 || d.instances[0].sight == nil {
 		return
 	}
-	d.looked = list.Map(d.instances, func(i *instance) search.Result { return i.sight.Result() })
+	d.looked = list.Map(d.instances, func(i *instance) search.Result { return i.sight() })
 	ranked, of := d.ranked()
 	best, kept := map[string]*plan.Alternative{}, map[*instance]bool{}
 	taken := map[string]int{}

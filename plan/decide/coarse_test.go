@@ -115,7 +115,7 @@ func TestCoarsePassSizesFleets(t *testing.T) {
 			for _, tp := range []int{8, 4, 2} {
 				k := measure.Knobs{GPU: gpu.Hardware.Name, TensorParallel: tp}
 				d.instances = append(d.instances, &instance{gpu: gpu, priors: []search.Prior{{Knobs: k}},
-					sight: recalled[search.Result]{search.Result{Estimate: search.Estimate{Value: carries[tp]}}}})
+					sight: func() search.Result { return search.Result{Estimate: search.Estimate{Value: carries[tp]}} }})
 			}
 		}
 		d.narrow()

@@ -55,8 +55,8 @@ type searches struct {
 
 	instances []*instance
 	rejected  []measure.Rejection
-	// certificate is nil where none is sought, or not yet.
-	certificate result[search.Certified]
+	// certificate tells what the certificate came to; nil where none is sought, or not yet.
+	certificate func() search.Certified
 	// doubts are those that were looked for.
 	doubts []doubted
 	// failed is an error of the study itself.
@@ -100,7 +100,7 @@ func (s *searches) certifying(prior search.Prior, found search.Result) sweep.Sou
 		return nil
 	}
 	certificate := search.Certify(maxRateConfig(s.cfg, prior), found)
-	s.certificate = certificate
+	s.certificate = certificate.Result
 	return certificate
 }
 
@@ -110,9 +110,9 @@ type instance struct {
 	priors []search.Prior
 	// standard is what the engine would do by itself; nil if it does not run.
 	standard *search.Prior
-	race     result[search.RaceResult]
-	// sight is the short search of a coarse pass; nil without one.
-	sight result[search.Result]
+	// race tells what the race found, and sight what the short search of a coarse pass did; nil without one.
+	race  func() search.RaceResult
+	sight func() search.Result
 	// selected is what is taken of the race, nil until that has ended.
 	selected *selection
 }
@@ -178,7 +178,7 @@ func (d *Decision) Best() (best search.Result, of string) {
 		if i.race == nil || d.plan != nil {
 			continue
 		}
-		if r := i.race.Result(); r.Best.Estimate.Value > best.Estimate.Value {
+		if r := i.race(); r.Best.Estimate.Value > best.Estimate.Value {
 			best, of = r.Best, r.Knobs.Kind().Describe()
 		}
 	}
@@ -210,7 +210,7 @@ func (d *Decision) search() sweep.Source {
 	}
 	for _, i := range d.instances {
 		race := newRace(d.cfg, d.ground, i)
-		i.race, together.Sources = race, append(together.Sources, race)
+		i.race, together.Sources = race.Result, append(together.Sources, race)
 	}
 	return together
 }
@@ -264,7 +264,7 @@ func (d *Decision) offers() ([]plan.Offer, []measure.Rejection, error) {
 				o.Loose = note.Because(note.RateLoose, o.Rate.Value, o.Rate.Low, o.Rate.High, o.Unknown)
 			}
 		}
-		s.doubt.loosen(&o)
+		loosen(&o, s.doubt)
 		offers = append(offers, o)
 		rejected = append(rejected, s.rejected...)
 	}
@@ -282,7 +282,7 @@ func (d *Decision) mostTelling() *instance {
 		beyond := math.Inf(1)
 		if f := i.floor(); f != nil {
 			beyond = float64(f.Value) / float64(f.Limit)
-		} else if i.race.Result().Best.Outcome == search.Infeasible {
+		} else if i.race().Best.Outcome == search.Infeasible {
 			beyond = 1
 		}
 		if beyond < nearest {
@@ -297,7 +297,7 @@ func (d *Decision) mostTelling() *instance {
 
 // floor is the latency of an idle engine that misses the objective even then; nil
 // for one that does not.
-func (i *instance) floor() *search.Floor { return i.race.Result().Best.Floor }
+func (i *instance) floor() *search.Floor { return i.race().Best.Floor }
 
 // all are the priors of the knob sets and of the engine's own settings.
 func (i *instance) all() []*search.Prior {
@@ -317,7 +317,7 @@ func (d *Decision) certify() sweep.Source {
 		return nil
 	}
 	knobs, found := d.chosen.settled()
-	found.EngineTime = d.chosen.race.Result().EngineTime // the budget is that of all trials
+	found.EngineTime = d.chosen.race().EngineTime // the budget is that of all trials
 	prior := search.Prior{Knobs: knobs}
 	for _, p := range d.chosen.all() {
 		if p.Knobs == knobs {

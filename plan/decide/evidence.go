@@ -70,8 +70,8 @@ func (d *Decision) addEvidence(p *plan.Plan) error {
 	p.Assumptions = slices.Concat(p.Assumptions, routed(&d.cfg.Workload, p), clocked(d.cfg.Workload.Rates, p.Offer.Rate.Value))
 	if d.ground.Virtual {
 		p.Assumptions = append(p.Assumptions, assumed(d.cfg)...)
-		if u := d.chosen.selected.doubt; len(u.shifts) > 0 {
-			p.Assumptions = append(p.Assumptions, u.String())
+		if doubt := d.chosen.selected.doubt; len(doubt) > 0 {
+			p.Assumptions = append(p.Assumptions, doubtText(doubt))
 		}
 		d.addPower(p, load)
 		if err := d.addDrafting(p, load); err != nil {
@@ -100,14 +100,14 @@ func (d *Decision) fitCurves(p *plan.Plan) {
 	of := limited(p.Objective)
 	if i := slices.IndexFunc(p.Objective.Bounds, func(b measure.Bound) bool { return b.String() == p.Offer.Binding }); i >= 0 {
 		binding := latencyOf(p.Objective.Bounds[i])
-		of = slices.DeleteFunc(of, func(l latency) bool { return l.class != binding.class })
+		of = slices.DeleteFunc(of, func(l measure.Bound) bool { return l.Class != binding.Class })
 		of = first(of, slices.Index(of, binding))
 	}
 	curves, errs := curvesOf(mine, of, d.cfg.Workload.Seed)
 	for i, l := range of {
 		switch {
 		case errs[i] != nil:
-			p.Warnings = append(p.Warnings, note.New(note.NoCurveOf, l.metric, errs[i]))
+			p.Warnings = append(p.Warnings, note.New(note.NoCurveOf, l.Metric, errs[i]))
 		case p.Evidence.Curve == nil:
 			p.Evidence.Curve = curves[i]
 		default:
@@ -116,40 +116,35 @@ func (d *Decision) fitCurves(p *plan.Plan) {
 	}
 }
 
-// latency is a latency of a class, "" of all requests.
-type latency struct {
-	metric measure.Metric
-	class  string
-}
-
-func latencyOf(b measure.Bound) latency { return latency{b.Metric, b.Class} }
+// latencyOf is the latency that a bound limits, without the limit.
+func latencyOf(b measure.Bound) measure.Bound { return measure.Bound{Metric: b.Metric, Class: b.Class} }
 
 // limited are the latencies that an objective limits.
-func limited(slo measure.SLO) []latency {
-	var all []latency
+func limited(slo measure.SLO) []measure.Bound {
+	var all []measure.Bound
 	for _, b := range slo.Bounds {
 		for _, part := range (measure.SLO{Bounds: []measure.Bound{b}}).Latencies() {
-			all = append(all, latency{part.Metric, b.Class})
+			all = append(all, measure.Bound{Metric: part.Metric, Class: b.Class})
 		}
 	}
-	slices.SortFunc(all, func(a, b latency) int {
-		return cmp.Or(cmp.Compare(a.metric, b.metric), cmp.Compare(a.class, b.class))
+	slices.SortFunc(all, func(a, b measure.Bound) int {
+		return cmp.Or(cmp.Compare(a.Metric, b.Metric), cmp.Compare(a.Class, b.Class))
 	})
 	return slices.Compact(all)
 }
 
 // curvesOf fits a curve to each of some latencies.
-func curvesOf(trials []measure.Measurement, of []latency, seed uint64) ([]*curve.Curve, []error) {
+func curvesOf(trials []measure.Measurement, of []measure.Bound, seed uint64) ([]*curve.Curve, []error) {
 	curves, errs := make([]*curve.Curve, len(of)), make([]error, len(of))
 	var wait sync.WaitGroup
 	for i, l := range of {
 		wait.Go(func() {
 			own := list.Map(trials, func(m measure.Measurement) measure.Measurement {
-				m.Latencies = *m.Of(l.class)
+				m.Latencies = *m.Of(l.Class)
 				return m
 			})
-			if curves[i], errs[i] = curve.Fit(l.metric, curve.FromMeasurements(own, l.metric), seed); errs[i] == nil {
-				curves[i].Class = l.class
+			if curves[i], errs[i] = curve.Fit(l.Metric, curve.FromMeasurements(own, l.Metric), seed); errs[i] == nil {
+				curves[i].Class = l.Class
 			}
 		})
 	}
@@ -179,6 +174,21 @@ func (d *Decision) addRoofline(p *plan.Plan) error {
 		}
 	}
 	return nil
+}
+
+// addPower says what the plan draws at a load of each instance, from how busy its GPUs were
+// in the trials around it.
+func (d *Decision) addPower(p *plan.Plan, load float64) {
+	var seen []rateFigure
+	for i := range d.Seen {
+		m := &d.Seen[i]
+		if t := m.Server.Time; m.Trial.Knobs == p.Offer.Knobs && t != nil && t.Watts > 0 && m.Trial.Rate > 0 {
+			seen = append(seen, rateFigure{m.Trial.Rate, t.Watts})
+		}
+	}
+	if watts := interpolated(seen); watts != nil && load > 0 {
+		p.SetPower(plan.NewPower(&p.Offer, &p.Fleet, load, watts(load), model.PowerError))
+	}
 }
 
 // modelOf is what is computed of an instance with these knobs.

@@ -14,6 +14,7 @@ import (
 	"planner/internal/note"
 	"planner/internal/stat"
 	"planner/model"
+	"planner/model/calibrate"
 	"planner/model/curve"
 	"planner/plan"
 	"planner/search"
@@ -111,7 +112,7 @@ func doubtFits(cfg *config.Config, g sweep.Ground, fits []fittedSet) (said []str
 		}
 	}
 	d := &Decision{searches: searches{cfg: cfg, ground: g}}
-	doubts := map[measure.Knobs]uncertainty{}
+	doubts := map[measure.Knobs]calibrate.Shifts{}
 	for k, o := range fastest {
 		if doubts[k], err = d.doubtOf(o.Knobs, o.Rate); err != nil {
 			return nil, err
@@ -119,11 +120,11 @@ func doubtFits(cfg *config.Config, g sweep.Ground, fits []fittedSet) (said []str
 	}
 	for i := range fits {
 		o := &fits[i].offer
-		u := doubts[kindOf(o.Knobs)]
-		o.Rate = u.widen(o.Rate)
-		u.loosen(o)
-		if len(u.shifts) > 0 && o == fastest[kindOf(o.Knobs)] {
-			said = append(said, u.String())
+		doubt := doubts[kindOf(o.Knobs)]
+		o.Rate = widen(o.Rate, doubt)
+		loosen(o, doubt)
+		if len(doubt) > 0 && o == fastest[kindOf(o.Knobs)] {
+			said = append(said, doubtText(doubt))
 		}
 	}
 	return said, nil
@@ -350,7 +351,7 @@ func fitCurvesOf(cfg *config.Config, trials []measure.Measurement) ([]*curve.Cur
 	curves, errs := curvesOf(trials, of, cfg.Workload.Seed)
 	for i, err := range errs {
 		if err != nil {
-			return nil, curve.Crossing{}, fmt.Errorf("fit %s: %w; %s", strings.TrimSuffix(of[i].metric.String()+" of "+of[i].class, " of "), err, moreTrials)
+			return nil, curve.Crossing{}, fmt.Errorf("fit %s: %w; %s", strings.TrimSuffix(of[i].Metric.String()+" of "+of[i].Class, " of "), err, moreTrials)
 		}
 	}
 	var crossings []curve.Crossing

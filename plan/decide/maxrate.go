@@ -115,9 +115,9 @@ func (s *RateSearch) Answer() (sweep.Answer, error) {
 	if err != nil {
 		return sweep.Answer{State: sweep.Failed}, err
 	}
-	found := &FoundRate{Rate: doubt.widen(r.Estimate)}
-	if len(doubt.shifts) > 0 {
-		found.Assumptions = append(found.Assumptions, doubt.String())
+	found := &FoundRate{Rate: widen(r.Estimate, doubt)}
+	if len(doubt) > 0 {
+		found.Assumptions = append(found.Assumptions, doubtText(doubt))
 	}
 	r.Warnings = brokeDown(slices.Concat(r.Warnings, ofOtherLoad(s.Seen), uncalibrated(s.cfg, s.ground, k), busyFrontEnd(s.cfg, s.ground, k, found.Rate.Value),
 		unlimitedWait(&s.searches, k, found.Rate, found.Rate.Safe, "safe rate"), ofConversations(&s.searches, k, r.Estimate.Value), fewSlots(s.cfg, r.Binding, inFlightAt(s.Seen, k), r.Estimate.Value),
@@ -146,7 +146,7 @@ func (s *RateSearch) Answer() (sweep.Answer, error) {
 func (s *RateSearch) state(r *search.Result) sweep.StudyState {
 	certified := true
 	if s.certificate != nil && s.Ended {
-		c := s.certificate.Result()
+		c := s.certificate()
 		r.Certificate = &c
 		r.EngineTime += c.EngineTime
 		r.Trials += c.Looks

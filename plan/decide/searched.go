@@ -42,15 +42,6 @@ type placed struct {
 	Crossed []effects.Setting `json:"crossed"`
 }
 
-// A result is what a search found, of one that was run or of one that is told of again.
-type result[T any] interface{ Result() T }
-
-// recalled is what an earlier search found.
-type recalled[T any] struct{ found T }
-
-// Result is what it found.
-func (t recalled[T]) Result() T { return t.found }
-
 // A PlanStudy is the study of a plan, whose searches can be kept and told of again.
 type PlanStudy interface {
 	sweep.Study
@@ -69,10 +60,10 @@ func (d *Decision) Searched() []SearchResults {
 	s := SearchResults{Of: d.digest(), Looks: d.looked, Rejected: d.rejected, Doubts: d.doubts, Placed: d.placed,
 		Trials: list.Map(d.Seen, func(m measure.Measurement) int { return m.Trial.Number })}
 	for _, i := range d.instances {
-		s.Kinds = append(s.Kinds, i.race.Result())
+		s.Kinds = append(s.Kinds, i.race())
 	}
 	if d.certificate != nil {
-		s.Certificate = new(d.certificate.Result())
+		s.Certificate = new(d.certificate())
 	}
 	return []SearchResults{s}
 }
@@ -87,11 +78,11 @@ func (d *Decision) Recall(found []SearchResults, trials []measure.Measurement) b
 	for _, i := range d.instances {
 		kind := i.priors[0].Knobs.Kind()
 		if at := slices.IndexFunc(s.Kinds, func(r search.RaceResult) bool { return r.Knobs.Kind() == kind }); at >= 0 {
-			i.race = recalled[search.RaceResult]{s.Kinds[at]}
+			i.race = func() search.RaceResult { return s.Kinds[at] }
 			kept++
 		}
 		if at := slices.IndexFunc(s.Looks, func(r search.Result) bool { return r.Knobs.Kind() == kind }); at >= 0 {
-			i.sight = recalled[search.Result]{s.Looks[at]}
+			i.sight = func() search.Result { return s.Looks[at] }
 		} else if i.race == nil || d.coarsely() {
 			return false // neither searched nor left out by a coarse pass
 		}
@@ -101,7 +92,7 @@ func (d *Decision) Recall(found []SearchResults, trials []measure.Measurement) b
 		return false
 	}
 	if s.Certificate != nil {
-		d.certificate = recalled[search.Certified]{*s.Certificate}
+		d.certificate = func() search.Certified { return *s.Certificate }
 	}
 	d.rejected, d.looked, d.Seen, d.doubts, d.placed = s.Rejected, s.Looks, trials, s.Doubts, s.Placed
 	if d.coarsely() {

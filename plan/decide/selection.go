@@ -7,6 +7,7 @@ import (
 	"planner/internal/config"
 	"planner/internal/list"
 	"planner/internal/note"
+	"planner/model/calibrate"
 	"planner/plan"
 	"planner/search"
 	"planner/sweep"
@@ -19,7 +20,10 @@ func newRace(cfg *config.Config, g sweep.Ground, i *instance) *search.Race {
 	c := search.RaceConfig{Search: maxRateConfig(cfg, search.Prior{}), Candidates: i.priors, Default: i.standard}
 	if g.Virtual {
 		if !cfg.Search.BudgetGiven {
-			c.FinalPrecision = finalPrecision(cfg.Search.Precision)
+			// Requests cost little: fine enough that chance neither sizes the fleet nor tells winner from
+			// default, and no finer than trials can be told apart.
+			const share, finest = 0.4, 0.03
+			c.FinalPrecision = min(cfg.Search.Precision, max(share*cfg.Search.Precision, finest))
 		}
 		if !cfg.Objective.Throughput {
 			c.Further = func(r search.RaceResult) []search.Prior { return pastEnds(cfg, g.Predict, r) }
@@ -33,14 +37,6 @@ func newRace(cfg *config.Config, g sweep.Ground, i *instance) *search.Race {
 		c.Strategy = search.OneAtATime
 	}
 	return search.NewRace(c)
-}
-
-// finalPrecision is that of the last searches in virtual time, where requests cost
-// little: fine enough that chance neither sizes the fleet nor tells winner from
-// default, and no finer than trials can be told apart.
-func finalPrecision(asked float64) float64 {
-	const share, finest = 0.4, 0.03
-	return min(asked, max(share*asked, finest))
 }
 
 func losers(r search.RaceResult) []measure.Rejection {
@@ -57,7 +53,7 @@ type selection struct {
 	// rate the same with the doubt about the engine's constants.
 	found search.Result
 	rate  search.Estimate
-	doubt uncertainty
+	doubt calibrate.Shifts
 	// comparison is nil where the default was not tried.
 	comparison *plan.Comparison
 	rejected   []measure.Rejection
@@ -67,13 +63,13 @@ type selection struct {
 // choose decides between the best set of a race and the engine's own settings, by
 // what their last searches, on requests that no choice was made by, found.
 func (d *Decision) choose(i *instance) (*selection, error) {
-	race := i.race.Result()
+	race := i.race()
 	s := &selection{knobs: race.Knobs, found: race.Best, rejected: losers(race), warnings: slices.Concat(race.Best.Warnings, edgeWarnings(race, i.standard))}
 	var err error
 	if s.doubt, err = d.doubtOf(s.knobs, s.found.Estimate); err != nil {
 		return nil, err
 	}
-	s.rate = s.doubt.widen(s.found.Estimate)
+	s.rate = widen(s.found.Estimate, s.doubt)
 	if err = d.preferSafe(s, race.Contestants); err != nil {
 		return nil, err
 	}
@@ -89,11 +85,11 @@ func (d *Decision) choose(i *instance) (*selection, error) {
 	if err != nil {
 		return nil, err
 	}
-	rate := doubt.widen(race.Default.Estimate)
+	rate := widen(race.Default.Estimate, doubt)
 	s.comparison = &plan.Comparison{Default: setting(i.standard.Knobs, rate), Tuned: best}
 	gain := search.Estimate{}
 	if s.found.Estimate.Value > 0 && race.Default.Estimate.Value > 0 {
-		gain = s.doubt.over(doubt).widen(Ratio(s.found.Estimate, race.Default.Estimate))
+		gain = widen(Ratio(s.found.Estimate, race.Default.Estimate), s.doubt.Over(doubt))
 		s.comparison.Gain = &search.Estimate{Value: gain.Value - 1, Low: gain.Low - 1, High: gain.High - 1, Safe: gain.Safe - 1, Confidence: gain.Confidence}
 	}
 	if !allowed(d.cfg, i.standard.Knobs) || !prefersDefault(s.rate, rate, gain) {
@@ -104,28 +100,24 @@ func (d *Decision) choose(i *instance) (*selection, error) {
 }
 
 // take chooses another set than the one before, for a reason.
-func (s *selection) take(k measure.Knobs, found search.Result, doubt uncertainty, why note.Reason) {
+func (s *selection) take(k measure.Knobs, found search.Result, doubt calibrate.Shifts, why note.Reason) {
 	s.rejected = slices.DeleteFunc(s.rejected, func(r measure.Rejection) bool { return r.Knobs == k })
 	s.rejected = append(s.rejected, measure.Rejection{Knobs: s.knobs, Reason: why})
-	s.knobs, s.found, s.doubt, s.rate, s.warnings = k, found, doubt, doubt.widen(found.Estimate), found.Warnings
+	s.knobs, s.found, s.doubt, s.rate, s.warnings = k, found, doubt, widen(found.Estimate, doubt), found.Warnings
 }
 
 // secured is a race with sets that were searched behind it.
-type secured struct {
-	race result[search.RaceResult]
-	also map[measure.Knobs]*search.MaxRate
-}
-
-// Result is what the race and the searches behind it found.
-func (s secured) Result() search.RaceResult {
-	r := s.race.Result()
-	r.Contestants = slices.Clone(r.Contestants)
-	for i := range r.Contestants {
-		if m := s.also[r.Contestants[i].Knobs]; m != nil && m.Result().Estimate.Value > 0 {
-			r.Contestants[i].Found = new(m.Result())
+func secured(race func() search.RaceResult, also map[measure.Knobs]*search.MaxRate) func() search.RaceResult {
+	return func() search.RaceResult {
+		r := race()
+		r.Contestants = slices.Clone(r.Contestants)
+		for i := range r.Contestants {
+			if m := also[r.Contestants[i].Knobs]; m != nil && m.Result().Estimate.Value > 0 {
+				r.Contestants[i].Found = new(m.Result())
+			}
 		}
+		return r
 	}
-	return r
 }
 
 // secure searches, where what is not known of the engine's constants makes a fleet of the best set a quarter larger than
@@ -137,14 +129,14 @@ func (d *Decision) secure() sweep.Source {
 	}
 	together := &sweep.Together{}
 	for _, i := range d.instances {
-		race := i.race.Result()
+		race := i.race()
 		e := race.Best.Estimate
 		doubt, err := d.doubtOf(race.Knobs, e)
 		if err != nil {
 			d.failed = err
 			return nil
 		}
-		if (1+Dearer)*doubt.widen(e).Safe >= e.Value {
+		if (1+Dearer)*widen(e, doubt).Safe >= e.Value {
 			continue
 		}
 		also := map[measure.Knobs]*search.MaxRate{}
@@ -157,7 +149,7 @@ func (d *Decision) secure() sweep.Source {
 			also[c.Knobs] = search.NewMaxRate(maxRateConfig(d.cfg, search.Prior{Knobs: c.Knobs}))
 			together.Sources = append(together.Sources, also[c.Knobs])
 		}
-		i.race = secured{i.race, also}
+		i.race = secured(i.race, also)
 	}
 	return together
 }
@@ -175,7 +167,7 @@ func (d *Decision) preferSafe(s *selection, others []search.Contestant) error {
 		if err != nil {
 			return err
 		}
-		if rate := doubt.widen(c.Found.Estimate); rate.Safe > safest.rate.Safe {
+		if rate := widen(c.Found.Estimate, doubt); rate.Safe > safest.rate.Safe {
 			safest = selection{knobs: c.Knobs, found: *c.Found, rate: rate, doubt: doubt}
 		}
 	}
@@ -222,7 +214,7 @@ func (i *instance) settled() (measure.Knobs, search.Result) {
 	if i.selected != nil {
 		return i.selected.knobs, i.selected.found
 	}
-	r := i.race.Result()
+	r := i.race()
 	return r.Knobs, r.Best
 }
 

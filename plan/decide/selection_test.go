@@ -58,7 +58,7 @@ func TestSecure(t *testing.T) {
 		{Knobs: set(32, 512), Status: search.Tied}, {Knobs: set(64, 128), Status: search.Skipped},
 	}}
 	for shift, want := range map[float64]int{0.1: 0, 0.5: 1} {
-		d := &Decision{searches: searches{cfg: cfg, ground: sweep.Ground{Virtual: true}, instances: []*instance{{race: recalled[search.RaceResult]{race}}},
+		d := &Decision{searches: searches{cfg: cfg, ground: sweep.Ground{Virtual: true}, instances: []*instance{{race: func() search.RaceResult { return race }}},
 			doubts: []doubted{{race.Knobs, 5, calibrate.Shifts{-shift, 0, shift}}}}}
 		if together := d.secure().(*sweep.Together); len(together.Sources) != want {
 			t.Errorf("shifts of %v: %d sets are searched, want %d", shift, len(together.Sources), want)
@@ -75,7 +75,7 @@ func TestSecure(t *testing.T) {
 			}
 			continue
 		}
-		if got := d.instances[0].race.Result(); len(got.Contestants) != len(race.Contestants) || got.Contestants[1].Found != nil {
+		if got := d.instances[0].race(); len(got.Contestants) != len(race.Contestants) || got.Contestants[1].Found != nil {
 			t.Errorf("without a rate %+v", got.Contestants)
 		}
 	}

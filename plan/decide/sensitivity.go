@@ -139,7 +139,7 @@ func (d *Decision) inScenario(s *perturbation, known calibrate.Situation, k meas
 
 // searched are the sets of the chosen kind of instance that had a search of their own, but for one, with what it found.
 func (d *Decision) searched(but measure.Knobs) (out []effects.Setting) {
-	race := d.chosen.race.Result()
+	race := d.chosen.race()
 	add := func(k measure.Knobs, found *search.Result) {
 		if found != nil && found.Estimate.Value > 0 && k != but {
 			out = append(out, effects.Setting{Knobs: k, Rate: found.Estimate.Value})

@@ -16,25 +16,20 @@ import (
 	"planner/sweep/workload"
 )
 
-// uncertainty is how far the maximum rate may be off for what is not known of the
-// engine's constants: the logarithms of its factor under sets of constants that are
-// as plausible as the known ones. The sets are the same for all knobs of a GPU, so
+// doubtOf samples the constants within what is known of them and finds how far
+// each sample moves the maximum rate of a knob set. The sets are the same for all knobs of a GPU, so
 // those of two knob sets can be told apart pair by pair. No shifts are no doubt, as
 // of an engine that was measured.
-type uncertainty struct{ shifts calibrate.Shifts }
-
-// doubtOf samples the constants within what is known of them and finds how far
-// each sample moves the maximum rate of a knob set.
-func (s *searches) doubtOf(k measure.Knobs, e search.Estimate) (uncertainty, error) {
+func (s *searches) doubtOf(k measure.Knobs, e search.Estimate) (calibrate.Shifts, error) {
 	if !s.ground.Virtual || e.Value <= 0 {
-		return uncertainty{}, nil
+		return nil, nil
 	}
 	if i := slices.IndexFunc(s.doubts, func(d doubted) bool { return d.Knobs == k && d.Rate == e.Value }); i >= 0 {
-		return uncertainty{s.doubts[i].Shifts}, nil
+		return s.doubts[i].Shifts, nil
 	}
 	roofline, err := s.ground.Predict.Roofline(k)
 	if err != nil {
-		return uncertainty{}, err
+		return nil, err
 	}
 	with := func(c model.Constants) *sweep.Simulated {
 		engine := *s.ground.Predict
@@ -52,49 +47,29 @@ func (s *searches) doubtOf(k measure.Knobs, e search.Estimate) (uncertainty, err
 	shifts, err := calibrate.Shift(known, func(c model.Constants, rate, times float64, seed uint64) (measure.Trial, measure.Observation, error) {
 		return s.probe(measure.Trial{Knobs: k, Workload: w, Rate: rate, Seed: seed}, int(times*probeTrialRequests), with(c))
 	})
-	if err != nil {
-		return uncertainty{}, err
+	if err == nil {
+		s.doubts = append(s.doubts, doubted{k, e.Value, shifts})
 	}
-	s.doubts = append(s.doubts, doubted{k, e.Value, shifts})
-	return uncertainty{shifts}, nil
-}
-
-// ends are the 5 % and the 95 % quantile of the shifts; zeros without a doubt.
-func (u uncertainty) ends() (low, high float64) {
-	if len(u.shifts) == 0 {
-		return 0, 0
-	}
-	return u.shifts.Quantile(0.05), u.shifts.Quantile(0.95)
+	return shifts, err
 }
 
 // loosen keeps a fleet from being sized by an offer whose limits may not be met at any rate: at
 // the low end of what the constants may be.
-func (u uncertainty) loosen(o *plan.Offer) {
-	if low, _ := u.ends(); low > -calibrate.WidestMove {
+func loosen(o *plan.Offer, doubt calibrate.Shifts) {
+	if low, _ := doubt.Ends(); low > -calibrate.WidestMove {
 		return
 	}
-	o.Loose = note.Because(note.RateDoubted, o.Rate.Value, o.Rate.Low, o.Rate.High, u.shifts.Never(), len(u.shifts),
-		math.Ceil(100*(u.shifts.Longer()-1)))
+	o.Loose = note.Because(note.RateDoubted, o.Rate.Value, o.Rate.Low, o.Rate.High, doubt.Never(), len(doubt),
+		math.Ceil(100*(doubt.Longer()-1)))
 }
 
-// over is the doubt about the ratio of this rate to another one, whose shifts come
-// from the same sets of constants.
-func (u uncertainty) over(other uncertainty) uncertainty {
-	n := min(len(u.shifts), len(other.shifts))
-	ratio := uncertainty{make(calibrate.Shifts, n)}
-	for i := range n {
-		ratio.shifts[i] = u.shifts[i] - other.shifts[i]
-	}
-	return ratio
-}
-
-// String says how much of an interval the doubt is.
-func (u uncertainty) String() string {
-	low, high := u.ends()
+// doubtText says how much of an interval the doubt is.
+func doubtText(doubt calibrate.Shifts) string {
+	low, high := doubt.Ends()
 	text := fmt.Sprintf("what is not known of the engine's constants moves the maximum rate by %+.0f to %+.0f %% (90 %%); it is in the interval and in the safe rate",
 		100*math.Expm1(low), 100*math.Expm1(high))
-	if never := u.shifts.Never(); never > 0 {
-		text += fmt.Sprintf("; with %d of %d sets that are as plausible no rate meets the limits", never, len(u.shifts))
+	if never := doubt.Never(); never > 0 {
+		text += fmt.Sprintf("; with %d of %d sets that are as plausible no rate meets the limits", never, len(doubt))
 	}
 	return text
 }
@@ -102,11 +77,11 @@ func (u uncertainty) String() string {
 // widen adds the doubt to an estimate, whose own interval holds what the draw of
 // the requests does. Both errors are independent, so their logarithms add in
 // squares.
-func (u uncertainty) widen(e search.Estimate) search.Estimate {
+func widen(e search.Estimate, doubt calibrate.Shifts) search.Estimate {
 	if e.Value <= 0 {
 		return e
 	}
-	low, high := u.ends()
+	low, high := doubt.Ends()
 	down := func(x float64) float64 { return e.Value * math.Exp(-math.Hypot(math.Log(e.Value/x), min(low, 0))) }
 	e.Low, e.Safe = down(e.Low), down(e.Safe)
 	e.High = e.Value * math.Exp(math.Hypot(math.Log(e.High/e.Value), max(high, 0)))

@@ -13,26 +13,26 @@ import (
 // What moves two rates alike does not move their ratio, and what moves one of them
 // alone moves the ratio as much.
 func TestDoubtOfARatio(t *testing.T) {
-	common := uncertainty{[]float64{-0.3, -0.1, 0, 0.1, 0.3}}
-	if low, high := common.over(common).ends(); low != 0 || high != 0 {
+	common := calibrate.Shifts{-0.3, -0.1, 0, 0.1, 0.3}
+	if low, high := common.Over(common).Ends(); low != 0 || high != 0 {
 		t.Errorf("a ratio of rates that move together moves by %g to %g", low, high)
 	}
 	gain := search.Estimate{Value: 1.1, Low: 1.05, High: 1.15, Safe: 1.05, Confidence: 0.9}
-	if got := common.over(common).widen(gain); math.Abs(got.Low-gain.Low) > 1e-12 || math.Abs(got.High-gain.High) > 1e-12 {
+	if got := widen(gain, common.Over(common)); math.Abs(got.Low-gain.Low) > 1e-12 || math.Abs(got.High-gain.High) > 1e-12 {
 		t.Errorf("%+v, want %+v", got, gain)
 	}
-	still := uncertainty{make([]float64, 5)}
-	low, high := common.ends()
-	if l, h := common.over(still).ends(); l != low || h != high {
+	still := make(calibrate.Shifts, 5)
+	low, high := common.Ends()
+	if l, h := common.Over(still).Ends(); l != low || h != high {
 		t.Errorf("%g to %g, want %g to %g", l, h, low, high)
 	}
-	got := common.over(still).widen(gain)
+	got := widen(gain, common.Over(still))
 	// Errors of the logarithm add in squares.
 	want := 1.1 * math.Exp(-math.Hypot(math.Log(1.1/1.05), low))
 	if math.Abs(got.Low-want) > 1e-12 || !(got.High > gain.High) {
 		t.Errorf("%+v, want a lower end of %g", got, want)
 	}
-	if (uncertainty{}).widen(gain).High-gain.High > 1e-12 {
+	if widen(gain, nil).High-gain.High > 1e-12 {
 		t.Error("no doubt widens")
 	}
 }
@@ -40,14 +40,14 @@ func TestDoubtOfARatio(t *testing.T) {
 // No fleet is sized where the limits are met at no rate at the low end of what is known of the constants.
 func TestLimitsThatMayNotBeMet(t *testing.T) {
 	const never = -calibrate.WidestMove
-	shifts := make([]float64, 32)
+	shifts := make(calibrate.Shifts, 32)
 	for _, c := range []struct {
-		shifts []float64
+		shifts calibrate.Shifts
 		loose  bool
-	}{{nil, false}, {shifts, false}, {append([]float64{never}, shifts[1:]...), false}, {append([]float64{never, never}, shifts[2:]...), true}} {
+	}{{nil, false}, {shifts, false}, {append(calibrate.Shifts{never}, shifts[1:]...), false}, {append(calibrate.Shifts{never, never}, shifts[2:]...), true}} {
 		var o plan.Offer
-		uncertainty{c.shifts}.loosen(&o)
-		if low, _ := (uncertainty{c.shifts}).ends(); !c.loose && low != 0 {
+		loosen(&o, c.shifts)
+		if low, _ := c.shifts.Ends(); !c.loose && low != 0 {
 			t.Errorf("%v: a low end of %g, want that of the sets with a rate", c.shifts, low)
 		}
 		if got := o.Loose.Note.Kind == note.RateDoubted; got != c.loose {

@@ -111,7 +111,7 @@ func (d *Decision) impreciseWarning(p *plan.Plan) note.Notes {
 		return note.Notes{note.New(note.Imprecise, 100*(e.Low/e.Value-1), 100*(e.High/e.Value-1), 100*asked, why)}
 	}
 	found := d.chosen.selected.found
-	low, high := d.chosen.selected.doubt.ends()
+	low, high := d.chosen.selected.doubt.Ends()
 	switch alone := found.Estimate; {
 	case (math.Exp(high)-math.Exp(low))/2 > (alone.High-alone.Low)/2/alone.Value:
 		return wide("; most of that is what is not known of the engine's constants on this GPU and model, which more trials do not tell" + atCentralRate(p) +
@@ -205,19 +205,15 @@ func explainScaling(offers []plan.Offer, trials []measure.Measurement) {
 			if !slower {
 				continue
 			}
-			big.Warnings = append(big.Warnings, slowerBecause(&small, big, trials))
+			carried := []any{big.GPUs, small.GPUs, big.Rate.Value, small.Rate.Value}
+			if a, b := sharesNear(trials, &small), sharesNear(trials, big); a == nil || b == nil {
+				big.Warnings = append(big.Warnings, note.New(note.MoreGPUsSlower, carried...))
+			} else {
+				big.Warnings = append(big.Warnings, note.New(note.MoreGPUsTalk, append(carried, 100*b.Communication, 100*a.Communication)...))
+			}
 			break
 		}
 	}
-}
-
-func slowerBecause(small, big *plan.Offer, trials []measure.Measurement) note.Note {
-	carried := []any{big.GPUs, small.GPUs, big.Rate.Value, small.Rate.Value}
-	a, b := sharesNear(trials, small), sharesNear(trials, big)
-	if a == nil || b == nil {
-		return note.New(note.MoreGPUsSlower, carried...)
-	}
-	return note.New(note.MoreGPUsTalk, append(carried, 100*b.Communication, 100*a.Communication)...)
 }
 
 // sharesNear is how the engine spent its time in the offer's trial nearest to
