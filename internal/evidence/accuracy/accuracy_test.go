@@ -38,17 +38,17 @@ func TestErrorsStayWithinGoals(t *testing.T) {
 		g := &goals[i]
 		limit := max(g.limit, beyond[g.group])
 		e := g.reached(servers, got)
-		t.Logf("%s, %s: %.1f %%", g.group, g.metric.name, e)
+		t.Logf("%s, %s: %.1f %%", g.group, g.metric, e)
 		if math.IsNaN(e) || e > limit {
-			t.Errorf("%s, %s: error %.1f %%, at most %g", g.group, g.metric.name, e, limit)
+			t.Errorf("%s, %s: error %.1f %%, at most %g", g.group, g.metric, e, limit)
 		}
 	}
 	half, err := calibrateHalf(data, &servers[len(servers)-1])
 	if err != nil {
 		t.Fatal(err)
 	}
-	if math.Abs(half.after.tpot) > halfTPOT || math.Abs(half.after.ttftP99) > halfP99 {
-		t.Errorf("second half of the trace: TPOT %+.1f %%, p99 TTFT %+.1f %%", half.after.tpot, half.after.ttftP99)
+	if math.Abs(half.after[metricTPOT]) > halfTPOT || math.Abs(half.after[metricP99]) > halfP99 {
+		t.Errorf("second half of the trace: TPOT %+.1f %%, p99 TTFT %+.1f %%", half.after[metricTPOT], half.after[metricP99])
 	}
 }
 
@@ -126,11 +126,11 @@ func TestRefitFindsATurnedKnob(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := newRefit(few, base)
+	rows, err := fitRows(few, base)
 	if err != nil {
 		t.Fatal(err)
 	}
-	fit, err := r.without("")
+	fit, err := without(rows, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,30 +7,25 @@ import (
 	"planner/sweep/workload"
 )
 
-// figures are what a benchmark reports of one load: milliseconds, requests per
+// metric is a figure of the table.
+type metric int
+
+const (
+	metricTTFT metric = iota
+	metricE2E
+	metricTPOT
+	metricP99
+	metricCompleted
+	metricCount
+)
+
+func (m metric) String() string {
+	return [...]string{"TTFT", "E2E", "TPOT", "p99 TTFT", "completed/s"}[m]
+}
+
+// figures are what a benchmark reports of one load, by metric: milliseconds, requests per
 // second. A figure that was not measured is zero.
-type figures struct {
-	ttft, ttftP99, e2e, tpot float64
-	completed                float64
-}
-
-// add adds the figures of another schedule.
-func (f *figures) add(g *figures) {
-	f.ttft += g.ttft
-	f.ttftP99 += g.ttftP99
-	f.e2e += g.e2e
-	f.tpot += g.tpot
-	f.completed += g.completed
-}
-
-// divide makes means of sums.
-func (f *figures) divide(n float64) {
-	f.ttft /= n
-	f.ttftP99 /= n
-	f.e2e /= n
-	f.tpot /= n
-	f.completed /= n
-}
+type figures [metricCount]float64
 
 // load is one load that a server saw and what was measured.
 type load struct {

@@ -23,12 +23,8 @@ type closedRow struct {
 	tp, input, output, slots       int
 	requests, seqs, length         int
 	ttft, tpot                     float64
-	flags                          rowFlags
 	date                           string
-}
-
-// rowFlags are the settings of a row as the benchmark's recipe had them on its date.
-type rowFlags struct {
+	// Settings as the benchmark's recipe had them on its date.
 	async, kv, caching, graphs, note string
 }
 
@@ -62,7 +58,7 @@ func readClosed(dir string, catalog *model.Catalog) ([]server, error) {
 func readRow(cell func(string) string) (closedRow, error) {
 	r := closedRow{
 		model: cell("model"), gpu: cell("gpu"), version: cell("vllm"), precision: cell("precision"), date: cell("measured"),
-		flags: rowFlags{cell("async_scheduling"), cell("kv_cache"), cell("prefix_caching"), cell("cudagraph"), cell("note")},
+		async: cell("async_scheduling"), kv: cell("kv_cache"), caching: cell("prefix_caching"), graphs: cell("cudagraph"), note: cell("note"),
 	}
 	for _, n := range []struct {
 		to   *int
@@ -127,12 +123,12 @@ func (r *closedRow) server(catalog *model.Catalog) (server, error) {
 	s := server{
 		file: "closed-loop.csv", group: groupClosed, model: arch.Name, gpu: gpu.Name,
 		dep:    model.Deployment{Arch: arch, Hardware: gpu, TP: r.tp, Precision: r.format(arch)},
-		limits: r.args(), cache: r.flags.caching == "true",
+		limits: r.args(), cache: r.caching == "true",
 	}
 	l := load{
 		label:    fmt.Sprintf("%s %s %s %s tp%d %d/%d c%d", arch.Name, s.dep.Precision.Weights, gpu.Name[:4], r.version, r.tp, r.input, r.output, r.slots),
 		slots:    r.slots,
-		measured: figures{ttft: r.ttft, tpot: r.tpot}, omitted: r.omitted(),
+		measured: figures{metricTTFT: r.ttft, metricTPOT: r.tpot}, omitted: r.omitted(),
 	}
 	if r.requests > 0 {
 		l.requests = r.drawn()
@@ -140,7 +136,7 @@ func (r *closedRow) server(catalog *model.Catalog) (server, error) {
 	} else { // another harness, whose client and lengths are not recorded
 		shape := workload.Shape{Prompt: share(r.input), Output: share(r.output)}
 		l.requests = (&workload.Workload{Shapes: []workload.Shape{shape}}).Slots(10*r.slots, 1)
-		l.measured.ttft = 0
+		l.measured[metricTTFT] = 0
 	}
 	s.loads = []load{l}
 	return s, nil
@@ -163,7 +159,7 @@ func (r *closedRow) format(arch model.Arch) model.Precision {
 			p.Weights = model.MXFP4
 		}
 	}
-	if r.flags.kv == "fp8" {
+	if r.kv == "fp8" {
 		p.KV = model.KVFP8
 	}
 	return p
@@ -179,22 +175,22 @@ func (r *closedRow) args() model.EngineArgs {
 	if a.MaxModelLen == 0 {
 		a.MaxModelLen = 10240
 	}
-	switch r.flags.async {
+	switch r.async {
 	case "true":
 		a.Kernels.Async = model.On
 	case "false":
 		a.Kernels.Async = model.Off
 	}
 	switch {
-	case strings.HasPrefix(r.flags.graphs, "FULL_DECODE_ONLY"):
+	case strings.HasPrefix(r.graphs, "FULL_DECODE_ONLY"):
 		a.Kernels.Graphs, a.Kernels.GraphTokens = model.GraphsDecodeOnly, 2048
-	case r.flags.graphs == "2048":
+	case r.graphs == "2048":
 		a.Kernels.GraphTokens = 2048
 	}
-	if strings.Contains(r.flags.note, "fused all-reduce") {
+	if strings.Contains(r.note, "fused all-reduce") {
 		a.Kernels.FusedReduce = model.On
 	}
-	if strings.Contains(r.flags.note, "MARLIN=1") {
+	if strings.Contains(r.note, "MARLIN=1") {
 		a.Kernels.Experts = model.ExpertsMarlin
 	}
 	return a

@@ -68,10 +68,10 @@ func (g *guise) cover(w io.Writer, servers []server) error {
 				for m, metric := range []metric{metricTTFT, metricTPOT} {
 					values := make([]float64, len(drawn))
 					for k := range drawn {
-						values[k] = metric.of(&drawn[k][i][l])
+						values[k] = drawn[k][i][l][metric]
 					}
-					c[m].add(metric.of(&servers[i].loads[l].measured), metric.of(&central[i][l]), values)
-					total[m].add(metric.of(&servers[i].loads[l].measured), metric.of(&central[i][l]), values)
+					c[m].add(servers[i].loads[l].measured[metric], central[i][l][metric], values)
+					total[m].add(servers[i].loads[l].measured[metric], central[i][l][metric], values)
 				}
 			}
 		}
@@ -86,7 +86,7 @@ func (c *covered) add(measured, predicted float64, drawn []float64) {
 	if measured == 0 {
 		return
 	}
-	low, high := calibrate.Shifts(drawn).Quantile(0.05), calibrate.Shifts(drawn).Quantile(0.95)
+	low, high := calibrate.Shifts(drawn).Ends()
 	c.n++
 	if measured >= low && measured <= high {
 		c.inside++

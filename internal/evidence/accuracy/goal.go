@@ -7,20 +7,6 @@ import (
 	"slices"
 )
 
-// metric names a figure of the table.
-type metric struct {
-	name string
-	of   func(*figures) float64
-}
-
-var (
-	metricTTFT      = metric{"TTFT", func(f *figures) float64 { return f.ttft }}
-	metricE2E       = metric{"E2E", func(f *figures) float64 { return f.e2e }}
-	metricTPOT      = metric{"TPOT", func(f *figures) float64 { return f.tpot }}
-	metricP99       = metric{"p99 TTFT", func(f *figures) float64 { return f.ttftP99 }}
-	metricCompleted = metric{"completed/s", func(f *figures) float64 { return f.completed }}
-)
-
 // goal is the largest error that is aimed at over the loads of a group, percent.
 type goal struct {
 	group  string
@@ -50,11 +36,10 @@ var goals = []goal{
 
 // errorOf returns the error of a prediction in percent; NaN if nothing was measured.
 func errorOf(m metric, predicted, measured *figures) float64 {
-	want := m.of(measured)
-	if want == 0 {
+	if measured[m] == 0 {
 		return math.NaN()
 	}
-	return 100 * (m.of(predicted)/want - 1)
+	return 100 * (predicted[m]/measured[m] - 1)
 }
 
 // errorsOf collects the absolute errors of a metric over the loads that count.
@@ -111,6 +96,6 @@ func printGoals(w io.Writer, servers []server, got [][]figures) {
 				verdict += ": " + g.gap
 			}
 		}
-		fmt.Fprintf(w, "%-42s %-12s %-7s %8.1f %8.1f%s\n", g.group, g.metric.name, g.statistic(), g.limit, e, verdict)
+		fmt.Fprintf(w, "%-42s %-12s %-7s %8.1f %8.1f%s\n", g.group, g.metric, g.statistic(), g.limit, e, verdict)
 	}
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"time"
 
 	"planner/model"
 	"planner/model/calibrate"
@@ -26,20 +25,15 @@ const (
 // calibrateHalf fits the constants to the first half of the trace's requests and
 // predicts the second half; the whole trace is simulated, as the halves share a server.
 func calibrateHalf(dir string, s *server) (halves, error) {
-	rows, err := readTraceRows(dir)
+	records, err := readTraceRecords(dir)
 	if err != nil {
 		return halves{}, err
 	}
 	w := &workload.Workload{Arrivals: workload.Trace}
-	var records []measure.Record
-	for i, r := range rows {
-		due := r.request.Due
-		at := func(ms float64) time.Duration { return due + time.Duration(ms*1e6) }
-		w.Replay = append(w.Replay, workload.TraceRow{Arrival: due, Prompt: r.request.Prompt, Output: r.request.Output})
-		records = append(records, measure.Record{ID: i, Due: due, Sent: due, First: at(r.ttft), Last: at(r.e2e),
-			Prompt: r.request.Prompt, Output: r.request.Output, Outcome: measure.OK})
+	for _, r := range records {
+		w.Replay = append(w.Replay, workload.TraceRow{Arrival: r.Due, Prompt: r.Prompt, Output: r.Output})
 	}
-	half := len(rows) / 2
+	half := len(records) / 2
 	run := calibrate.LoadPoint{Records: records, EngineTimes: true, Trial: measure.Trial{
 		Workload: w, Window: records[half].Due, Cooldown: w.TraceSpan() - records[half].Due,
 		Knobs: measure.Knobs{MaxNumSeqs: s.limits.MaxNumSeqs, MaxNumBatchedTokens: s.limits.MaxNumBatchedTokens,
@@ -64,8 +58,8 @@ func calibrateHalf(dir string, s *server) (halves, error) {
 			return halves{}, err
 		}
 		f := secondHalf(got)
-		q.to.tpot = errorOf(metricTPOT, &f, &want)
-		q.to.ttftP99 = errorOf(metricP99, &f, &want)
+		q.to[metricTPOT] = errorOf(metricTPOT, &f, &want)
+		q.to[metricP99] = errorOf(metricP99, &f, &want)
 	}
 	return out, nil
 }
@@ -78,7 +72,7 @@ func secondHalf(records []measure.Record) figures {
 // print writes the outcome beside the goals.
 func (h *halves) print(w io.Writer) {
 	fmt.Fprintf(w, "\ntrace, constants fitted to its first half, error on the second, percent: TPOT %+.1f (before %+.1f, goal %g), p99 TTFT %+.1f (before %+.1f, goal %g)\n",
-		h.after.tpot, h.before.tpot, halfTPOT, h.after.ttftP99, h.before.ttftP99, halfP99)
+		h.after[metricTPOT], h.before[metricTPOT], halfTPOT, h.after[metricP99], h.before[metricP99], halfP99)
 	for _, t := range model.Terms() {
 		if f := h.terms[t.String()]; f.Fitted {
 			fmt.Fprintf(w, "  %s %.4g -> %.4g\n", t, f.Default, f.Value)

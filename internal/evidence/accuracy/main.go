@@ -11,6 +11,8 @@ import (
 	"io"
 	"os"
 
+	"gonum.org/v1/gonum/floats"
+
 	"planner/model"
 )
 
@@ -78,13 +80,13 @@ func (s *study) predict(constants func(*server) model.Constants) ([][]figures, e
 		}
 		for i := range got {
 			for l := range got[i] {
-				sum[i][l].add(&got[i][l])
+				floats.Add(sum[i][l][:], got[i][l][:])
 			}
 		}
 	}
 	for i := range sum {
 		for l := range sum[i] {
-			sum[i][l].divide(float64(s.schedules))
+			floats.Scale(1/float64(s.schedules), sum[i][l][:])
 		}
 	}
 	return sum, nil
@@ -101,16 +103,16 @@ func (s *study) report(w io.Writer, quick, coverage bool) error {
 		return err
 	}
 	var fits map[string][]float64
-	var unseen unseenFigures
+	var unseenModel, unseenGPU [][]figures // predictions with constants that never saw the model, or the GPU
 	if !quick {
 		if fits, err = refits(servers); err != nil {
 			return err
 		}
-		unseen.model, err = s.predict(func(v *server) model.Constants { return turned(v, fits[v.model]) })
+		unseenModel, err = s.predict(func(v *server) model.Constants { return turned(v, fits[v.model]) })
 		if err != nil {
 			return err
 		}
-		unseen.gpu, err = s.predict(func(v *server) model.Constants { return turned(v, fits[v.gpu]) })
+		unseenGPU, err = s.predict(func(v *server) model.Constants { return turned(v, fits[v.gpu]) })
 		if err != nil {
 			return err
 		}
@@ -121,8 +123,8 @@ lengths, all slots starting at once, flags as its recipe had them on the date, t
 from when the engine queued a request. Predictions are means over %d schedules.
 
 `, s.schedules)
-	printTable(w, servers, got, unseen.model)
-	printGroups(w, servers, got, unseen)
+	printTable(w, servers, got, unseenModel)
+	printGroups(w, servers, got, unseenModel, unseenGPU)
 	printGoals(w, servers, got)
 	half, err := calibrateHalf(s.dir, &servers[len(servers)-1])
 	if err != nil {

@@ -42,20 +42,14 @@ type openFile struct {
 
 // openStage is one stage of such a benchmark.
 type openStage struct {
-	Rate      float64 `json:"rate_per_s"`
-	Duration  float64 `json:"duration_s"`
-	Requests  int     `json:"requests"`
-	Completed float64 `json:"completed_per_s"`
-	Prompt    float64 `json:"prompt_tokens_mean"`
-	TTFT      summary `json:"ttft_ms"`
-	E2E       summary `json:"e2e_ms"`
-	TPOT      float64 `json:"tpot_mean_ms"`
-}
-
-// summary is a latency in milliseconds.
-type summary struct {
-	Mean float64 `json:"mean"`
-	P99  float64 `json:"p99"`
+	Rate      float64            `json:"rate_per_s"`
+	Duration  float64            `json:"duration_s"`
+	Requests  int                `json:"requests"`
+	Completed float64            `json:"completed_per_s"`
+	Prompt    float64            `json:"prompt_tokens_mean"`
+	TTFT      map[string]float64 `json:"ttft_ms"`
+	E2E       map[string]float64 `json:"e2e_ms"`
+	TPOT      float64            `json:"tpot_mean_ms"`
 }
 
 // clientTimeout is that of the load generator where a file does not say.
@@ -111,7 +105,7 @@ func (f *openFile) server(catalog *model.Catalog, seed uint64) (server, error) {
 	for i, stage := range f.Measured {
 		l := load{
 			label: fmt.Sprintf("%g/s", stage.Rate), requests: f.schedule(&stage, pool, seed+uint64(i)), timeout: clientTimeout,
-			measured: figures{ttft: stage.TTFT.Mean, ttftP99: stage.TTFT.P99, e2e: stage.E2E.Mean, tpot: stage.TPOT, completed: stage.Completed},
+			measured: figures{stage.TTFT["mean"], stage.E2E["mean"], stage.TPOT, stage.TTFT["p99"], stage.Completed},
 		}
 		if strings.HasSuffix(f.ID, "-reasoning") {
 			s.group, l.overload = groupOverload, true

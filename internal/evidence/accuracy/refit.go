@@ -17,11 +17,6 @@ import (
 // 2 %; then a fit is weighted least squares on relative errors, with the priors of the
 // knobs as further rows (the maximum of the posterior under normal errors). What the
 // fitted knobs give for the loads left out is simulated again, not extrapolated.
-type refit struct {
-	servers []server
-	base    [][]figures
-	rows    []fitRow
-}
 
 // fitRow is one figure of one load.
 type fitRow struct {
@@ -43,9 +38,8 @@ const (
 	turn          = 0.02
 )
 
-// newRefit simulates what the surrogate needs.
-func newRefit(servers []server, base [][]figures) (*refit, error) {
-	r := &refit{servers: servers, base: base}
+// fitRows simulates what the surrogate needs and makes its rows.
+func fitRows(servers []server, base [][]figures) ([]fitRow, error) {
 	slopes := make([][][]figures, len(knobs))
 	for k := range knobs {
 		values := ones()
@@ -70,15 +64,14 @@ func newRefit(servers []server, base [][]figures) (*refit, error) {
 			}
 		}
 	}
-	r.addRows(slopes)
-	return r, nil
+	return rowsOf(servers, base, slopes), nil
 }
 
-// addRows makes rows of the loads that may be fitted: no overload, nothing omitted.
-func (r *refit) addRows(slopes [][][]figures) {
+// rowsOf makes rows of the loads that may be fitted: no overload, nothing omitted.
+func rowsOf(servers []server, base [][]figures, slopes [][][]figures) (rows []fitRow) {
 	count := map[string]int{}
-	for i := range r.servers {
-		s := &r.servers[i]
+	for i := range servers {
+		s := &servers[i]
 		if s.group == groupOverload {
 			continue
 		}
@@ -88,8 +81,8 @@ func (r *refit) addRows(slopes [][][]figures) {
 			}
 		}
 	}
-	for i := range r.servers {
-		s := &r.servers[i]
+	for i := range servers {
+		s := &servers[i]
 		for l := range s.loads {
 			if s.group == groupOverload || s.loads[l].omitted != "" {
 				continue
@@ -99,23 +92,24 @@ func (r *refit) addRows(slopes [][][]figures) {
 				metric metric
 				sd     float64
 			}{{metricTPOT, tpotDeviation}, {metricTTFT, ttftDeviation}} {
-				want := f.metric.of(&s.loads[l].measured)
-				if want == 0 || f.metric.name == metricTTFT.name && want > slowTTFT && s.group != groupTrace {
+				want, at := s.loads[l].measured[f.metric], base[i][l][f.metric]
+				if want == 0 || f.metric == metricTTFT && want > slowTTFT && s.group != groupTrace {
 					continue
 				}
-				row := fitRow{model: s.model, gpu: s.gpu, kind: s.kind(), weight: share / f.sd, residual: f.metric.of(&r.base[i][l])/want - 1}
+				row := fitRow{model: s.model, gpu: s.gpu, kind: s.kind(), weight: share / f.sd, residual: at/want - 1}
 				for k := range knobs {
-					row.slope = append(row.slope, (f.metric.of(&slopes[k][i][l])-f.metric.of(&r.base[i][l]))/want/turn)
+					row.slope = append(row.slope, (slopes[k][i][l][f.metric]-at)/want/turn)
 				}
-				r.rows = append(r.rows, row)
+				rows = append(rows, row)
 			}
 		}
 	}
+	return rows
 }
 
 // without returns the knobs fitted to all but one model, one GPU or one kind of model; the
 // empty name leaves nothing out.
-func (r *refit) without(name string) ([]float64, error) {
+func without(rows []fitRow, name string) ([]float64, error) {
 	n := len(knobs)
 	a, b := mat.NewSymDense(n, nil), mat.NewVecDense(n, nil)
 	for k := range knobs {
@@ -123,7 +117,7 @@ func (r *refit) without(name string) ([]float64, error) {
 		a.SetSym(k, k, w)
 		b.SetVec(k, w*(knobs[k].prior-1))
 	}
-	for _, row := range r.rows {
+	for _, row := range rows {
 		if row.model == name || row.gpu == name || row.kind == name {
 			continue
 		}
@@ -164,13 +158,13 @@ func refits(servers []server) (map[string][]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := newRefit(servers, base)
+	rows, err := fitRows(servers, base)
 	if err != nil {
 		return nil, err
 	}
 	fits := map[string][]float64{}
 	for _, m := range append(leftOut(servers), "") {
-		if fits[m], err = r.without(m); err != nil {
+		if fits[m], err = without(rows, m); err != nil {
 			return nil, err
 		}
 	}

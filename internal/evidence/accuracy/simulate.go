@@ -33,9 +33,9 @@ func (s *server) simulate(c model.Constants) ([]figures, error) {
 	for i, l := range s.loads {
 		r := engine.Run(sim.Load{Requests: l.requests, Slots: l.slots, Timeout: l.timeout})
 		out[i] = reduceRecords(r.Records, s.perRequest())
-		out[i].ttft += l.client
+		out[i][metricTTFT] += l.client
 		if r.End > 0 {
-			out[i].completed /= r.End.Seconds()
+			out[i][metricCompleted] /= r.End.Seconds()
 		}
 	}
 	return out, nil
@@ -72,11 +72,10 @@ func reduceRecords(records []measure.Record, perRequest bool) figures {
 		}
 		tokens = append(tokens, float64(rec.Output-1))
 	}
-	f := figures{ttft: mean(ttft), ttftP99: quantile(ttft, 0.99), e2e: mean(e2e), tpot: mean(tpot)}
+	f := figures{mean(ttft), mean(e2e), mean(tpot), quantile(ttft, 0.99), float64(len(ttft))}
 	if !perRequest {
-		f.tpot = (f.e2e - f.ttft) / mean(tokens)
+		f[metricTPOT] = (f[metricE2E] - f[metricTTFT]) / mean(tokens)
 	}
-	f.completed = float64(len(ttft))
 	return f
 }
 

@@ -22,10 +22,10 @@ func printTable(w io.Writer, servers []server, got, unseen [][]figures) {
 	fmt.Fprintf(w, "%-28s %-46s", "file", "load")
 	for _, c := range columns {
 		unit := " (ms)"
-		if c.metric.name == metricCompleted.name {
+		if c.metric == metricCompleted {
 			unit = ""
 		}
-		fmt.Fprintf(w, " | %-29s", c.metric.name+unit+" model / real / %")
+		fmt.Fprintf(w, " | %-29s", c.metric.String()+unit+" model / real / %")
 	}
 	fmt.Fprintf(w, " | left out %%: TTFT TPOT\n")
 	for i := range servers {
@@ -49,10 +49,10 @@ func printTable(w io.Writer, servers []server, got, unseen [][]figures) {
 
 // cell writes one figure: predicted, measured and the difference in percent.
 func cell(m metric, format string, predicted, measured *figures) string {
-	if m.of(measured) == 0 {
-		return fmt.Sprintf("%9s %9s %8s", fmt.Sprintf(format, m.of(predicted)), "-", "")
+	if measured[m] == 0 {
+		return fmt.Sprintf("%9s %9s %8s", fmt.Sprintf(format, predicted[m]), "-", "")
 	}
-	return fmt.Sprintf("%9s %9s %8s", fmt.Sprintf(format, m.of(predicted)), fmt.Sprintf(format, m.of(measured)), percent(errorOf(m, predicted, measured)))
+	return fmt.Sprintf("%9s %9s %8s", fmt.Sprintf(format, predicted[m]), fmt.Sprintf(format, measured[m]), percent(errorOf(m, predicted, measured)))
 }
 
 func percent(e float64) string {
@@ -62,21 +62,17 @@ func percent(e float64) string {
 	return fmt.Sprintf("%+.1f", e)
 }
 
-// unseenFigures are predictions with constants that never saw the model, or the GPU;
-// nil where none were made.
-type unseenFigures struct{ model, gpu [][]figures }
-
 // printGroups writes the mean absolute errors of every group, and of every model on a
-// GPU, with and without it in the fit; medians behind strokes.
-func printGroups(w io.Writer, servers []server, got [][]figures, unseen unseenFigures) {
+// GPU, with and without it in the fit, where that was made; medians behind strokes.
+func printGroups(w io.Writer, servers []server, got, unseenModel, unseenGPU [][]figures) {
 	fmt.Fprintf(w, "\n%-42s %5s", "absolute error, percent: mean/median", "loads")
 	for _, c := range columns {
-		fmt.Fprintf(w, " %11s", c.metric.name)
+		fmt.Fprintf(w, " %11s", c.metric)
 	}
 	left := []struct {
 		name string
 		got  [][]figures
-	}{{"model", unseen.model}, {"GPU", unseen.gpu}}
+	}{{"model", unseenModel}, {"GPU", unseenGPU}}
 	for _, l := range left {
 		if l.got != nil {
 			fmt.Fprintf(w, " | without the %s: %9s %9s %9s", l.name, "TTFT", "E2E", "TPOT")

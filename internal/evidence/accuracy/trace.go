@@ -8,24 +8,19 @@ import (
 	"time"
 
 	"planner/model"
+	"planner/sweep/measure"
 	"planner/sweep/workload"
 )
 
 const traceFile = "trace-rtxpro6000-llama-3.1-8b.csv"
 
-// traceRow is one request of the trace with the engine's own times, milliseconds.
-type traceRow struct {
-	request   workload.Request
-	ttft, e2e float64
-}
-
-// readTraceRows reads the requests of the trace.
-func readTraceRows(dir string) ([]traceRow, error) {
+// readTraceRecords reads the requests of the trace with the engine's own times.
+func readTraceRecords(dir string) ([]measure.Record, error) {
 	lines, err := readTable(filepath.Join(dir, traceFile))
 	if err != nil {
 		return nil, err
 	}
-	out := make([]traceRow, len(lines))
+	out := make([]measure.Record, len(lines))
 	for i, cell := range lines {
 		var v [5]float64
 		for k, name := range [5]string{"arrival_s", "input_tokens", "output_tokens", "ttft_ms", "e2e_ms"} {
@@ -33,15 +28,16 @@ func readTraceRows(dir string) ([]traceRow, error) {
 				return nil, fmt.Errorf("%s: row %d: %w", traceFile, i+1, err)
 			}
 		}
-		out[i] = traceRow{ttft: v[3], e2e: v[4], request: workload.Request{
-			ID: i, Due: time.Duration(math.Round(v[0] * 1e9)), Prompt: int(v[1]), Output: int(v[2])}}
+		due := time.Duration(math.Round(v[0] * 1e9))
+		out[i] = measure.Record{ID: i, Due: due, Sent: due, First: due + time.Duration(v[3]*1e6), Last: due + time.Duration(v[4]*1e6),
+			Prompt: int(v[1]), Output: int(v[2]), Outcome: measure.OK}
 	}
 	return out, nil
 }
 
 // readTrace makes a server of the trace.
 func readTrace(dir string, catalog *model.Catalog) (server, error) {
-	rows, err := readTraceRows(dir)
+	records, err := readTraceRecords(dir)
 	if err != nil {
 		return server{}, err
 	}
@@ -53,15 +49,11 @@ func readTrace(dir string, catalog *model.Catalog) (server, error) {
 	if err != nil {
 		return server{}, err
 	}
-	l := load{label: "300 requests"}
-	var ttft, tpot []float64
-	for _, r := range rows {
-		l.requests = append(l.requests, r.request)
-		ttft = append(ttft, r.ttft)
-		tpot = append(tpot, (r.e2e-r.ttft)/float64(r.request.Output-1))
-		l.measured.e2e += r.e2e / float64(len(rows))
+	l := load{label: "300 requests", measured: reduceRecords(records, true)}
+	l.measured[metricCompleted] = 0
+	for _, r := range records {
+		l.requests = append(l.requests, workload.Request{ID: r.ID, Due: r.Due, Prompt: r.Prompt, Output: r.Output})
 	}
-	l.measured.ttft, l.measured.ttftP99, l.measured.tpot = mean(ttft), quantile(ttft, 0.99), mean(tpot)
 	return server{
 		file: traceFile, group: groupTrace, model: arch.Name, gpu: gpu.Name, engineTimes: true, cache: true,
 		dep:    model.Deployment{Arch: arch, Hardware: gpu, Precision: model.Precision{Weights: model.BF16}},

@@ -7,10 +7,9 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"time"
 
-	"planner/internal/note"
+	"planner/internal/evidence/search/virtual"
 	"planner/plan/decide"
 	"planner/search"
 	"planner/sweep"
@@ -102,7 +101,7 @@ const safeSlack = 1.01
 // compared compares a result with the truth.
 func compared(r search.Result, t truth) *answer {
 	a := &answer{Result: r, truth: t, answered: r.Estimate.Value > 0, exists: t.Rate > 0}
-	a.told = tells(r.Warnings)
+	a.told = virtual.Told(r.Warnings)
 	if !a.answered || !a.exists {
 		return a
 	}
@@ -111,13 +110,6 @@ func compared(r search.Result, t truth) *answer {
 	a.covered = e.Low <= t.High && e.High >= t.Low
 	a.safe = e.Safe <= safeSlack*t.High
 	return a
-}
-
-// tells reports whether notes say that a server may not be the same in all trials.
-func tells(said note.Notes) bool {
-	return slices.ContainsFunc(said, func(n note.Note) bool {
-		return n.Kind == note.NonMonotone || n.Kind == note.TrialsDiffer || n.Kind == note.Collapses || n.Kind == note.Cliff
-	})
 }
 
 // bad says what is wrong with an answer, nothing where nothing is.

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"sync"
@@ -24,19 +22,6 @@ func readKnown(file string) (all []known, err error) {
 		err = json.Unmarshal(data, &all)
 	}
 	return all, err
-}
-
-// writeKnown writes a list of such instances, one a line.
-func writeKnown(file string, all []known) error {
-	var lines [][]byte
-	for i := range all {
-		line, err := json.Marshal(&all[i])
-		if err != nil {
-			return err
-		}
-		lines = append(lines, line)
-	}
-	return os.WriteFile(file, fmt.Appendf(nil, "[\n%s\n]\n", bytes.Join(lines, []byte(",\n"))), 0o600)
 }
 
 // store keeps what is known between runs, in a file if it has a name.

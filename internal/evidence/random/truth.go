@@ -120,9 +120,7 @@ type point struct {
 	binding measure.Bound
 }
 
-// A reading is the value of a point or an end of its interval.
-type reading func(*point) float64
-
+// The readings of a point: its value and the ends of its interval.
 func middle(p *point) float64 { return p.value }
 func lowest(p *point) float64 { return p.low }
 func utmost(p *point) float64 { return p.high }
@@ -147,7 +145,7 @@ const (
 
 // crossing is the largest rate whose level is at most the given one. It is an end of
 // the points if they lie on one side.
-func (c *curve) crossing(read reading, level, width float64) float64 {
+func (c *curve) crossing(read func(*point) float64, level, width float64) float64 {
 	for {
 		i := len(c.points) - 1
 		for i > 0 && read(&c.points[i]) > level {

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -42,7 +43,7 @@ func numbers(source []byte, headings []string) ([]number, error) {
 	var all []number
 	for _, d := range file.Decls {
 		group, ok := d.(*ast.GenDecl)
-		if !ok || !headed(group.Doc.Text(), headings) {
+		if !ok || !slices.ContainsFunc(headings, func(h string) bool { return strings.HasPrefix(group.Doc.Text(), h) }) {
 			continue
 		}
 		for _, s := range group.Specs {
@@ -72,15 +73,6 @@ func follows(value ast.Expr) (found bool) {
 		return true
 	})
 	return found
-}
-
-func headed(text string, headings []string) bool {
-	for _, h := range headings {
-		if text != "" && strings.HasPrefix(text, h) {
-			return true
-		}
-	}
-	return false
 }
 
 // variation is what the searches of the mixed set and of the quick known instances come to with

@@ -17,7 +17,7 @@ func main() {
 
 func run() int {
 	seeds := flag.Int("seeds", 200, "repetitions of each search")
-	only := flag.String("only", "", "comma-separated parts: accuracy (short for its first half), priors, peers, race, small, sets, mixed; empty for all but the last")
+	only := flag.String("only", "", "comma-separated parts: accuracy (short for its first half), priors, race, small, sets, mixed; empty for all but the last")
 	truths := flag.String("truths", "", "file that keeps truths between runs")
 	vary := flag.String("constants", "", "comma-separated beginnings of the headings of search/numbers.go: print what searches of many kinds come to with each number there at half and at twice its value")
 	flag.Parse()
@@ -41,7 +41,7 @@ func run() int {
 	for _, p := range []struct {
 		name string
 		run  func()
-	}{{"short", func() { s.accuracy(shortBudget) }}, {"accuracy", func() { s.accuracy(shortBudget, longBudget) }}, {"priors", s.priors}, {"peers", s.peers}, {"race", s.races}, {"small", s.small}, {"sets", s.sets}, {"mixed", s.mixed}} {
+	}{{"short", func() { s.accuracy(shortBudget) }}, {"accuracy", func() { s.accuracy(shortBudget, longBudget) }}, {"priors", s.priors}, {"race", s.races}, {"small", s.small}, {"sets", s.sets}, {"mixed", s.mixed}} {
 		if *only == "" && p.name != "short" && p.name != "mixed" || slices.Contains(strings.Split(*only, ","), p.name) {
 			p.run()
 		}

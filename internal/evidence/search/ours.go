@@ -2,11 +2,9 @@ package main
 
 import (
 	"math"
-	"slices"
 	"time"
 
 	"planner/internal/evidence/search/virtual"
-	"planner/internal/note"
 	"planner/search"
 	"planner/sweep"
 	"planner/sweep/measure"
@@ -64,13 +62,6 @@ func (a *answer) log() float64 { return math.Log(a.Estimate.Value / a.truth) }
 
 // covered reports whether the interval holds the truth.
 func (a *answer) covered() bool { return a.Estimate.Low <= a.truth && a.truth <= a.Estimate.High }
-
-// told reports whether it warns of a server that is not the same in all trials.
-func (a *answer) told() bool {
-	return slices.ContainsFunc(a.Warnings, func(n note.Note) bool {
-		return n.Kind == note.NonMonotone || n.Kind == note.TrialsDiffer || n.Kind == note.Collapses || n.Kind == note.Cliff
-	})
-}
 
 // ours runs the search under study.
 func ours(c *testCase, k knowledge, seed uint64, budget time.Duration, precision float64) answer {

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"math"
 	"time"
 
 	"planner/internal/evidence/search/virtual"
+	"planner/internal/list"
 	"planner/internal/parallel"
 	"planner/plan/decide"
 	"planner/search"
@@ -160,30 +162,15 @@ func (s *study) races() {
 			{"race", s.seeds, search.ByPrediction},
 		} {
 			all := parallel.Map(m.seeds, func(k int) raced { return l.race(uint64(k+1), m.by) })
-			cost, regret, worst, good, gain, equal, said := 0.0, 0.0, 0.0, 0.0, 0.0, 0, 0
-			n := float64(len(all))
+			cost, regret, worst, n := 0.0, 0.0, 0.0, len(all)
 			for _, a := range all {
-				cost += a.cost / n
-				regret += a.regret / n
-				worst = max(worst, a.regret)
-				if a.regret < 0.05 {
-					good += 1 / n
-				}
-				if a.gain {
-					gain += 1 / n
-				}
-				if a.equal {
-					equal++
-				}
-				if a.equal && a.said {
-					said++
-				}
+				cost, regret, worst = cost+a.cost/float64(n), regret+a.regret/float64(n), max(worst, a.regret)
 			}
-			if full == 0 {
-				full = cost
-			}
-			s.printf("| %s | %s | %.2f | %.2f | %.4f | %.3f | %.3f | %.2f | %d of %d | %d |\n",
-				l.name, m.name, cost, cost/full, regret, worst, good, gain, equal, len(all), said)
+			full = cmp.Or(full, cost)
+			count := func(is func(raced) bool) int { return list.Count(all, is) }
+			s.printf("| %s | %s | %.2f | %.2f | %.4f | %.3f | %.3f | %.2f | %d of %d | %d |\n", l.name, m.name, cost, cost/full, regret, worst,
+				float64(count(func(a raced) bool { return a.regret < 0.05 }))/float64(n), float64(count(func(a raced) bool { return a.gain }))/float64(n),
+				count(func(a raced) bool { return a.equal }), n, count(func(a raced) bool { return a.equal && a.said }))
 		}
 	}
 	s.printf("\n")

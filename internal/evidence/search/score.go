@@ -4,6 +4,8 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/floats"
+
+	"planner/internal/evidence/search/virtual"
 )
 
 // score sums up the answers to one case: engine seconds, trials, root mean square and mean of
@@ -25,7 +27,7 @@ func scoreOf(all []answer) score {
 	for _, a := range all {
 		e := a.Estimate
 		of := score{a.EngineTime.Seconds(), float64(a.Trials), a.log() * a.log(), a.log(),
-			one[a.covered()], one[e.Safe <= a.truth], one[e.Low > a.truth], one[e.High < a.truth], one[a.told()]}
+			one[a.covered()], one[e.Safe <= a.truth], one[e.Low > a.truth], one[e.High < a.truth], one[virtual.Told(a.Warnings)]}
 		floats.AddScaled(s[:], 1/float64(len(all)), of[:])
 	}
 	s[2] = math.Sqrt(s[2])

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"planner/internal/evidence/search/virtual"
+	"planner/internal/list"
 	"planner/internal/parallel"
 	"planner/search"
 	"planner/sweep/measure"
@@ -59,35 +60,14 @@ const loose = 2
 
 // smallRow prints what answers came to; the best set is one within a tenth of that of the server.
 func (s *study) smallRow(c testCase, budget time.Duration, all []answer) {
-	found, held, decided, holds, safe, far, best, seconds, trials, n := 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, len(all)
-	for _, a := range all {
-		e := a.Estimate
-		seconds += a.EngineTime.Seconds() / float64(n)
-		trials += float64(a.Trials) / float64(n)
-		if e.Safe <= a.truth {
-			safe++
-		}
-		if e.Safe <= 1.03*a.truth {
-			far++
-		}
-		if a.truth > 0.9*c.truth {
-			best++
-		}
-		within := a.covered()
-		if a.Outcome == search.Found {
-			found++
-			if within {
-				held++
-			}
-		}
-		if e.Value > 0 && e.Safe >= e.Value/loose {
-			decided++
-			if within {
-				holds++
-			}
-		}
-	}
-	s.printf("| %s, %.3g/s | %.0f s | %.0f %% | %.0f | %.1f | %d of %d | %d | %d | %d | %d | %d | %d |\n", c.name, c.truth, budget.Seconds(), 100*c.drift, seconds, trials, found, n, held, decided, holds, safe, far, best)
+	found := func(a answer) bool { return a.Outcome == search.Found }
+	decided := func(a answer) bool { return a.Estimate.Value > 0 && a.Estimate.Safe >= a.Estimate.Value/loose }
+	count := func(is func(answer) bool) int { return list.Count(all, is) }
+	mean := scoreOf(all)
+	s.printf("| %s, %.3g/s | %.0f s | %.0f %% | %.0f | %.1f | %d of %d | %d | %d | %d | %d | %d | %d |\n", c.name, c.truth, budget.Seconds(), 100*c.drift, mean[0], mean[1],
+		count(found), len(all), count(func(a answer) bool { return found(a) && a.covered() }), count(decided), count(func(a answer) bool { return decided(a) && a.covered() }),
+		count(func(a answer) bool { return a.Estimate.Safe <= a.truth }), count(func(a answer) bool { return a.Estimate.Safe <= 1.03*a.truth }),
+		count(func(a answer) bool { return a.truth > 0.9*c.truth }))
 }
 
 // smallServers are like vLLM and llama-server with tiny models on a processor.

@@ -1,9 +1,13 @@
+// Package virtual holds servers in virtual time whose maximum rate is known, to
+// try searches on: queues with a closed form and a small batching engine.
 package virtual
 
 import (
 	"math"
+	"slices"
 	"time"
 
+	"planner/internal/note"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
 )
@@ -21,6 +25,13 @@ const (
 	streamStart
 	streamRest
 )
+
+// Told reports whether an answer warns of a server that is not the same in all trials.
+func Told(said note.Notes) bool {
+	return slices.ContainsFunc(said, func(n note.Note) bool {
+		return n.Kind == note.NonMonotone || n.Kind == note.TrialsDiffer || n.Kind == note.Collapses || n.Kind == note.Cliff
+	})
+}
 
 func answered(r *workload.Request, first, last time.Duration) measure.Record {
 	return measure.Record{ID: r.ID, Class: r.Class, Due: r.Due, Sent: r.Due, First: first, Last: max(first, last),
