@@ -42,7 +42,7 @@ type fleetRun struct {
 	lefts []int
 	// coupled says that the end of a request may start something.
 	coupled bool
-	// missed counts the requests that missed a limit, held the seconds of all replicas.
+	// missed counts the requests that missed a limit, held the seconds of the replicas that hold GPUs.
 	missed int
 	held   float64
 	// watched is up to when a watcher has been told.
@@ -191,7 +191,8 @@ func (f *fleetRun) creep(to float64) float64 {
 
 // advance lets all engines run up to a time, and hears what became of their requests.
 func (f *fleetRun) advance(to float64) {
-	f.held += (to - f.now) * float64(len(f.replicas))
+	l := &f.episode.Levels[len(f.episode.Levels)-1]
+	f.held += (to - f.now) * float64(l.Starting+l.Ready+l.Draining)
 	f.now = to
 	f.told = f.told[:0]
 	for _, r := range f.live {

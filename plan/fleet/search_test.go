@@ -73,3 +73,16 @@ func TestAroundKeepsTheCeiling(t *testing.T) {
 		t.Errorf("%d lower ceilings, want 2", lower)
 	}
 }
+
+// TestPendingReplicasCostNothing replays replicas of which half find no node: those do not count
+// against the hours at which a policy is given up.
+func TestPendingReplicasCostNothing(t *testing.T) {
+	profile := workload.Profile{{Rate: 1, Length: 10 * time.Minute}}
+	room := nodes()
+	room.Slots, room.Max = 1, 2
+	s := &Scenario{Engine: engineOf(t, 64), Stages: []Stage{{Requests: chat(1).Follow(profile, 4), Length: profile.Length()}}, Limits: oneClass(measure.Limits{}),
+		Policy: Policy{Replicas: 4, Router: LeastInFlight}, Nodes: room, MostHours: 0.5}
+	if sum := Summarize(s, Run(s)); sum.Dropped || sum.ReplicaHours > 0.4 {
+		t.Errorf("given up %v, %.2f replica hours", sum.Dropped, sum.ReplicaHours)
+	}
+}
