@@ -137,12 +137,14 @@ func (r *FleetEngine) Predict(prompt int, output float64) (ttft, tpot float64) {
 		together, context = max(int(float64(together)*share), 1), int(float64(context)*share)
 	}
 	together = min(together, s.config.Seqs)
-	step := e.timer.Step(model.Batch{Decodes: together, Sampled: together, Context: context, Longest: context / together}).Total
-	mean := context / together
+	mean, spec := context/together, s.config.Speculation
+	batch := model.Batch{Decodes: together, Drafted: together * spec.Tokens, Sampled: together * (1 + spec.Tokens), Context: context,
+		Longest: mean, Windowed: together * min(mean, s.config.Layout.Window), Adapters: int(math.Ceil(s.config.LoRA.Distinct(float64(together))))}
+	step := e.timer.Step(batch).Total
 	chunk := min(mean, s.config.BatchTokens)
-	perToken := max(e.timer.Step(model.Batch{Chunks: []model.Chunk{{Tokens: chunk}}, Decodes: together, Sampled: together,
-		Context: context, Longest: mean}).Total-step, 0) / float64(chunk)
-	tpot = step + float64(together-1)*perToken*float64(prompt)/max(output, 1)
+	batch.Chunks = []model.Chunk{{Tokens: chunk}}
+	perToken := max(e.timer.Step(batch).Total-step, 0) / float64(chunk)
+	tpot = step/spec.PerStep() + float64(together-1)*perToken*float64(prompt)/max(output, 1)
 	ttft = e.timer.Frontend(prompt) + step + perToken*float64(ahead+prompt)
 	if short := running + queued + 1 - together; short > 0 {
 		ttft += float64(short) / float64(together) * output * tpot

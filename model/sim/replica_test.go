@@ -73,3 +73,49 @@ func TestReplicaIsTheEngine(t *testing.T) {
 		})
 	}
 }
+
+// TestPredictionsAreKept compares the time per token that a replica predicts with what the requests
+// that it holds then see.
+func TestPredictionsAreKept(t *testing.T) {
+	windowed := llama8B()
+	windowed.Attention.WindowLayers, windowed.Attention.Window = 28, 256
+	for name, set := range map[string]func(*model.Arch, *model.EngineArgs){
+		"plain":   func(*model.Arch, *model.EngineArgs) {},
+		"windows": func(a *model.Arch, _ *model.EngineArgs) { a.Attention.WindowLayers, a.Attention.Window = 28, 1024 },
+		"speculation": func(_ *model.Arch, args *model.EngineArgs) {
+			args.Speculation = model.Speculation{Method: model.DraftEagle, Tokens: 3, Accepted: model.AcceptedEach(0.7, 3)}
+		},
+		"adapters": func(_ *model.Arch, args *model.EngineArgs) {
+			args.LoRA = model.LoRA{Adapters: 16, Slots: 16, Rank: 64}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			arch, args := llama8B(), model.EngineArgs{MaxModelLen: 8192}
+			set(&arch, &args)
+			timer, config := modelled(t, model.Deployment{Arch: arch, Hardware: h100()}, args, true)
+			r := NewEngine(timer, config).Replica(0, 0)
+			for i := range 64 {
+				r.Submit(0, 0, i, &workload.Request{ID: i, Prompt: 4096, Output: 1000})
+			}
+			r.Advance(0.01)
+			var saw float64
+			for saw == 0 {
+				r.Step(math.Inf(1))
+				for _, told := range r.Hear(r.Next(), nil) {
+					if told.Request == 63 && told.End == nil {
+						_, saw = r.Predict(4096, math.Inf(1))
+					}
+				}
+			}
+			r.Advance(4000)
+			for _, told := range r.Hear(4000, nil) {
+				if told.Request == 63 {
+					took := (told.End.Last - told.End.First).Seconds() / 999
+					if math.Abs(saw/took-1) > 0.1 {
+						t.Errorf("%.1f ms per token predicted, %.1f seen", 1e3*saw, 1e3*took)
+					}
+				}
+			}
+		})
+	}
+}
