@@ -127,12 +127,13 @@ func (d *templateData) Local() bool {
 	return strings.HasPrefix(d.Model.Checkpoint, "/") || strings.HasPrefix(d.Model.Checkpoint, ".")
 }
 
-// EnvNames are the variables with values, those first that others stand for.
+// EnvNames are the variables with values, those first that others stand for. One that stands for itself is a secret alone.
 func (d *templateData) EnvNames() []string {
-	return slices.SortedFunc(maps.Keys(d.Env), func(a, b string) int {
+	names := slices.SortedFunc(maps.Keys(d.Env), func(a, b string) int {
 		refers := func(name string) int { return len(secret.References(d.Env[name])) }
 		return cmp.Or(cmp.Compare(refers(a), refers(b)), cmp.Compare(a, b))
 	})
+	return slices.DeleteFunc(names, func(name string) bool { return d.Env[name] == "{env:"+name+"}" })
 }
 
 func fillIn(text string, d any) ([]byte, error) {

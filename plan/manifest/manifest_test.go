@@ -84,7 +84,7 @@ func anyPlan(r *rand.Rand) (*plan.Plan, Options) {
 		p.Objective.Bounds = append(p.Objective.Bounds, measure.Bound{Metric: m, Quantile: q, Limit: time.Duration(1+r.IntN(2000)) * time.Millisecond})
 	}
 	o := Options{Namespace: []string{"", "llm"}[r.IntN(2)], Image: []string{"", "registry.example/engine:1"}[r.IntN(2)], VolumeClaim: []string{"", "models"}[r.IntN(2)],
-		Env: map[string]string{"PLAIN": "value: {x}", "ALSO": "key={env:OTHER_KEY}"}, NodeSelector: map[string]string{"gpu": "h100"}}
+		Env: map[string]string{"PLAIN": "value: {x}", "ALSO": "key={env:OTHER_KEY}", "OTHER_KEY": "{env:OTHER_KEY}"}, NodeSelector: map[string]string{"gpu": "h100"}}
 	if kind == "command" || kind != "vllm" && p.Offer.GPU == "MI300X" {
 		o.Image = "registry.example/engine:1"
 	}
@@ -174,6 +174,11 @@ func checkEnv(t *testing.T, env []core.EnvVar) {
 	t.Helper()
 	at := func(name string) int {
 		return slices.IndexFunc(env, func(v core.EnvVar) bool { return v.Name == name })
+	}
+	for i := range env {
+		if at(env[i].Name) != i {
+			t.Fatalf("%s stands twice: %v", env[i].Name, env)
+		}
 	}
 	for _, name := range []string{"SERVER_KEY", "OTHER_KEY", "HF_TOKEN"} {
 		if i := at(name); i < 0 || env[i].Value != "" || env[i].ValueFrom.SecretKeyRef.Key != name {
