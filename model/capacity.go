@@ -29,12 +29,17 @@ func (r *Roofline) Capacity(q MeanRequest, mem Memory, targets Targets) Capacity
 	q.Output = max(q.Output, 1)
 	top := r.largestBatch(q, mem)
 	// An engine with almost no load still runs its requests one at a time: below one request
-	// the step of one counts.
-	if top <= 0 || r.misses(q, 1, targets) {
+	// the step of one counts. Where answers are so short that the prompts of even that exceed a step,
+	// less than one decodes in the mean.
+	alone := 1.0
+	if _, _, full := r.meanField(q, alone); full {
+		alone = 0
+	}
+	if top <= 0 || r.misses(q, alone, targets) {
 		return Capacity{}
 	}
 	if r.misses(q, top, targets) {
-		lo, hi := min(1, top), top
+		lo, hi := min(alone, top), top
 		for range 40 {
 			if mid := (lo + hi) / 2; r.misses(q, mid, targets) {
 				hi = mid

@@ -75,6 +75,12 @@ func TestCapacity(t *testing.T) {
 	if long.Rate <= 0 || long.Rate >= free.Rate {
 		t.Errorf("long requests: %+v", long)
 	}
+	// The time of prompts alone, in parts that fill a step, where each has one token for an answer.
+	parts := math.Ceil(12000 / float64(r.Args().MaxNumBatchedTokens-1))
+	prompts := r.Step(Batch{Chunks: []Chunk{{Tokens: int(12000 / parts), Context: int(12000 * (parts - 1) / parts / 2)}}, Sampled: 1}).Total * parts
+	if one := r.Capacity(MeanRequest{Prompt: 12000, Output: 1}, m, Targets{}); one.Rate < 0.8/prompts || one.Rate > 1.1/prompts {
+		t.Errorf("answers of one token: %+v, %.3g s of prompts", one, prompts)
+	}
 	small := m
 	small.Blocks = 1000
 	if kv := r.Capacity(q, small, Targets{}); kv.Batch <= 0 || kv.Batch > 1000/45 {
