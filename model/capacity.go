@@ -71,7 +71,7 @@ func (r *Roofline) misses(q MeanRequest, batch float64, targets Targets) bool {
 // requests decoding, and whether their prompts exceed the tokens of a step.
 func (r *Roofline) meanField(q MeanRequest, batch float64) (step, ttft float64, full bool) {
 	fresh := max(q.Prompt-q.Cached, 1)
-	budget := max(1, float64(r.args.MaxNumBatchedTokens)-batch)
+	budget := max(1, float64(r.args.MaxNumBatchedTokens*r.dep.PP)-batch)
 	parts := math.Ceil(fresh / budget)
 	chunk := Chunk{Tokens: int(math.Ceil(fresh / parts)), Context: int(q.Cached + (parts-1)/2*fresh/parts)}
 	perStep := batch / r.steps(q) * parts // chunks of prompts in a mean step

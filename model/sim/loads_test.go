@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/evidence/must"
 	"planner/internal/note"
 	"planner/model"
 	"planner/sweep/measure"
@@ -256,5 +257,24 @@ func TestStats(t *testing.T) {
 	}
 	if got, want := o.Gaps.Mean()/1e6, mean/float64(gaps); got/want > 1.001 || got/want < 0.999 {
 		t.Errorf("mean gap %v s, from the records %v s", got, want)
+	}
+}
+
+// TestCapacityOfStages compares the rate of the mean field with that of the simulator, where prompts fill the
+// steps of all pipeline stages.
+func TestCapacityOfStages(t *testing.T) {
+	for _, stages := range []int{1, 2, 4} {
+		dep := model.Deployment{Arch: llama8B(), Hardware: h100(), PP: stages}
+		args := model.EngineArgs{MaxModelLen: 8192, MaxNumSeqs: 256, MaxNumBatchedTokens: 512}
+		timer, config := modelled(t, dep, args, false)
+		requests := make([]workload.Request, 600)
+		for i := range requests {
+			requests[i] = workload.Request{ID: i, Prompt: 2100 + i*1237%1800, Output: 40}
+		}
+		capacity := timer.Capacity(model.MeanRequest{Prompt: 3000, Output: 40}, must.Get(model.MemoryPlan(dep, args)), model.Targets{})
+		r := simulate(NewEngine(timer, config), Load{Requests: requests, Slots: int(capacity.Batch) + 1}).Records
+		if ratio := 200 / (r[400].Sent - r[200].Sent).Seconds() / capacity.Rate; ratio < 0.8 || ratio > 1.25 {
+			t.Errorf("%d stages carry %.2f of the %.3g requests/s that are predicted", stages, ratio, capacity.Rate)
+		}
 	}
 }
