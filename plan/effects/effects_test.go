@@ -112,7 +112,7 @@ func TestRatesAreReadOffTheReference(t *testing.T) {
 	if got := Rates(append(trials, measured(half, 6, 6.01)), Baseline{Knobs: best, Rate: 16, Curves: []*curve.Curve{c}}, nil); len(got) != 1 {
 		t.Errorf("a queue of its own: %+v", got[1:])
 	}
-	// One that misses a limit of which the reference has no curve is limited by that.
+	// One that misses a limit on gaps between tokens has longer steps, not the reference's at a higher rate.
 	gaps := measured(half, 6, 10)
 	gaps.Trial.Objective.Bounds = []measure.Bound{{Metric: measure.ITL, Quantile: 0.99, Limit: 90 * time.Millisecond}}
 	gaps.ITL = measure.Summary{P50: 20 * time.Millisecond, P99: 150 * time.Millisecond, N: 100_000}

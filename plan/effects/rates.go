@@ -74,9 +74,8 @@ const alike = 2.2
 func (r *Baseline) carried(m *measure.Measurement) (float64, bool) {
 	rate, known := math.Inf(1), false
 	for _, b := range m.Trial.Objective.Latencies() {
-		drawn := slices.ContainsFunc(r.Curves, func(c *curve.Curve) bool { return c.Metric == b.Metric && c.Class == b.Class })
-		if !drawn && m.Bounded(b) > b.Limit {
-			return 0, false // it is limited by what the reference has no curve of, as gaps between tokens
+		if b.Metric == measure.ITL && m.Bounded(b) > b.Limit {
+			return 0, false // its steps are longer, which no other rate of the reference shows
 		}
 	}
 	for _, c := range r.Curves {
