@@ -7,7 +7,7 @@ type Handover struct {
 	// Model and Engine are nil where nobody knows how an instance is started.
 	Model  *Served `json:"model"`
 	Engine *Engine `json:"engine"`
-	// Autoscaling is nil where nothing tells how many requests an instance has in flight.
+	// Autoscaling is nil where nothing tells how many requests an instance has in flight, and of a job.
 	Autoscaling *Autoscaling `json:"autoscaling"`
 	// Modelled says how the simulated engine takes each feature of the configuration;
 	// empty where the figures are measured.

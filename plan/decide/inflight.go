@@ -15,10 +15,10 @@ import (
 )
 
 // autoscaling is the signal of a plan's fleet by the trials of its knobs; nil where none
-// of them tells how long requests take.
+// of them tells how long requests take, and of a job, all replicas of which are full until it ends.
 func autoscaling(p *plan.Plan, trials []measure.Measurement) *plan.Autoscaling {
 	inFlight := inFlightAt(trials, p.Offer.Knobs)
-	if inFlight == nil || p.Fleet.Instances == 0 {
+	if inFlight == nil || p.Fleet.Instances == 0 || p.Demand.Job != nil {
 		return nil
 	}
 	return p.Autoscale(inFlight)

@@ -51,4 +51,7 @@ class = "summarization"
 	if j := p.Cost.Job; p.Offer.Binding != measure.ThroughputBound || j == nil || j.Duration > 24*time.Hour || j.USD == nil {
 		t.Errorf("bound by %s, job %+v", p.Offer.Binding, j)
 	}
+	if a := p.Handover.Autoscaling; a != nil {
+		t.Errorf("engines that are full by design are scaled: %+v", a)
+	}
 }

@@ -323,6 +323,9 @@ func TestRules(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 5))
 	for range 100 {
 		p, o := anyPlan(r)
+		if r.IntN(4) == 0 {
+			p.Handover.Autoscaling, p.Demand.Job = nil, &plan.Job{}
+		}
 		out, err := Rules(p, o)
 		if kind := p.Handover.Engine.Kind; kind == "trtllm" || kind == "command" {
 			if err == nil {
@@ -341,6 +344,9 @@ func TestRules(t *testing.T) {
 		for _, g := range groups.Groups {
 			for _, rule := range g.Rules {
 				recorded[rule.Record] = true
+				if p.Demand.Job != nil && slices.Contains([]string{"LLMLoadUnsafe", "LLMQueueGrows", "LLMCacheFull", "LLMPreemptions"}, rule.Alert) {
+					t.Errorf("a job raises %s", rule.Alert)
+				}
 			}
 		}
 		for _, b := range p.Objective.Bounds {

@@ -103,11 +103,15 @@ func short(d time.Duration) string {
 	return strings.TrimSuffix(d.String(), "0s")
 }
 
-// loadAlerts are raised where replicas have more to do than the plan gives them.
+// loadAlerts are raised where replicas have more to do than the plan gives them: those of a job never, as
+// they are full until it ends.
 func (d *templateData) loadAlerts() []Rule {
 	mine := fmt.Sprintf(`{plan=%q}`, d.Name)
 	all := []Rule{d.alert("LLMNoReplica", "page", fmt.Sprintf("absent(%s{%s})", d.Series.Running, d.Matcher()), 5*time.Minute,
 		"no replica tells of itself", "Nothing serves, or Prometheus does not find the replicas.")}
+	if d.Plan.Demand.Job != nil {
+		return all
+	}
 	if d.Scale != nil {
 		all = append(all,
 			d.alert("LLMLoadAbovePlan", "ticket", inFlightSeries+mine+" > 1.1 * "+plannedSeries+mine, 15*time.Minute,
