@@ -1,6 +1,9 @@
 package plan
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Handover is what whoever builds the instances of a plan, and runs them, is told.
 type Handover struct {
@@ -28,6 +31,14 @@ type Served struct {
 	ServedName string `json:"served_name,omitempty"`
 }
 
+// HubToken is the variable with the token of Hugging Face's hub, which gated checkpoints need.
+const HubToken = "HF_TOKEN"
+
+// Local reports whether the engine loads a path, and nothing from a hub.
+func (s *Served) Local() bool {
+	return strings.HasPrefix(s.Checkpoint, "/") || strings.HasPrefix(s.Checkpoint, ".")
+}
+
 // Engine is how one instance is started.
 type Engine struct {
 	Kind string `json:"kind"` // simulated, vllm, sglang, trtllm, tgi, llama-server, lmdeploy, command or attach
@@ -44,7 +55,7 @@ type Engine struct {
 	// ReadyTimeout is how long a start may take.
 	ReadyTimeout time.Duration `json:"ready_timeout_s"`
 	// Env names the environment variables that it needs: those that the configuration
-	// sets, whose values stay there, and those that hold keys.
+	// sets, whose values stay there, and those that hold keys, [HubToken] among them.
 	Env []string `json:"env"`
 	// APIKeyEnv is that of them which holds the key of requests, "" for none.
 	APIKeyEnv string `json:"api_key_env,omitempty"`

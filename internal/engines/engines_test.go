@@ -91,7 +91,7 @@ func TestOptions(t *testing.T) {
 func TestHandOver(t *testing.T) {
 	t.Setenv("PLANNER_TEST_TOKEN", "hunter2")
 	cfg := configured("engine.kind", "vllm", "model.name", "llama-3.1-8b", "engine.api_key_env", "SERVE_KEY",
-		"engine.extra_args", `["--api-key", "{env:PLANNER_TEST_TOKEN}"]`, "engine.env", `{ HF_HOME = "/models" }`)
+		"engine.extra_args", `["--api-key", "{env:PLANNER_TEST_TOKEN}"]`, "engine.env", `{ HF_HOME = "/models", ALSO = "{env:OTHER_KEY}" }`)
 	k := knobs(cfg)
 	blocks, size := 1000, 16
 	p := &decide.Planned{Plan: &plan.Plan{Fleet: plan.Fleet{Instances: 3, GPUsPerInstance: 2}}}
@@ -110,7 +110,7 @@ func TestHandOver(t *testing.T) {
 	if e.Version != "0.12.0" || e.Limits.KVTokens != 16000 || e.Limits.ModelLen != k.MaxModelLen || e.Replicas != 3 || e.GPUs != 2 || e.HealthPath != "/health" {
 		t.Errorf("%+v", e)
 	}
-	if want := []string{"HF_HOME", "PLANNER_TEST_TOKEN", "SERVE_KEY"}; !slices.Equal(e.Env, want) {
+	if want := []string{"ALSO", "HF_HOME", "HF_TOKEN", "OTHER_KEY", "PLANNER_TEST_TOKEN", "SERVE_KEY"}; !slices.Equal(e.Env, want) {
 		t.Errorf("names of the environment %q, want %q", e.Env, want)
 	}
 	if p.Handover.Model.Checkpoint != "meta-llama/Llama-3.1-8B-Instruct" {

@@ -40,7 +40,12 @@ func HandOver(cfg *config.Config, p *decide.Planned) {
 			argv[i] = everywhere // planner measures on loopback, instances serve others
 		}
 	}
-	env := append(slices.Collect(maps.Keys(settings.Env)), secret.References(argv...)...)
+	served := &plan.Served{Name: cfg.Model.Name, Checkpoint: settings.Model, Weights: cmp.Or(k.Weights, settings.Format.Weights),
+		KVCache: cmp.Or(k.KVCache, settings.Format.KV), ServedName: settings.ServedName}
+	env := append(slices.Collect(maps.Keys(settings.Env)), secret.References(slices.Concat(argv, slices.Collect(maps.Values(settings.Env)))...)...)
+	if !served.Local() {
+		env = append(env, plan.HubToken)
+	}
 	if settings.APIKeyEnv != "" {
 		env = append(env, settings.APIKeyEnv)
 	}
@@ -61,10 +66,7 @@ func HandOver(cfg *config.Config, p *decide.Planned) {
 	if command.File != "" {
 		e.File = &plan.OptionFile{Path: command.File, Content: command.Content}
 	}
-	p.Handover.Engine = e
-	p.Handover.Model = &plan.Served{Name: cfg.Model.Name, Checkpoint: settings.Model, Weights: cmp.Or(k.Weights, settings.Format.Weights),
-		KVCache:    cmp.Or(k.KVCache, settings.Format.KV),
-		ServedName: settings.ServedName}
+	p.Handover.Engine, p.Handover.Model = e, served
 }
 
 // Addresses in command lines: that of an engine which planner loads, and of one that

@@ -52,7 +52,7 @@ func Kubernetes(p *plan.Plan, o Options) ([]byte, error) {
 	if d.Image == "" {
 		return nil, fmt.Errorf("no image is known of engine.kind %q, release %q, on %s; give --image", d.Engine.Kind, d.Engine.Version, cmp.Or(d.Plan.Offer.GPU, "an unnamed GPU"))
 	}
-	if d.Local() && d.VolumeClaim == "" {
+	if d.Model.Local() && d.VolumeClaim == "" {
 		return nil, fmt.Errorf("the engine loads %s, a path of its machine; give --volume-claim, the PersistentVolumeClaim that holds it",
 			d.Model.Checkpoint)
 	}
@@ -119,7 +119,7 @@ func (d *templateData) SharedMemory() int { return 2 * d.PerNode }
 // what comes from the hub.
 func (d *templateData) ModelDir() string {
 	switch checkpoint := d.Model.Checkpoint; {
-	case !d.Local():
+	case !d.Model.Local():
 		return d.CacheDir()
 	case strings.HasSuffix(strings.ToLower(checkpoint), ".gguf"):
 		return path.Dir(checkpoint)
@@ -130,7 +130,7 @@ func (d *templateData) ModelDir() string {
 
 // CacheDir is that of what comes from the hub, "" where the pod keeps none.
 func (d *templateData) CacheDir() string {
-	if d.VolumeClaim == "" || d.Local() {
+	if d.VolumeClaim == "" || d.Model.Local() {
 		return ""
 	}
 	return cmp.Or(d.Env["HF_HOME"], "/models")

@@ -89,16 +89,13 @@ func newDeployment(p *plan.Plan, o Options) (*templateData, error) {
 	if e.APIKeyEnv != "" {
 		d.Secrets = append(d.Secrets, e.APIKeyEnv)
 	}
-	if !d.Local() && !slices.Contains(d.Secrets, hubToken) && o.Env[hubToken] == "" {
-		d.Secrets, d.Optional = append(d.Secrets, hubToken), hubToken
+	if !m.Local() && !slices.Contains(d.Secrets, plan.HubToken) && o.Env[plan.HubToken] == "" {
+		d.Secrets, d.Optional = append(d.Secrets, plan.HubToken), plan.HubToken
 	}
 	slices.Sort(d.Secrets)
 	d.Secrets = slices.Compact(d.Secrets)
 	return d, nil
 }
-
-// hubToken is the variable with the token of Hugging Face's hub, which gated models need.
-const hubToken = "HF_TOKEN"
 
 // notInName is what names of Kubernetes objects do not have.
 var notInName = regexp.MustCompile(`[^a-z0-9]+`)
@@ -120,11 +117,6 @@ func nameOf(m *plan.Served, pool string) string {
 		digest = fmt.Sprintf("-%.4x", sha256.Sum256([]byte(pool)))
 	}
 	return strings.Trim(name[:min(len(name), longestName-len(digest))], "-") + digest
-}
-
-// Local reports whether the engine loads a path, and nothing from a hub.
-func (d *templateData) Local() bool {
-	return strings.HasPrefix(d.Model.Checkpoint, "/") || strings.HasPrefix(d.Model.Checkpoint, ".")
 }
 
 // EnvNames are the variables with values, those first that others stand for. One that stands for itself is a secret alone.
