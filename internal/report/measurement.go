@@ -53,7 +53,10 @@ func outcomeOf(m *measure.Measurement) string {
 		state = "Not valid"
 	}
 	s := state + at + ": " + objective(m.Trial.Objective)
-	if m.Verdict.Binding == "" {
+	switch {
+	case !m.Valid && m.Verdict.State == measure.Unsure && m.Verdict.Slack >= 0 && len(m.Warnings) > 0:
+		return s + "; " + m.Warnings[0].String() // no limit is passed, and the first warning is the doubt
+	case m.Verdict.Binding == "":
 		return s
 	}
 	return s + "; " + decided(m)

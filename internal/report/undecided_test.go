@@ -43,6 +43,18 @@ func TestUndecidedPlan(t *testing.T) {
 	}
 }
 
+// A trial within all limits that cannot be trusted is told with its doubt, and with no bound.
+func TestDoubtedTrial(t *testing.T) {
+	m := trials()[0]
+	m.Valid, m.Warnings = false, note.Notes{note.New(note.LargestSendLag, 30*time.Millisecond, 10*time.Millisecond)}
+	for slack, want := range map[float64]string{1: "; the client was late: largest send lag 30ms, 10ms allowed", -0.1: "; failed requests is worst"} {
+		m.Verdict = &measure.Verdict{State: measure.Unsure, Binding: measure.ErrorsBound, Slack: slack}
+		if got := outcomeOf(&m); !strings.HasPrefix(got, "Not valid") || !strings.HasSuffix(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 // The choice between default and tuned settings is told with its reason.
 func TestChoice(t *testing.T) {
 	base := solved()
