@@ -222,7 +222,11 @@ func (f *flagReader) positive(name string) float64 {
 }
 
 func (f *flagReader) share(name string) float64 {
-	return value(f, name, "a share between 0 and 1, nor between 0 and 100 %", parseShare, func(x float64) bool { return x > 0 && x < 1 })
+	want := "a share between 0 and 1, nor between 0 and 100 %"
+	if x, err := parseNumber(f.values[name]); err == nil && x >= 1 && x < 100 {
+		want += "; is " + f.values[name] + "% meant?"
+	}
+	return value(f, name, want, parseShare, func(x float64) bool { return x > 0 && x < 1 })
 }
 
 func (f *flagReader) count(name string) int {
