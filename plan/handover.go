@@ -15,7 +15,8 @@ type Handover struct {
 	// Modelled says how the simulated engine takes each feature of the configuration;
 	// empty where the figures are measured.
 	Modelled []Feature `json:"modelled"`
-	// Pools are those of the classes of a mix with limits of their own; nil elsewhere.
+	// Pools are those of the classes of a mix with limits of their own; nil elsewhere. Also where
+	// they are recommended, all other keys of the plan are those of one pool for all classes.
 	Pools *Pools `json:"pools,omitempty"`
 }
 

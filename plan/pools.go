@@ -65,11 +65,27 @@ func NewPools(d Demand, each []Pool, one *Plan) *Pools {
 		p.PerHour = &priced
 	}
 	p.Sensitivity = byMoved(p.changes(), p.GPUs, p.PerHour)
-	all := Alternative{Fleet: Fleet{GPUs: p.GPUs, Instances: p.Instances}, Cost: Cost{PerHour: p.PerHour}}
+	all := p.Alternative()
 	if p.Reason = d.broken(&all); p.Reason.Text == "" && p.cheaper(one) {
 		p.Recommended = PoolEach
 	}
 	return p
+}
+
+// Alternative is all pools together, beside the alternatives of one pool. Each class has a plan.
+func (p *Pools) Alternative() Alternative {
+	a := Alternative{Offer: Offer{GPU: "a pool for each class"}, Fleet: Fleet{Instances: p.Instances, GPUs: p.GPUs}, Feasible: true, Reason: note.Because(note.Chosen)}
+	o, f := &a.Offer, &a.Fleet
+	for _, pool := range p.Each {
+		own := pool.Plan
+		o.PromptTokens, o.OutputTokens = o.PromptTokens+pool.Share*own.Offer.PromptTokens, o.OutputTokens+pool.Share*own.Offer.OutputTokens
+		f.PlannedRate, f.KW = f.PlannedRate+own.Fleet.PlannedRate, f.KW+own.Fleet.KW
+	}
+	if p.PerHour != nil {
+		o.PricePerGPUHour, o.PricedBy = *p.PerHour/float64(p.GPUs), "the mean of the pools"
+	}
+	a.Cost = o.price(f, f.PlannedRate)
+	return a
 }
 
 // cheaper reports whether the pools cost less than one for all: in money, or in GPUs where

@@ -26,6 +26,12 @@ func TestPoolsByHand(t *testing.T) {
 	if p.Recommended != PoolEach || p.Instances != 12 || p.GPUs != 17 || *p.PerHour != 44 || p.Reason.Text != "" {
 		t.Errorf("pools %+v", p)
 	}
+	// 10 x 0.3 + 7 x 0.2 kW, and $44 an hour of 40 x 3600 requests: $0.3056 a thousand.
+	chat.Fleet.KW, code.Fleet.KW = 3, 1.4
+	a := p.Alternative()
+	if a.Fleet.GPUs != 17 || a.Fleet.Instances != 12 || a.Fleet.KW != 4.4 || math.Abs(*a.Cost.PerHour-44) > 1e-9 || math.Abs(*a.Cost.PerThousandRequests-44/144.) > 1e-9 {
+		t.Errorf("all pools together %+v, %+v", a.Fleet, a.Cost)
+	}
 	// 36 x 1.2 / 9 = 4.8 and 12 x 1.2 / 2 = 7.2: 6 instances of 2 GPUs and 9 of 1.
 	for _, c := range p.Sensitivity {
 		if c.What == "traffic +20 %" && (c.Instances != 15 || c.GPUs != 21 || *c.PerHour != 54) || c.What == "price -15 %" && (c.GPUs != 17 || math.Abs(*c.PerHour-0.85*44) > 1e-9) {

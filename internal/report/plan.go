@@ -20,11 +20,14 @@ func planDocument(p *plan.Plan, b decide.Background, e Engines) Document {
 	d := Document{Title: decision(p), Data: data(b.Trials), Sheets: sheets(p)}
 	d.add(doubted(b.Trust))
 	addPools(&d, p, &b)
-	title := "What it costs"
+	title, offers := "What it costs", "Alternatives, by cost"
 	if p.Cost.PerHour == nil {
 		title = "What it takes"
 	}
-	addFinance(&d, title, p.All())
+	if pooled(p) {
+		title, offers = title+" in pools and in one pool", "Alternatives in one pool, by cost"
+	}
+	addFinance(&d, title, fleetChoices(p))
 	addWays(&d, p)
 	addInTime(&d, p)
 	if !pooled(p) {
@@ -49,7 +52,7 @@ func planDocument(p *plan.Plan, b decide.Background, e Engines) Document {
 	addCurves(&d, p, &b, chosen)
 	addRoofline(&d, p, chosen)
 	addNearest(&d, &e, b.Trials, p.Offer.Knobs, p.Offer.Rate.Value)
-	addOffers(&d, "Alternatives, by cost", p.All(), p.Rejected)
+	addOffers(&d, offers, p.All(), p.Rejected)
 	addEngines(&d, &e, b.Trials, &p.Offer.Knobs)
 	addModelled(&d, p.Handover.Modelled)
 	d.section("Assumptions", Bullets{Items: p.Assumptions})

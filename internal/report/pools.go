@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"planner/internal/note"
 	"planner/plan"
 	"planner/plan/decide"
 	"planner/sweep/engine"
@@ -13,6 +14,17 @@ import (
 // pooled reports whether a pool for each class is what a plan recommends.
 func pooled(p *plan.Plan) bool {
 	return p.Handover.Pools != nil && p.Handover.Pools.Recommended == plan.PoolEach
+}
+
+// fleetChoices are the fleets that a reader chooses among: those of one pool, and before them the pools
+// of the classes where these are recommended.
+func fleetChoices(p *plan.Plan) []plan.Alternative {
+	all := p.All()
+	if pooled(p) {
+		all[0].Reason = note.Text("the best of one pool for all classes").Reason()
+		all = append([]plan.Alternative{p.Handover.Pools.Alternative()}, all...)
+	}
+	return all
 }
 
 // addPools sets a pool of instances for each class beside one pool for all, the facts of which

@@ -50,7 +50,7 @@ func sheets(p *plan.Plan) []Sheet {
 	}
 	sensitivity := sheet(pointers(changes), "if=what safe_rate_per_s instances gpus usd_per_hour usd_for_job approximate reason",
 		func(_ *plan.Change, f map[string]string) { dropZeros(f, true) })
-	return []Sheet{{AlternativesSheet, alternativesData(p.All())}, {SensitivitySheet, sensitivity}}
+	return []Sheet{{AlternativesSheet, alternativesData(fleetChoices(p))}, {SensitivitySheet, sensitivity}}
 }
 
 // sheet tabulates figures under the names that they have in JSON, such as rate_per_s, or under
@@ -125,7 +125,9 @@ func alternativesData(all []plan.Alternative) Data {
 	return sheet(pointers(all), offered+knobColumns(), func(a *plan.Alternative, f map[string]string) {
 		dropZeros(f, a.Offer.Priced())
 		f["gpu"], f["times_the_cheapest"] = gpuName(&a.Offer), raw(timesOf(a, &all[0]))
-		addKnobs(f, a.Offer.Knobs)
+		if a.Offer.GPUs > 0 { // not of several pools
+			addKnobs(f, a.Offer.Knobs)
+		}
 	})
 }
 
