@@ -25,10 +25,14 @@ func (s *serverTrials) batching() *Finding {
 	if within == nil || beyond == nil || beyond.OutputTokens < gained*within.OutputTokens || !(over(beyond.TPOT.P50, within.TPOT.P50) > 1.1) {
 		return nil
 	}
+	pace := measure.TPOT
+	if s.limitOf(pace) == 0 {
+		pace = measure.ITL
+	}
 	return &Finding{Batching, "the batching trade: throughput still grows where the pace of tokens ends the load",
 		[]string{fmt.Sprintf("%.0f output tokens/s with a TPOT of %s in the median %s", within.OutputTokens, ms(within.TPOT.P50), at(within)),
 			fmt.Sprintf("%.0f tokens/s (%+.0f %%) with %s %s, beyond the limit", beyond.OutputTokens, 100*(beyond.OutputTokens/within.OutputTokens-1), ms(beyond.TPOT.P50), at(beyond))},
-		"a looser TPOT limit buys throughput; without one, smaller max_num_batched_tokens keeps steps short, and more tensor_parallel or prefill on instances of its own moves the trade"}
+		"a looser " + strings.ToUpper(pace.String()) + " limit buys throughput; without one, smaller max_num_batched_tokens keeps steps short, and more tensor_parallel or prefill on instances of its own moves the trade"}
 }
 
 // missed reports whether a trial is beyond a limit on one of the latencies.
