@@ -12,11 +12,14 @@ import (
 // The number of rows between the axes of a text chart, and of a low one.
 const textChartHeight, lowChartHeight = 16, 7
 
-// strokes and markers tell the series of a text chart apart without colour. A stroke is level, upright, and
-// the top and foot of a line that rises and of one that falls.
+// stroke holds the characters of a line: level, upright, and the corners of a
+// line that rises and falls, as they are met from left to right.
+type stroke struct{ level, upright, riseTop, riseFoot, fallTop, fallFoot rune }
+
+// strokes and markers tell the series of a text chart apart without colour.
 var (
-	strokes = [][]rune{[]rune("─│╭╯╮╰"), []rune("━┃┏┛┓┗"), []rune("═║╔╝╗╚")}
-	beyond  = []rune("······")
+	strokes = []stroke{{'─', '│', '╭', '╯', '╮', '╰'}, {'━', '┃', '┏', '┛', '┓', '┗'}, {'═', '║', '╔', '╝', '╗', '╚'}}
+	beyond  = stroke{'·', '·', '·', '·', '·', '·'}
 	markers = []rune{'○', '●', '◆', '□', '▲', '◇', '■', '△'}
 )
 
@@ -87,7 +90,7 @@ func (t *textPrinter) paintRow(row []rune, tones []Tone) string {
 func (c *Chart) legend() string {
 	all := ""
 	for i, s := range c.Series {
-		sign := where(len(s.Points) > 0, string(markers[i%len(markers)])) + where(len(s.Fit) > 0, string(strokes[i%len(strokes)][:1]))
+		sign := where(len(s.Points) > 0, string(markers[i%len(markers)])) + where(len(s.Fit) > 0, string(strokes[i%len(strokes)].level))
 		all += where(sign != "", "  "+sign+" "+s.Name)
 	}
 	all += where(slices.ContainsFunc(c.Series, func(s Line) bool { return len(s.Beyond) > 0 }), "  ··· not measured there") +
@@ -141,8 +144,7 @@ func (cv *canvas) draw() {
 func blanks(n int) []rune { return []rune(strings.Repeat(" ", n)) }
 
 // line draws a line column by column, interrupted where it jumps.
-func (cv *canvas) line(parts []plotter.XYs, s []rune, tone Tone) {
-	level, upright, riseTop, riseFoot, fallTop, fallFoot := s[0], s[1], s[2], s[3], s[4], s[5]
+func (cv *canvas) line(parts []plotter.XYs, s stroke, tone Tone) {
 	rows := make([]int, cv.cols+1)
 	for i := range rows {
 		rows[i] = -1
@@ -159,17 +161,17 @@ func (cv *canvas) line(parts []plotter.XYs, s []rune, tone Tone) {
 			continue
 		}
 		if b < 0 || a == b {
-			cv.set(a, i, level, tone)
+			cv.set(a, i, s.level, tone)
 			continue
 		}
-		foot, top := riseFoot, riseTop
+		foot, top := s.riseFoot, s.riseTop
 		if b > a {
-			foot, top = fallTop, fallFoot
+			foot, top = s.fallTop, s.fallFoot
 		}
 		cv.set(a, i, foot, tone)
 		cv.set(b, i, top, tone)
 		for r := min(a, b) + 1; r < max(a, b); r++ {
-			cv.set(r, i, upright, tone)
+			cv.set(r, i, s.upright, tone)
 		}
 	}
 }

@@ -22,7 +22,18 @@ type fleetRun struct {
 	monitor   monitor
 	told      []sim.Told
 	episode   Episode
+	replicaSet
+	trafficState
+	// missed counts the requests that missed a limit, held the seconds of the replicas that hold GPUs.
+	missed int
+	held   float64
+	// watched is up to when a watcher has been told.
+	watched float64
+	judges  []classTally
+}
 
+// replicaSet holds the replicas and their nodes.
+type replicaSet struct {
 	replicas []*replica // all that are not gone, in the order in which they were asked for
 	live     []*replica // those with an engine
 	targets  []*replica // those that take requests
@@ -30,7 +41,10 @@ type fleetRun struct {
 	asked    int
 	count    int // of replicas ever
 	lost     int // replicas that nobody has asked for again yet
+}
 
+// trafficState is how far the requests are.
+type trafficState struct {
 	requests []*workload.Request
 	calls    []routedRequest
 	queue    []int // requests that no replica takes, in order
@@ -42,12 +56,6 @@ type fleetRun struct {
 	lefts []int
 	// coupled says that the end of a request may start something.
 	coupled bool
-	// missed counts the requests that missed a limit, held the seconds of the replicas that hold GPUs.
-	missed int
-	held   float64
-	// watched is up to when a watcher has been told.
-	watched float64
-	judges  []classTally
 }
 
 // Run replays a scenario. The same scenario gives the same episode, to the byte.

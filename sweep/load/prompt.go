@@ -51,7 +51,7 @@ func (p *prompter) appendTokens(b []byte, r *workload.Request) []byte {
 	for _, s := range r.Shared {
 		n := min(s.Tokens, left)
 		left -= n
-		_, said := p.conversations.answer(s.Content)
+		said := p.conversations.answer(s.Content).ids
 		said = said[:min(n, len(said))]
 		for _, id := range said {
 			b = strconv.AppendInt(b, int64(id), 10)
@@ -90,7 +90,7 @@ func (p *prompter) appendText(b []byte, r *workload.Request, chat bool) []byte {
 	for _, s := range r.Shared {
 		n := min(left, int(math.Round(float64(s.Tokens)/p.perWord)))
 		left -= n
-		said, _ := p.conversations.answer(s.Content)
+		said := p.conversations.answer(s.Content).text
 		if said == "" || n == 0 {
 			b = appendWords(b, p.salted(s.Content), n)
 			continue
@@ -140,15 +140,20 @@ type conversations struct {
 	mu      sync.Mutex
 	ended   map[int]bool
 	waiting map[int][]*message
-	// texts and ids hold what was said, by its content.
-	texts map[workload.Content]string
-	ids   map[workload.Content][]int32
+	// answers holds what was said, by its content.
+	answers map[workload.Content]priorAnswer
 	// unnamed counts the answers without token ids.
 	unnamed int
 }
 
+// priorAnswer is an answer as a later turn repeats it.
+type priorAnswer struct {
+	text string
+	ids  []int32
+}
+
 func newConversations(schedule []workload.Request) *conversations {
-	c := &conversations{awaited: map[int]bool{}, ended: map[int]bool{}, waiting: map[int][]*message{}, texts: map[workload.Content]string{}, ids: map[workload.Content][]int32{}}
+	c := &conversations{awaited: map[int]bool{}, ended: map[int]bool{}, waiting: map[int][]*message{}, answers: map[workload.Content]priorAnswer{}}
 	for i := range schedule {
 		if p := schedule[i].Parent; p > 0 {
 			c.awaited[p] = true
@@ -181,7 +186,7 @@ func (c *conversations) end(r *workload.Request, answer *received) []*message {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if r.Generated != 0 {
-		c.texts[r.Generated], c.ids[r.Generated] = string(answer.text), slices.Clone(answer.ids)
+		c.answers[r.Generated] = priorAnswer{string(answer.text), slices.Clone(answer.ids)}
 		if len(answer.ids) == 0 {
 			c.unnamed++
 		}
@@ -193,11 +198,11 @@ func (c *conversations) end(r *workload.Request, answer *received) []*message {
 }
 
 // answer returns the answer with a content, empty where there is none.
-func (c *conversations) answer(of workload.Content) (text string, ids []int32) {
+func (c *conversations) answer(of workload.Content) priorAnswer {
 	if c == nil {
-		return "", nil
+		return priorAnswer{}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.texts[of], c.ids[of]
+	return c.answers[of]
 }
