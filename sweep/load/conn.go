@@ -44,11 +44,15 @@ type conn struct {
 	writing chan struct{}
 	werr    error
 	// sent counts the bytes of the requests before the present one.
-	sent  int64
+	sent int64
+	present
 	bytes [readSize]byte
+}
 
-	// Of the answer to the last request, silent: no byte of it has come; unread: nor did any
-	// of the request come to the server before the connection broke.
+// present is how far the answer to the last request has been read.
+type present struct {
+	// silent: no byte of it has come; unread: nor did any of the request come to the server
+	// before the connection broke.
 	silent, unread bool
 	// head is how many bytes its head may still have, heading is set until it has ended.
 	head    int
@@ -109,7 +113,7 @@ func (c *conn) ask(m *message, deadline time.Time) (response, error) {
 // exchange sends the message and reads the head of the answer. A server may
 // answer, and close, before it has read all of a request that it refuses.
 func (c *conn) exchange(m *message) (response, error) {
-	c.silent, c.unread, c.head, c.heading, c.body, c.ended, c.keep = true, false, maxHead, true, nil, false, false
+	c.present = present{silent: true, head: maxHead, heading: true}
 	c.write(m)
 	for {
 		// What is no HTTP need not come to the end of a line to be none.
