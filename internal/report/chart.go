@@ -153,6 +153,7 @@ type drawing struct {
 // drawnLine is what is visible of a [Line], split where it leaves the axes.
 type drawnLine struct {
 	Name   string        `json:"name"`
+	Color  string        `json:"color"` // its name in the style sheet
 	Points []ChartPoint  `json:"points,omitempty"`
 	Fit    []plotter.XYs `json:"fit,omitempty"`
 	Beyond []plotter.XYs `json:"beyond,omitempty"`
@@ -192,14 +193,23 @@ func (c *Chart) drawing() drawing {
 		}
 	}
 	d.X, d.Y = axisOver(c.XLabel, xs, c.LogX), axisOver(c.YLabel, ys, !c.LinearY)
-	for _, s := range c.Series {
-		d.Series = append(d.Series, d.line(s))
+	for i, s := range c.Series {
+		d.Series = append(d.Series, d.line(s, c.color(i)))
 	}
 	return d
 }
 
-func (d *drawing) line(s Line) drawnLine {
-	l := drawnLine{Name: s.Name, Fit: d.stretches(s.Fit), Beyond: d.stretches(s.Beyond)}
+// color is that of a series; a line without points among series that have some is about all of them and has that of
+// the text.
+func (c *Chart) color(series int) string {
+	if len(c.Series[series].Points) == 0 && slices.ContainsFunc(c.Series, func(l Line) bool { return len(l.Points) > 0 }) {
+		return "ink"
+	}
+	return fmt.Sprintf("s%d", series%len(inks))
+}
+
+func (d *drawing) line(s Line, color string) drawnLine {
+	l := drawnLine{Name: s.Name, Color: color, Fit: d.stretches(s.Fit), Beyond: d.stretches(s.Beyond)}
 	for i, low := range s.Lower {
 		if high := s.Upper[i]; d.holds(low.X, low.Y) && high.Y >= low.Y {
 			l.Lower, l.Upper = append(l.Lower, rounded(low.X, low.Y)), append(l.Upper, rounded(low.X, min(high.Y, d.Y.High)))

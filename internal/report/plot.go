@@ -164,8 +164,8 @@ func (c *Chart) axes(f drawing) *plot.Plot {
 	grid.Vertical.Color = nil
 	grid.Horizontal.Color = gridInk
 	p.Add(grid)
-	for i, l := range f.Series {
-		addLines(p, l, inks[i%len(inks)])
+	for _, l := range f.Series {
+		addLines(p, l)
 	}
 	for i, l := range f.Series {
 		addPoints(p, l.Points, i)
@@ -178,7 +178,8 @@ func constantTicks(at []float64) plot.ConstantTicks {
 	return list.Map(at, func(v float64) plot.Tick { return plot.Tick{Value: v, Label: exact(v)} })
 }
 
-func addLines(p *plot.Plot, l drawnLine, col color.NRGBA) {
+func addLines(p *plot.Plot, l drawnLine) {
+	col := styled[l.Color]
 	if len(l.Upper) > 1 {
 		slices.Reverse(l.Lower)
 		p.Add(&plotter.Polygon{XYs: []plotter.XYs{append(l.Upper, l.Lower...)}, Color: faint(col)})
@@ -242,9 +243,11 @@ func (c *Chart) plotLegend(canvas draw.Canvas) {
 	for i, s := range c.Series {
 		put(s.Name, func() {
 			if len(s.Fit) > 0 {
-				line(draw.LineStyle{Color: inks[i%len(inks)], Width: 1.6})
+				line(draw.LineStyle{Color: styled[c.color(i)], Width: 1.6})
 			}
-			canvas.DrawGlyphNoClip(glyph(i, false), vg.Point{X: x + 10, Y: y})
+			if len(s.Points) > 0 {
+				canvas.DrawGlyphNoClip(glyph(i, false), vg.Point{X: x + 10, Y: y})
+			}
 		})
 	}
 	if slices.ContainsFunc(c.Series, Line.overloaded) {

@@ -10,7 +10,6 @@
     return element;
   };
   const color = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
-  const ink = (series) => color("s" + (series % 6));
   const figure = (v) => v.toLocaleString("en-US", { maximumSignificantDigits: 4 });
 
   let selected = 0;
@@ -37,15 +36,15 @@
     ctx.beginPath();
     ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
     ctx.clip();
-    data.series.forEach((line, i) => paintLines(ctx, line, ink(i), px, py, ratio));
+    data.series.forEach((line) => paintLines(ctx, line, px, py, ratio));
     data.series.forEach((line, i) => paintPoints(ctx, line, i, px, py, ratio));
     paintMarks(plot, data, px, py, ratio);
     ctx.restore();
   }
 
-  function paintLines(ctx, line, stroke, px, py, ratio) {
+  function paintLines(ctx, line, px, py, ratio) {
     const trace = (part) => part.forEach(({ X, Y }, k) => (k ? ctx.lineTo(px(X), py(Y)) : ctx.moveTo(px(X), py(Y))));
-    ctx.strokeStyle = ctx.fillStyle = stroke;
+    ctx.strokeStyle = ctx.fillStyle = color(line.color);
     if (line.upper && line.upper.length > 1) {
       ctx.globalAlpha = 0.19;
       ctx.beginPath();
@@ -69,7 +68,7 @@
     for (const p of line.points || []) {
       const x = px(p.X), y = py(p.Y), chosen = selected > 0 && p.Trial === selected;
       const radius = (chosen ? 7 : 4) * ratio;
-      ctx.strokeStyle = ctx.fillStyle = ink(series);
+      ctx.strokeStyle = ctx.fillStyle = color(line.color);
       ctx.lineWidth = 1.5 * ratio;
       if (p.High > p.Low) {
         ctx.beginPath();
@@ -118,7 +117,7 @@
     };
     for (const { at, label } of data.limits || []) {
       const y = py(at);
-      mark(color("bad"), [6, 3], [bbox.left, y], [bbox.left + bbox.width, y], label, bbox.left, y - 4 * ratio);
+      mark(color("bad"), [6, 3], [bbox.left, y], [bbox.left + bbox.width, y], label, bbox.left, Math.max(y - 4 * ratio, bbox.top + 12 * ratio));
     }
     (data.rates || []).forEach(({ at, label }, i) => {
       const x = px(at);
@@ -193,7 +192,7 @@
     chart.points = data.series.flatMap((line) => line.points || []).sort((a, b) => a.X - b.X);
     chart.told = make("p", { class: "told quiet", role: "status" }, chart.hint);
     const legend = make("ul", { class: "legend" });
-    data.series.forEach((line, i) => legend.append(make("li", { class: i % 2 ? "square" : "", style: "--c:var(--s" + (i % 6) + ")" }, line.name)));
+    data.series.forEach((line, i) => legend.append(make("li", { class: !line.points ? "line" : i % 2 ? "square" : "", style: "--c:var(--" + line.color + ")" }, line.name)));
     if (chart.points.some((p) => p.Overload)) legend.append(make("li", { class: "hollow" }, "overloaded"));
     if (data.series.some((line) => line.beyond)) legend.append(make("li", { class: "dashed" }, "not measured there"));
     element.querySelector("svg").before(legend, box, chart.told);
