@@ -162,6 +162,8 @@ func (r *reader) modelNamed(c *Config) (model.Arch, bool) {
 		r.warn("model: a GGUF file does not tell its shape here: there is no roofline and no prior; model.config with the config.json of the model gives them")
 	case c.Model.File != "":
 		r.at("model.name").refuse("is a GGUF file, which does not tell its shape here; want the config.json of the model in model.config besides")
+	case !c.Simulated() && c.Engine.Kind == "attach":
+		r.warn("model: %v: there is no roofline and no prior; the name in requests is engine.served_name, if not the server's first", err)
 	case !c.Simulated() && strings.Contains(c.draft.model, "/"):
 		r.warn("model: %v: there is no roofline and no prior", err)
 	default:

@@ -48,11 +48,16 @@ func TestRealEnginesNeedNoShape(t *testing.T) {
 		{"someone/new-model", "vllm", true, false, "no roofline"},
 		{"someone/new-model", "simulated", false, false, ""},
 		{"lamma", "vllm", false, false, ""},
+		{"qwen", "attach", true, false, "engine.served_name"}, // its server has it loaded, whatever it is called here
 		{"", "vllm", true, false, "no roofline"},
 		{"", "simulated", false, false, ""},
 	} {
 		text := strings.Replace(minimal, "llama-3.1-8b", c.name, 1)
-		got, err := Load(write(t, text), []Override{{Key: "engine.kind", Value: c.kind}}, For("plan"))
+		over := []Override{{Key: "engine.kind", Value: c.kind}}
+		if c.kind == "attach" {
+			over = append(over, Override{Key: "engine.url", Value: "http://127.0.0.1:1"})
+		}
+		got, err := Load(write(t, text), over, For("plan"))
 		if (err == nil) != c.ok {
 			t.Errorf("%q on %s: %v", c.name, c.kind, err)
 			continue
