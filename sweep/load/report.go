@@ -25,7 +25,8 @@ func (t *Test) settle(end time.Duration, spent func(*Telemetry)) {
 	obs.Records, obs.End, obs.Gaps, obs.ClassGaps = r.sent(), end, r.gaps, r.classGaps
 	obs.Rest = time.Duration(t.rest.Load())
 	obs.Server.Engine.Kind = t.client.Engine
-	obs.Doubts = slices.Concat(obs.Doubts, t.telemetry.doubts(t.trial.Objective), t.sourceDoubts(uncounted))
+	obs.Doubts = slices.Concat(obs.Doubts, t.telemetry.doubts(), t.sourceDoubts(uncounted))
+	obs.Pauses, obs.Pause = t.telemetry.pauses(t.trial.Objective)
 	switch cause := context.Cause(t.ctx); cause {
 	case errOver:
 	case errAborted:
@@ -155,7 +156,8 @@ type Telemetry struct {
 	Lag99 time.Duration `json:"send_lag_p99_ms"`
 	// Stalls say when the process stood still for longer than 250 ms, such as
 	// one that was stopped or whose machine slept.
-	Stalls note.Notes `json:"-"`
+	Stalls note.Notes    `json:"-"`
+	stall  time.Duration // the longest
 	// PeakInFlight is the largest number of requests at one time.
 	PeakInFlight int `json:"peak_in_flight"`
 	// Histograms is an HdrHistogram log of the latencies, second by second.
@@ -216,19 +218,22 @@ func quantileBetween(from, to *metrics.Float64Histogram, q float64) time.Duratio
 }
 
 // doubts says what of the client's own state speaks against a trial.
-func (v *Telemetry) doubts(slo measure.SLO) note.Notes {
+func (v *Telemetry) doubts() note.Notes {
 	var d note.Notes
 	add := func(bad bool, k note.Kind, figures ...any) { d = append(d, note.If(bad, k, figures...)...) }
-	limit := slo.ClientLag()
 	add(v.dropped > 0, note.ClientUnsent, v.dropped)
 	short := math.Abs(float64(v.left - v.due))
 	add(short > max(0.01*float64(v.due), 1), note.ClientOffWindow, v.left, v.due)
 	add(v.Busy(), note.ClientBusy, 100*v.CPU, v.Processors)
-	add(v.gcPause > limit, note.ClientCollecting, v.gcPause)
-	add(v.wait99 > limit, note.ClientWaiting, v.wait99)
-	d = append(d, v.Stalls...)
 	add(v.openFiles > 0 && float64(v.PeakInFlight) > 0.9*float64(v.openFiles), note.ClientFiles, v.PeakInFlight, v.openFiles)
 	return d
+}
+
+// pauses says how the process stood still, and for how long at most.
+func (v *Telemetry) pauses(slo measure.SLO) (note.Notes, time.Duration) {
+	limit := slo.ClientLag()
+	return slices.Concat(note.If(v.gcPause > limit, note.ClientCollecting, v.gcPause), note.If(v.wait99 > limit, note.ClientWaiting, v.wait99),
+		v.Stalls), max(v.gcPause, v.wait99, v.stall)
 }
 
 const (
@@ -254,7 +259,7 @@ func (t *Test) watch(quit <-chan struct{}) {
 		}
 		r, now := t.recorder, time.Now()
 		if late := now.Sub(last) - beat; late > stallLimit {
-			r.client.Stalls = append(r.client.Stalls, note.New(note.ClientStood, late, last.Sub(r.start)))
+			r.client.Stalls, r.client.stall = append(r.client.Stalls, note.New(note.ClientStood, late, last.Sub(r.start))), max(r.client.stall, late)
 		}
 		last = now
 		if d := now.Sub(second); d >= time.Second {

@@ -14,7 +14,11 @@ import (
 func TestDoubts(t *testing.T) {
 	good := Telemetry{Lag50: 30 * time.Microsecond, Lag99: 900 * time.Microsecond, due: 1000, left: 1002, CPU: 0.5, Processors: 2,
 		gcPause: 200 * time.Microsecond, wait99: 500 * time.Microsecond, PeakInFlight: 500, openFiles: 1024}
-	if d := good.doubts(measure.SLO{}); len(d) != 0 {
+	all := func(v Telemetry) note.Notes {
+		d, _ := v.pauses(measure.SLO{})
+		return append(v.doubts(), d...)
+	}
+	if d := all(good); len(d) != 0 {
 		t.Errorf("a good trial: %q", d)
 	}
 	for want, change := range map[string]func(*Telemetry){
@@ -28,7 +32,7 @@ func TestDoubts(t *testing.T) {
 	} {
 		v := good
 		change(&v)
-		if d := v.doubts(measure.SLO{}); len(d) != 1 || !strings.Contains(d.String(), want) {
+		if d := all(v); len(d) != 1 || !strings.Contains(d.String(), want) {
 			t.Errorf("%q, want %q", d, want)
 		}
 	}

@@ -42,15 +42,17 @@ func (c *cohort) doubts(m *Measurement, all []judged, o *Observation) note.Notes
 		note.If(!ok && !m.Overloaded && m.Aborted.Text == "", note.NotStationary, inFlight, law))
 }
 
-// lagDoubt tells whether the client was late by an amount that matters.
+// lagDoubt tells whether the client was late by an amount that matters, be it seen by when
+// requests left or by how it stood still, when it reads late.
 func (c *cohort) lagDoubt(all []judged, o *Observation) note.Notes {
-	lags := slices.Sorted(slices.Values(c.sendLag().values))
-	if len(lags) == 0 {
-		return nil
+	slo, most, d := c.trial.Objective, o.Pause, o.Pauses
+	if lags := slices.Sorted(slices.Values(c.sendLag().values)); len(lags) > 0 {
+		most = max(most, lags[len(lags)-1])
+		p99, allowed := stat.Quantile(lags, 0.99), slo.ClientLag()
+		d = slices.Concat(note.If(p99 > allowed, note.SendLag, p99.Round(10*time.Microsecond), allowed), d)
 	}
-	slo, most := c.trial.Objective, lags[len(lags)-1]
-	if p99, allowed := stat.Quantile(lags, 0.99), slo.ClientLag(); p99 > allowed && !c.tolerates(most, all, o) {
-		return note.Notes{note.New(note.SendLag, p99.Round(10*time.Microsecond), allowed)}
+	if len(d) > 0 && !c.tolerates(most, all, o) {
+		return d
 	}
 	tightest := slo.tightest(false)
 	allowed := max(leastLag, time.Duration(lagMost*float64(tightest)))
@@ -130,7 +132,7 @@ func (c *cohort) standing(o *Observation) bool {
 	if sent.judgeErrors(c.trial.Objective.Errors).state == Missed {
 		return true
 	}
-	late := sent.forgiving(slices.Max(append(c.sendLag().values, 0)))
+	late := sent.forgiving(slices.Max(append(c.sendLag().values, o.Pause)))
 	late.trial.Objective.Errors = -1
 	return slices.ContainsFunc(late.judge(o), func(j judged) bool { return j.state == Missed })
 }

@@ -18,6 +18,14 @@ func TestClientExcusesOnlyWhatItCan(t *testing.T) {
 		}
 		return trial, o
 	}
+	paused := func(by time.Duration) func(o *Observation) {
+		return func(o *Observation) {
+			o.Pauses, o.Pause = note.Notes{note.New(note.ClientCollecting, by)}, by
+			for i := range o.Records {
+				o.Records[i].Sent = o.Records[i].Due
+			}
+		}
+	}
 	for _, c := range []struct {
 		name  string
 		first time.Duration
@@ -38,6 +46,10 @@ func TestClientExcusesOnlyWhatItCan(t *testing.T) {
 				r.Outcome, r.Sent, r.First, r.Last = Dropped, Never, Never, Never
 			}
 		}, false, Unsure},
+		{"a pause that moves no request over the limit", 100 * ms, paused(30 * ms), true, Met},
+		{"a pause that may have", 540 * ms, paused(30 * ms), false, Unsure},
+		{"a pause of more than a fifth of the limit", 100 * ms, paused(260 * ms), false, Unsure},
+		{"late by far more than a pause", 3900 * ms, paused(260 * ms), false, Missed},
 		{"failures of the server", 100 * ms, func(o *Observation) {
 			for i := range 300 {
 				r := &o.Records[100+i]

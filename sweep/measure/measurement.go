@@ -44,7 +44,11 @@ type Observation struct {
 	// Doubts lists reasons against the measurement's validity that whoever ran
 	// it saw, such as a client that was too slow.
 	Doubts note.Notes
-	// OtherLoad says that one of them is that the load was not the one asked
+	// Pauses say how the client itself stood still, for Pause at most: reasons against the
+	// measurement's validity where what is judged hangs on so much.
+	Pauses note.Notes
+	Pause  time.Duration
+	// OtherLoad says that one of the doubts is that the load was not the one asked
 	// for, such as prompts of other lengths.
 	OtherLoad bool
 	// Remarks are worth knowing and no reason to doubt the figures.
