@@ -213,7 +213,7 @@ func testText(now load.Interim) string {
 // startedText says what an engine that serves is, and how long it took.
 func startedText(e *engine.Engine) string {
 	stages := list.Map(e.Stages, func(s engine.StartStage) string { return fmt.Sprintf("%s %.1f s", s.Name, s.Took.Seconds()) })
-	text := fmt.Sprintf("%s %s at %s", e.Kind, e.Facts.Version, e.URL)
+	text := e.Facts.Name(e.Kind) + " at " + e.URL
 	if e.Done() == nil {
 		return "reached " + text
 	}

@@ -91,7 +91,7 @@ func startFacts(seen []sweep.EngineTelemetry) Facts {
 	}
 	s := &seen[i].Engine
 	flags := list.Map(s.Facts.Flags, func(f engine.Flag) string { return f.Name + " = " + f.Value })
-	return Facts{{Label: "engine", Text: strings.TrimSpace(s.Kind + " " + s.Facts.Version)}}.
+	return Facts{{Label: "engine", Text: s.Facts.Name(s.Kind)}}.
 		with("started with", s.Command, Plain).with("runs with", strings.Join(flags, ", "), Plain).
 		with("not applied", where(len(s.Without) > 0, strings.Join(s.Without, ", ")+": the engine has no option for it"), Doubt)
 }

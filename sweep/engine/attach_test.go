@@ -102,3 +102,12 @@ func TestMute(t *testing.T) {
 		t.Errorf("mute %t: %+v", s.Mute(), said)
 	}
 }
+
+// What serves is named by what is known of it.
+func TestFactsName(t *testing.T) {
+	for want, f := range map[string]ServerFacts{"vllm 0.19.0": {Dialect: "vllm", Version: "0.19.0"}, "sglang": {Dialect: "sglang"}, "a server of unknown kind": {}} {
+		if got := f.Name("attach"); got != want {
+			t.Errorf("%+v is named %q, want %q", f, got, want)
+		}
+	}
+}

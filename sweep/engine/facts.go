@@ -39,6 +39,15 @@ type ServerFacts struct {
 	Formats []string `json:"formats,omitempty"`
 }
 
+// Name is what engine serves, with its release as far as it says; kind is what it was configured as.
+func (f *ServerFacts) Name(kind string) string {
+	name := cmp.Or(f.Dialect, kind)
+	if name == "attach" {
+		name = "a server of unknown kind"
+	}
+	return strings.TrimSpace(name + " " + f.Version)
+}
+
 // Flag is a setting and its value.
 type Flag struct {
 	Name  string `json:"name"`
