@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,11 +17,15 @@ import (
 	"planner/sweep/measure"
 )
 
+// latencyColumn is the name of a latency in a plain CSV, of which its columns are told.
+var latencyColumn = regexp.MustCompile(`\b(ttft|tpot|itl|e2e)_(p[0-9.]+|mean)_ms\b`)
+
+// isPlain reports whether a text begins with a header of measured points, be it complete or not.
 func isPlain(head []byte) bool {
 	for line := range bytes.Lines(head) {
 		text := strings.ToLower(strings.TrimSpace(strings.TrimPrefix(string(line), "\ufeff")))
 		if text != "" && !strings.HasPrefix(text, "#") {
-			return !strings.HasPrefix(text, "{") && !strings.HasPrefix(text, "[") && strings.Contains(text, "rate_per_s")
+			return !strings.ContainsAny(text[:1], "{[") && (strings.Contains(text, "rate_per_s") || latencyColumn.MatchString(text))
 		}
 	}
 	return false

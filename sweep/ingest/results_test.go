@@ -213,6 +213,7 @@ func TestFormatProblems(t *testing.T) {
 	for _, tc := range []struct{ text, want string }{
 		{"", "f.json: no known results; read are: csv"},
 		{`{"a":1}`, "f.json: no known results"},
+		{"rate,ttft_p99_ms\n1,120\n", "f.json:1: rate: unknown column; allowed:"},
 		{`{"load_summary":{"requested_rate":"x"},"successes":{"count":1}}`, "f.json:1: load_summary.requested_rate: a string, not a number"},
 		{`{"load_summary":{},"successes":{"count":1,"latency":{"time_to_first_token":{"p99":"x"}}}}`, "f.json:1: successes.latency.time_to_first_token.p99: a string, not a number"},
 		{"\n{\"load_summary\":", "f.json:2: unexpected EOF within"},
