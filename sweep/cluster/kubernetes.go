@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -241,8 +240,10 @@ func (k *Kubernetes) Collect(ctx context.Context, job *JobStatus, part sweep.Fol
 		}
 		return err
 	}
-	var said bytes.Buffer
-	var failed error
+	log, err := os.OpenFile(filepath.Join(part.Path, JobLog), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
 	for line := range strings.Lines(out) {
 		if !strings.HasSuffix(line, "\n") {
 			if job.active() {
@@ -251,27 +252,18 @@ func (k *Kubernetes) Collect(ctx context.Context, job *JobStatus, part sweep.Fol
 			line += "\n"
 		}
 		stamp, text, _ := strings.Cut(line, " ")
-		at, err := time.Parse(time.RFC3339Nano, stamp)
-		if err != nil || !at.After(last) {
+		at, bad := time.Parse(time.RFC3339Nano, stamp)
+		if bad != nil || !at.After(last) {
 			continue
 		}
-		taken, err := take(part, text)
-		if err != nil {
-			failed = err
-			break // it is read again
+		var taken bool
+		if taken, err = take(part, text); err == nil && !taken {
+			_, err = log.WriteString(text)
 		}
-		if !taken {
-			said.WriteString(text)
+		if err != nil {
+			break // it is read again
 		}
 		k.read[id] = at
 	}
-	if said.Len() == 0 {
-		return failed
-	}
-	log, err := os.OpenFile(filepath.Join(part.Path, JobLog), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = log.Write(said.Bytes())
-	return errors.Join(failed, err, log.Close())
+	return errors.Join(err, log.Close())
 }
