@@ -116,7 +116,7 @@ func broken(r *measure.Record, rest, silence time.Duration) error {
 	case r.Status() != 0:
 		_, words, _ := strings.Cut(r.Detail, ": ")
 		return fmt.Errorf(alone+"failed: %w", &endpoint.StatusError{Status: r.Status(), Words: words, Rest: rest})
-	case r.Broken(), r.Outcome == measure.WrongLength:
+	case r.Broken():
 		return errors.New(strings.TrimSuffix(alone+"ended with "+strings.ReplaceAll(r.Outcome.String(), "_", " ")+": "+r.Detail, ": "))
 	case r.Outcome == measure.InFlight:
 		return fmt.Errorf(alone+"got no answer: %w", silent(silence))

@@ -132,8 +132,13 @@ func (t *Tally) Broken() bool { return t.Failed == t.Requests && t.Refuses() }
 
 // Refuses reports whether requests failed, most of them by what the server did.
 func (t *Tally) Refuses() bool {
-	own := t.Failures[Timeout.String()] + t.Failures[Dropped.String()] + t.Failures[Rejected.String()]
-	return 2*own < t.Failed
+	others := 0
+	for o, name := range outcomeNames {
+		if !Outcome(o).broken() {
+			others += t.Failures[name]
+		}
+	}
+	return 2*others < t.Failed
 }
 
 // Complaint says how most of the failed requests of a trial failed; "" where none did.

@@ -163,6 +163,17 @@ func TestFailuresMissEveryBound(t *testing.T) {
 	}
 }
 
+// What failed by the server's doing is so of a request as of a count.
+func TestBrokenIsOneWord(t *testing.T) {
+	for o := Timeout; o <= Rejected; o++ {
+		r := Record{Outcome: o}
+		count := tally([]*Record{&r})
+		if count.Refuses() != r.Broken() {
+			t.Errorf("%v: a count of it says %v, the request %v", o, count.Refuses(), r.Broken())
+		}
+	}
+}
+
 func TestMeanBounds(t *testing.T) {
 	for _, c := range []struct {
 		limit time.Duration

@@ -131,6 +131,15 @@ func (o Outcome) MarshalText() ([]byte, error) { return []byte(o.String()), nil 
 // UnmarshalText reads an outcome's name.
 func (o *Outcome) UnmarshalText(b []byte) error { return wire.ReadName(o, outcomeNames, b) }
 
+// broken reports whether it is what a server did, other than taking its time.
+func (o Outcome) broken() bool {
+	switch o {
+	case Refused, Reset, HTTPStatus, Malformed, Truncated, Empty, WrongLength, StreamError:
+		return true
+	}
+	return false
+}
+
 // Record is what was seen of one request. Times count from the start of the
 // trial; a time that never came is negative.
 type Record struct {
@@ -169,13 +178,7 @@ func (r *Record) Status() int {
 
 // Broken reports whether a request failed by what the server did, other than by taking
 // its time.
-func (r *Record) Broken() bool {
-	switch r.Outcome {
-	case Refused, Reset, HTTPStatus, Malformed, Truncated, Empty, StreamError:
-		return true
-	}
-	return false
-}
+func (r *Record) Broken() bool { return r.Outcome.broken() }
 
 // Never marks a time that never came.
 const Never time.Duration = -1
