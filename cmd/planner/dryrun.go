@@ -53,14 +53,27 @@ func (p *program) dryDecision(r *run) ([]report.StartCommand, error) {
 	if classes := r.cfg.Pools(); len(classes) > 0 {
 		fmt.Fprintf(p.plain, "and likewise for each of %s alone\n", strings.Join(classes, ", "))
 	}
-	if !r.cfg.Simulated() {
-		fmt.Fprintf(p.stderr, "planner: the trials take at most %v (search.budget)", r.cfg.Search.Budget)
-		if r.ground.Owned {
-			fmt.Fprintf(p.stderr, "; the starts of engines come on top, each of at most %v (engine.ready_timeout)", r.cfg.Engine.ReadyTimeout)
-		}
-		fmt.Fprintln(p.stderr)
+	if most := r.most(); most != "" {
+		fmt.Fprintln(p.stderr, "planner:", most)
 	}
 	return servers, nil
+}
+
+// most says what a search on real engines may take; "" for anything else.
+func (r *run) most() string {
+	s, ok := r.study.(interface{ Searches() int })
+	if !ok || r.cfg.Simulated() {
+		return ""
+	}
+	text, n := "search.budget", s.Searches()
+	if n > 1 {
+		text += fmt.Sprintf(" for each of %d searches", n)
+	}
+	text = fmt.Sprintf("the trials take at most %v (%s)", time.Duration(n)*r.cfg.Search.Budget, text)
+	if r.ground.Owned {
+		text += fmt.Sprintf("; the starts of engines come on top, each of at most %v (engine.ready_timeout)", r.cfg.Engine.ReadyTimeout)
+	}
+	return text
 }
 
 // longestForecast bounds the time that a forecast may take.

@@ -205,8 +205,8 @@ func (l *live) leaves(t *testing.T, trial int) {
 	}
 }
 
-// A search on a real engine shows the command before anything runs, leaves all
-// its files, says what it cost, and its report can be printed again.
+// A search on a real engine shows the command before anything runs, says what it may
+// take, leaves all its files, says what it cost, and its report can be printed again.
 func TestLiveSearch(t *testing.T) {
 	t.Parallel()
 	l := newLive(t, "", unmodelled...)
@@ -216,7 +216,8 @@ func TestLiveSearch(t *testing.T) {
 		t.Errorf("dry run: exit code %d\n%s", code, dry)
 	}
 	code, out, told := l.run(t, append([]string{"search", "p.toml", "-o", "run"}, one...)...)
-	if code != 0 && code != exitUndecided || !strings.Contains(out, "GPU hours, $") || !strings.Contains(out, "CLIENT AND SERVER") || !strings.Contains(told, "starting: ") {
+	if code != 0 && code != exitUndecided || !strings.Contains(out, "GPU hours, $") || !strings.Contains(out, "CLIENT AND SERVER") ||
+		strings.Count(told, "; the starts of engines come on top") != 1 || !strings.Contains(told, "starting: ") {
 		t.Errorf("exit code %d\n%s\n%s", code, out, told)
 	}
 	l.leaves(t, 1)

@@ -220,6 +220,9 @@ func (p *program) conduct(c *cli.Context, r *run) error {
 	r.started = time.Now()
 	beLavish()
 	show := p.display(c, r)
+	if most := r.most(); most != "" {
+		show.See(most)
+	}
 	streamed := &cluster.Stream{}
 	if c.Bool("stream") {
 		streamed.Folder, streamed.To = *r.folder, p.stdout
