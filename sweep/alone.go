@@ -14,22 +14,13 @@ import (
 	"planner/sweep/measure"
 )
 
-// tooLong is an answer that did not come in time: what was seen, and what it is held against.
-type tooLong string
-
-// Error is the words.
-func (w tooLong) Error() string { return string(w) }
-
-// Is makes it a deadline that has passed.
-func (w tooLong) Is(target error) bool { return target == context.DeadlineExceeded }
-
 // silent is the error of a server of which nothing came for so long.
 func silent(d time.Duration) error {
-	return tooLong(fmt.Sprintf("nothing came in %v; a longer workload.timeout or search.budget waits longer", d.Round(time.Second)))
+	return endpoint.TooLate(fmt.Sprintf("nothing came in %v; a longer workload.timeout or search.budget waits longer", d.Round(time.Second)))
 }
 
 // overdue is the error of what was not over when a trial was to be.
-func overdue(limit time.Duration) error { return tooLong(note.New(note.TrialLimit, limit).String()) }
+func overdue(limit time.Duration) error { return endpoint.TooLate(note.New(note.TrialLimit, limit).String()) }
 
 // silenceOf is how long a server may answer nothing of what it was sent in a trial before it
 // hangs: a tenth of what the workload gives a request, and minutes at least, as what is
@@ -59,7 +50,7 @@ func within(ctx context.Context, limit, silence time.Duration) (context.Context,
 
 // late reports whether a context of [within] is over for its time.
 func late(ctx context.Context) bool {
-	_, is := errors.AsType[tooLong](context.Cause(ctx))
+	_, is := errors.AsType[endpoint.TooLate](context.Cause(ctx))
 	return is
 }
 

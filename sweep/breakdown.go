@@ -161,13 +161,16 @@ func (l *Live) overloaded(t *measure.Trial, o measure.Observation, failed *engin
 // cutOff makes failures of the requests that were in flight when an engine broke down, and of
 // those that would have come until the end of the window.
 func cutOff(t *measure.Trial, o *measure.Observation, failed *engine.Failure) {
-	why := failed.Error()
+	why, inFlight := failed.Error(), measure.Timeout
+	if failed.Ended() {
+		inFlight = measure.Reset
+	}
 	sent := map[int]bool{}
 	for i := range o.Records {
 		r := &o.Records[i]
 		switch sent[r.ID] = true; r.Outcome {
 		case measure.InFlight:
-			r.Outcome, r.Detail = measure.Reset, why
+			r.Outcome, r.Detail = inFlight, why
 		case measure.Refused:
 			r.Detail = why
 		}

@@ -172,3 +172,19 @@ func TestEndlessAnswers(t *testing.T) {
 		t.Errorf("%v after %v and %d requests", err, took, asked.Load())
 	}
 }
+
+// TestCutOff: what was in flight when an engine broke down was reset where the engine ended, and got no answer where
+// it only hangs.
+func TestCutOff(t *testing.T) {
+	t.Parallel()
+	trial := liveTrial(goodSeqs, 1)
+	for want, failed := range map[measure.Outcome]engine.Failure{
+		measure.Timeout: {Class: "hang"}, measure.Reset: {Class: "crash", Exit: "signal 11"},
+	} {
+		o := measure.Observation{Records: []measure.Record{{Outcome: measure.InFlight}}}
+		cutOff(&trial, &o, &failed)
+		if got := o.Records[0].Outcome; got != want {
+			t.Errorf("%v: %v, want %v", &failed, got, want)
+		}
+	}
+}

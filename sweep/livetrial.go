@@ -81,13 +81,13 @@ func (l *Live) standing(ctx context.Context, e *engine.Engine, w *watchdog, o *m
 	if l.Bare {
 		return nil
 	}
+	came := w.moved >= o.End/2 || slices.ContainsFunc(o.Records, func(r measure.Record) bool { return max(r.First, r.Last) >= o.End/2 })
 	var busy func() bool
 	if leftOver(o.Records, o.End) && !w.sampling.Mute() {
 		left := e.Sample(ctx)
 		defer left.Stop(ctx)
-		busy = w.works(left, drain(o))
+		busy = w.works(left, w.patience(o, came))
 	}
-	came := w.moved >= o.End/2 || slices.ContainsFunc(o.Records, func(r measure.Record) bool { return max(r.First, r.Last) >= o.End/2 })
 	if f := w.breakdown(ctx, o, busy, came); f != nil {
 		return f
 	}
@@ -339,15 +339,27 @@ func drain(o *measure.Observation) time.Duration {
 	return time.Duration(float64(o.End) * float64(left) / float64(done))
 }
 
+// unmoved is how long counters of tokens may stand still while an engine works.
+const unmoved = time.Minute
+
+// patience is for how long behind a trial an engine without counters may be at work on what is
+// left of it: that drains at the pace of the trial, if something came to the end; a silence since
+// the last that came, if nothing did.
+func (v *watchdog) patience(o *measure.Observation, came bool) time.Duration {
+	if came {
+		return drain(o) + min(v.silence, unmoved)
+	}
+	return v.silence - (o.End - v.moved)
+}
+
 // works tells whether an engine may still be at work on what is left of a trial: as long as
-// its counters move, or where it has none for the time drain, and a minute beyond.
-func (v *watchdog) works(counters *engine.Sampling, drain time.Duration) func() bool {
+// its counters move, or where it has none for the time patience.
+func (v *watchdog) works(counters *engine.Sampling, patience time.Duration) func() bool {
 	began := time.Now()
 	return func() bool {
-		idle, known := counters.Idle()
-		if !known {
-			idle = time.Since(began) - drain
+		if idle, known := counters.Idle(); known {
+			return idle < min(v.silence, unmoved)
 		}
-		return idle < min(v.silence, time.Minute)
+		return time.Since(began) < patience
 	}
 }

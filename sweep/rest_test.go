@@ -45,3 +45,20 @@ func TestDrain(t *testing.T) {
 		t.Errorf("%v, want 601 requests at 10 in 3 s", got)
 	}
 }
+
+// TestPatience: a server without counters from which nothing came any more long before the end of a trial is not
+// waited for at the pace that it had before, and no longer than for a silence in all.
+func TestPatience(t *testing.T) {
+	t.Parallel()
+	w := &watchdog{silence: 40 * time.Second, moved: 10 * time.Second}
+	o := measure.Observation{End: 30 * time.Second}
+	for range 100 {
+		o.Records = append(o.Records, measure.Record{Outcome: measure.InFlight})
+	}
+	if got := w.patience(&o, false); got != 20*time.Second {
+		t.Errorf("silent: %v", got)
+	}
+	if got := w.patience(&o, true); got < 3000*time.Second {
+		t.Errorf("slow: %v", got)
+	}
+}

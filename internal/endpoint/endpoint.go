@@ -91,6 +91,16 @@ func (e Endpoint) Call(ctx context.Context, client *http.Client, method, path st
 	return data, nil
 }
 
+// TooLate is the error of an answer that did not come in time: what was seen, and what it is
+// held against.
+type TooLate string
+
+// Error is the words.
+func (w TooLate) Error() string { return string(w) }
+
+// Is makes it a deadline that has passed.
+func (w TooLate) Is(target error) bool { return target == context.DeadlineExceeded }
+
 // StatusError is an answer of another status than was hoped for.
 type StatusError struct {
 	Status int

@@ -1,9 +1,13 @@
 package engine
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -41,6 +45,31 @@ func TestAttachWithoutProbe(t *testing.T) {
 	}, oneToken)
 	if err != nil || e.Unprobed == nil || e.settings.Timeouts.Probe != factLimit {
 		t.Errorf("%v; its probe: %v, the limit of a token %v", err, e.Unprobed, e.settings.Timeouts.Probe)
+	}
+}
+
+// What a server did not answer in time, or not to the end, is told in words, and is a deadline that has passed.
+func TestNoAnswerIsTold(t *testing.T) {
+	t.Parallel()
+	for _, begin := range []string{"", `{"choices":`} {
+		var asked atomic.Bool
+		e, err := attachTo(t, http.NotFound, func(w http.ResponseWriter, r *http.Request) {
+			if !asked.Swap(true) {
+				oneToken(w, r)
+				return
+			}
+			io.Copy(io.Discard, r.Body) // or the server does not notice who leaves
+			fmt.Fprint(w, begin)
+			http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = e.Check(t.Context(), 100*time.Millisecond)
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.HasSuffix(err.Error(), ": no answer in 100ms") {
+			t.Errorf("behind %q: %v", begin, err)
+		}
 	}
 }
 

@@ -69,6 +69,9 @@ func (f *Failure) Reason() note.Reason {
 // start of it changes nothing.
 func (f *Failure) Final() bool { return f.Class == denied || f.Class == wrongModel }
 
+// Ended reports whether nothing is left to answer: its process ended, or nobody listens.
+func (f *Failure) Ended() bool { return f.Exit != "" || f.Class == unreachable }
+
 // OfMachine reports whether knobs hardly have a part in the failure: the engine was too
 // late, said nothing, or had no port.
 func (f *Failure) OfMachine() bool {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -32,7 +33,7 @@ const (
 // call sends one request and reads the answer of at most limit, which has no secret in it
 // whatever the server says. It ends early when the engine's process does.
 func (e *Engine) call(ctx context.Context, method, path string, body []byte, limit time.Duration) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, endpoint.TooLate(fmt.Sprintf("no answer in %v", limit)))
 	defer cancel()
 	go func() {
 		select {
