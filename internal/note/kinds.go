@@ -64,7 +64,7 @@ const (
 	EngineHangs           Kind = "engine_hangs: the engine hangs"
 	EngineRefuses         Kind = "engine_refuses: the engine refuses every request"
 	EngineBroke           Kind = "engine_broke: the engine broke down under this load, which counts as a miss: {why}"
-	TrialLimit            Kind = "trial_limit: not over after {limit_s%dur}, all that was left of search.budget"
+	TrialLimit            Kind = "trial_limit: not over after {limit_s%dur}, all that was left of the budget"
 	ClearlyMissed         Kind = "clearly_missed: {bound} is missed: {beyond%d} of the last {requests%d} requests beyond the limit"
 	ClearlyFailing        Kind = "clearly_failing: {failed%d} of the last {requests%d} requests failed: {how}"
 	Overloaded            Kind = "overloaded: overloaded: the backlog kept growing"

@@ -129,7 +129,7 @@ func (p *ProbeStudy) Next() []measure.Trial {
 	default:
 		t = p.drawn(uint64(i))
 	}
-	t.Seed = p.seed + uint64(1000+i)
+	t.Seed, t.Limit = p.seed+uint64(1000+i), p.spec.Budget-p.spent
 	if f, err := calibrate.Predict(&calibrate.LoadPoint{Trial: t}, p.constants(), p.options); err == nil {
 		p.forecast[i+1] = f
 	}
@@ -214,7 +214,7 @@ func (p *ProbeStudy) constants() model.Constants {
 // Observe fits the constants to what is measured.
 func (p *ProbeStudy) Observe(m measure.Measurement) {
 	p.seen = append(p.seen, m)
-	p.spent += m.Duration
+	p.spent += m.EngineTime(0)
 	if len(p.seen) == 1 {
 		if v, err := model.ParseVersion(m.Server.Engine.Version); err == nil && v != (model.Version{}) && m.Server.Engine.Kind != "llama-server" {
 			p.options.Version = m.Server.Engine.Version
@@ -251,7 +251,7 @@ var ruinous = []note.Kind{note.ClientUnsent, note.ClientStood, note.ClientFiles,
 
 // usable reports whether the means of a trial are those of the engine.
 func usable(m *measure.Measurement) bool {
-	if m.Rejected.Text != "" || m.Requests == 0 || m.Failed > 0 {
+	if m.Rejected.Text != "" || m.Aborted.Text != "" || m.Requests == 0 || m.Failed > 0 {
 		return false
 	}
 	return m.Valid || m.SendLag.P99 <= time.Duration(mostLate*float64(m.TTFT.Mean)) &&
@@ -348,7 +348,7 @@ func (p *ProbeStudy) tell(out *Probed, i int) {
 		out.Notes = append(out.Notes, note.New(note.FasterThanRead, tpot.Round(10*time.Microsecond), p.least.Round(10*time.Microsecond)))
 	}
 	if !usable(m) {
-		why := m.Complaint()
+		why := cmp.Or(m.Complaint(), m.Aborted.Text)
 		if why == "" && len(m.Warnings) > 0 {
 			why = m.Warnings[0].String()
 		}

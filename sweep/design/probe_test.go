@@ -123,3 +123,22 @@ func TestProbeOfAnother(t *testing.T) {
 		t.Errorf("a server that failed is asked for %+v", next)
 	}
 }
+
+// TestProbeKeepsToItsBudget: no trial takes longer than what is left, engines that were held without a load included, and
+// one that had to be ended is not fitted to.
+func TestProbeKeepsToItsBudget(t *testing.T) {
+	cfg := must.Get(config.Load("", []config.Override{{Key: "model.name", Value: "llama-3.1-8b"}, {Key: "hardware.gpu", Value: "H100 SXM"},
+		{Key: "workload.class", Value: "chat"}}, config.For("probe")))
+	known := &sweep.Simulated{Deployment: cfg.Deployment}
+	p := must.Get(NewProbe(cfg, sweep.Ground{Run: known.Run, Predict: known}, ProbeSpec{Points: 7, Held: 4, Budget: 10 * time.Minute}))
+	m := measure.Measurement{Trial: p.Next()[0], Duration: time.Minute, Took: 3 * time.Minute, Tally: measure.Tally{Requests: 4}, Valid: true}
+	m.TPOT.Mean, m.TTFT.Mean = 6*time.Millisecond, 20*time.Millisecond
+	m.Aborted = note.Because(note.TrialLimit, time.Minute)
+	p.Observe(m)
+	if next := p.Next()[0]; next.Limit != 7*time.Minute {
+		t.Errorf("with 3 of 10 minutes spent, a trial may take %v", next.Limit)
+	}
+	if said := must.Get(p.Answer()).Value.(*Probed).Notes.Texts(); len(p.used) > 0 || !strings.Contains(strings.Join(said, " "), "trial 1 cannot be trusted: not over after 1m0s") {
+		t.Errorf("used %v, said %q", p.used, said)
+	}
+}
