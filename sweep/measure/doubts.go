@@ -120,10 +120,10 @@ func (c *cohort) littlesLaw() (inFlight, law float64, ok bool) {
 const excuse = 3
 
 // standing reports whether a trial that is not valid missed its objective all the
-// same: where requests fail by the server's answer, or are late by more than
-// the client could have made them. To that end its own drops are left out, and
-// every limit on a latency is moved out by what the client adds to it. A load that was
-// not the one asked for condemns no server.
+// same: where requests fail by the server's answer, are late by more than the client could
+// have made them, or stay behind by more, of a load that was sent whole. To that end its own
+// drops are left out, and every limit on a latency is moved out by what the client adds to it.
+// A load that was not the one asked for condemns no server.
 func (c *cohort) standing(o *Observation) bool {
 	if o.OtherLoad || c.draining() {
 		return false
@@ -132,7 +132,12 @@ func (c *cohort) standing(o *Observation) bool {
 	if sent.judgeErrors(c.trial.Objective.Errors).state == Missed {
 		return true
 	}
-	late := sent.forgiving(slices.Max(append(c.sendLag().values, o.Pause)))
+	lag := slices.Max(append(c.sendLag().values, o.Pause))
+	flow := c.judgeThroughput(false)
+	if flow.state == Missed && flow.Low > float64(excuse*lag)/float64((c.to-c.from)/2) && len(sent.records) == len(c.records) {
+		return true
+	}
+	late := sent.forgiving(lag)
 	late.trial.Objective.Errors = -1
 	return slices.ContainsFunc(late.judge(o), func(j judged) bool { return j.state == Missed })
 }

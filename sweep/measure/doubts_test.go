@@ -68,6 +68,33 @@ func TestClientExcusesOnlyWhatItCan(t *testing.T) {
 	}
 }
 
+// What stays behind in a server is no late client's doing beyond what it held back itself, if it sent all.
+func TestClientExcusesNoBacklog(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		late  time.Duration
+		spoil func(r *Record)
+		want  State
+	}{
+		{"later than a fifth of the limit", 200 * ms, nil, Missed},
+		{"as late as the backlog is old", 600 * time.Second, nil, Unsure},
+		{"one request dropped", 200 * ms, func(r *Record) { r.Outcome, r.Sent, r.First, r.Last = Dropped, Never, Never, Never }, Unsure},
+	} {
+		trial, o := even(3000, func(int) time.Duration { return 50 * ms })
+		trial.Objective = SLO{Bounds: []Bound{{Metric: TTFT, Quantile: 0.99, Limit: 500 * ms}}, Errors: 0.001}
+		for i := range o.Records {
+			o.Records[i].Last += time.Duration(i) * 300 * ms
+		}
+		o.Records[1500].Sent = o.Records[1500].Due + c.late
+		if c.spoil != nil {
+			c.spoil(&o.Records[1600])
+		}
+		if m := Reduce(trial, o); m.Valid || m.Verdict.State != c.want {
+			t.Errorf("%s: valid %v, %v, want %v: %q", c.name, m.Valid, m.Verdict.State, c.want, m.Warnings)
+		}
+	}
+}
+
 // One pause of the client adds next to nothing to a time per token, and all of it to a gap between two tokens.
 func TestPauseOfTheClient(t *testing.T) {
 	for _, c := range []struct {
