@@ -134,7 +134,7 @@ func RestOf(err error) time.Duration {
 
 // Error gives the status and what came with it.
 func (e *StatusError) Error() string {
-	return fmt.Sprintf("status %d%s: %s", e.Status, e.redirect, e.Words)
+	return strings.TrimSuffix(fmt.Sprintf("status %d%s: %s", e.Status, e.redirect, e.Words), ": ")
 }
 
 // StatusOf is the status of an answer that is the reason of an error, 0 if none is.

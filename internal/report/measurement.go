@@ -66,9 +66,14 @@ func outcomeOf(m *measure.Measurement) string {
 // worst, and need not be why.
 func decided(m *measure.Measurement) string {
 	v := m.Verdict
-	s := boundName(v.Binding) + " decides"
-	if v.State == measure.Unsure {
-		s = boundName(v.Binding) + " is worst"
+	name := boundName(v.Binding)
+	s, unsure := name+" decides", v.State == measure.Unsure
+	switch {
+	case v.Binding == measure.ErrorsBound:
+		s = map[bool]string{false: name + " decide", true: name + " are worst"}[unsure]
+		return s + where(m.Failed > 0, ": "+failures(m))
+	case unsure:
+		s = name + " is worst"
 	}
 	for _, b := range m.Trial.Objective.Bounds {
 		if seen := m.Bounded(b); b.String() == v.Binding && finite(v.Slack) && seen > 0 {

@@ -195,6 +195,8 @@ func percent(share float64) string {
 		return unknown
 	case a > 0 && a < 0.01:
 		return "less than 0.01 %"
+	case small != p && small < 5e-5:
+		return "more than 99.9999 %"
 	}
 	return strings.TrimRight(strings.TrimRight(fixed(p, max(1, 1-exponent(small, 2))), "0"), ".") + " %"
 }

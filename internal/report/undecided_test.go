@@ -47,11 +47,22 @@ func TestUndecidedPlan(t *testing.T) {
 func TestDoubtedTrial(t *testing.T) {
 	m := trials()[0]
 	m.Valid, m.Warnings = false, note.Notes{note.New(note.LargestSendLag, 30*time.Millisecond, 10*time.Millisecond)}
-	for slack, want := range map[float64]string{1: "; the client was late: largest send lag 30ms, 10ms allowed", -0.1: "; failed requests is worst"} {
+	for slack, want := range map[float64]string{1: "; the client was late: largest send lag 30ms, 10ms allowed", -0.1: "; failed requests are worst"} {
 		m.Verdict = &measure.Verdict{State: measure.Unsure, Binding: measure.ErrorsBound, Slack: slack}
 		if got := outcomeOf(&m); !strings.HasPrefix(got, "Not valid") || !strings.HasSuffix(got, want) {
 			t.Errorf("%q, want %q", got, want)
 		}
+	}
+}
+
+// A trial that is missed for requests that failed is told with how they did.
+func TestFailedTrialSaysHow(t *testing.T) {
+	m := trials()[0]
+	m.Requests, m.Failed, m.Failures = 144, 122, map[string]int{"http_status": 122}
+	m.Warnings = append(m.Warnings, note.New(note.FailedWith, 122, "http status", "401: token expired"))
+	m.Verdict = &measure.Verdict{State: measure.Missed, Binding: measure.ErrorsBound, Slack: -1}
+	if got, want := outcomeOf(&m), "; failed requests decide: 122 requests ended with http status: 401: token expired"; !strings.HasSuffix(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

@@ -174,7 +174,7 @@ func (c *Client) target(ctx context.Context) (*target, error) {
 		err = errors.New("GET /v1/models: no model in the list")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("find the model's name: %w", t.secrets.Error(err))
+		return nil, fmt.Errorf("find the model's name, as engine.served_name (of bench: --model) gives none: %w", t.secrets.Error(err))
 	}
 	return t, nil
 }

@@ -210,7 +210,7 @@ func TestClientRefuses(t *testing.T) {
 		"no tokens":         {Client{URL: "http://x", Model: "m"}, measure.Trial{}, requests(1, 8, 0, 0), "must be 1 at least"},
 		"out of order":      {Client{URL: "http://x", Model: "m"}, measure.Trial{}, late, "before the one ahead"},
 		"turns in a loop":   {Client{URL: "http://x", Model: "m"}, measure.Trial{Concurrency: 2}, turns, "no conversations"},
-		"no list of models": {Client{URL: serve(t, say(whole("404 Not Found", "text/plain", "no")))}, measure.Trial{}, good, "find the model's name"},
+		"no list of models": {Client{URL: serve(t, say(whole("404 Not Found", "text/plain", "no")))}, measure.Trial{}, good, "engine.served_name"},
 	} {
 		_, err := c.client.Run(t.Context(), c.trial, c.schedule)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
