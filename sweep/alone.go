@@ -20,7 +20,9 @@ func silent(d time.Duration) error {
 }
 
 // overdue is the error of what was not over when a trial was to be.
-func overdue(limit time.Duration) error { return endpoint.TooLate(note.New(note.TrialLimit, limit).String()) }
+func overdue(limit time.Duration) error {
+	return endpoint.TooLate(note.New(note.TrialLimit, limit).String())
+}
 
 // silenceOf is how long a server may answer nothing of what it was sent in a trial before it
 // hangs: a tenth of what the workload gives a request, and minutes at least, as what is
