@@ -116,6 +116,36 @@ func TestKeysAreNotTold(t *testing.T) {
 	}
 }
 
+// TestUnaskedKeysAreNotTold: what a server says on a connection that nobody has asked anything on is nobody's message.
+func TestUnaskedKeysAreNotTold(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		c, buffered, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer c.Close()
+		const answer = `{"choices":[{"text":"a"}],"data":[{"id":"m"}],"usage":{"prompt_tokens":20,"completion_tokens":1}}`
+		fmt.Fprintf(buffered, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s%s", len(answer), answer, r.Header.Get("Authorization"))
+		buffered.Flush()
+		time.Sleep(100 * time.Millisecond)
+	}))
+	t.Cleanup(server.Close)
+	dir := t.TempDir()
+	put(t, filepath.Join(dir, "p.toml"), fmt.Appendf(nil, canaryConfig, server.URL))
+	args := "bench p.toml --concurrency 2 --requests 6"
+	cmd := planner(t, dir, strings.Fields(args)...)
+	cmd.Env = append(os.Environ(), "SERVER_KEY="+canaryKey, "OTHER_KEY="+canaryOther)
+	out, _ := cmd.CombinedOutput()
+	untold(t, args, out)
+	if bytes.Contains(out, []byte("Unsolicited")) {
+		t.Errorf("%s", out)
+	}
+	untoldIn(t, dir)
+}
+
 // TestKeysOfEnginesAreNotTold: what an engine is started with that is secret is in the
 // arguments and the environment of that engine alone.
 func TestKeysOfEnginesAreNotTold(t *testing.T) {

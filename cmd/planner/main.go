@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"math"
 	"os"
 	"os/signal"
@@ -45,6 +46,7 @@ func main() {
 		os.Exit(code)
 	}
 	beFrugal()
+	log.SetOutput(io.Discard) // of net/http, which tells there what servers say unasked, secrets and all
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	signals := &interrupts{exit: os.Exit}
