@@ -144,8 +144,8 @@ func (t *Tally) Refuses() bool {
 // Complaint says how most of the failed requests of a trial failed; "" where none did.
 func (m *Measurement) Complaint() string { return complaint(m.Warnings, m.Failures) }
 
-// complaint is the first of the notes with the words of a failure or, where the commonest
-// failure has none, its kind.
+// complaint is the first of the notes with the words of a failure, of as many requests as failed
+// so in other words, too, or, where the commonest failure has none, its kind.
 func complaint(told note.Notes, failures map[string]int) string {
 	most := ""
 	for _, kind := range slices.Sorted(maps.Keys(failures)) {
@@ -155,6 +155,10 @@ func complaint(told note.Notes, failures map[string]int) string {
 	}
 	kind := strings.ReplaceAll(most, "_", " ")
 	if said := told.Of(note.FailedWith); len(said) > 0 && (most == "" || said[0].Figures["outcome"] == kind) {
+		first := said[0].Figures
+		if n := failures[most]; n > 0 && fmt.Sprint(first["requests"]) != fmt.Sprint(n) {
+			return fmt.Sprintf("%d requests ended with %s, such as %v", n, kind, first["detail"])
+		}
 		return said[0].String()
 	}
 	if most == "" {

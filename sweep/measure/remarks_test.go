@@ -53,6 +53,9 @@ func TestComplaints(t *testing.T) {
 	if !slices.Equal(told, want) {
 		t.Errorf("told %q, want %q", told, want)
 	}
+	if got := m.Complaint(); got != "100 requests ended with http status, such as c" {
+		t.Errorf("in short %q", got)
+	}
 }
 
 // A trial whose conversations are still starting meets the objective at less than
