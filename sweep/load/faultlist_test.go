@@ -121,6 +121,6 @@ var faults = []fault{
 	{"too few tokens", say(streamHead, tokensOf(3), ending(8, 3)), measure.WrongLength, "3 tokens for 4", 3},
 	{"too many tokens", say(streamHead, tokensOf(5), ending(8, 5)), measure.WrongLength, "5 tokens for 4", 5},
 	{"more tokens counted than came", say(streamHead, tokensOf(4), ending(8, 12)), measure.WrongLength, "12 tokens for 4 by the server's count, in 4 events", 12},
-	{"compressed", say("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: gzip\r\n\r\n\x1f\x8b"), measure.Malformed, `malformed answer: content-encoding "gzip", which was not asked for`, 0},
+	{"compressed", say("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: gzip\r\n\r\n\x1f\x8b"), measure.Malformed, `content-encoding "gzip", which was not asked for`, 0},
 	{"tokens without end", say(streamHead, tokensOf(1500)), measure.WrongLength, "more than 1016 tokens for 4", -1},
 }

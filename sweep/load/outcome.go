@@ -29,7 +29,7 @@ func (e *outcomeError) Error() string { return e.detail }
 func failed(o measure.Outcome, detail string) error { return &outcomeError{o, oneLine(detail)} }
 
 func malformed(format string, args ...any) error {
-	return failed(measure.Malformed, fmt.Sprintf("malformed answer: "+format, args...))
+	return failed(measure.Malformed, fmt.Sprintf(format, args...))
 }
 
 // Errors of connections that break.
