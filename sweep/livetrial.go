@@ -86,7 +86,7 @@ func (l *Live) standing(ctx context.Context, e *engine.Engine, w *watchdog, o *m
 	if leftOver(o.Records, o.End) && !w.sampling.Mute() {
 		left := e.Sample(ctx)
 		defer left.Stop(ctx)
-		busy = w.works(left, w.patience(o, came))
+		busy = w.works(left, w.patience(o))
 	}
 	if f := w.breakdown(ctx, o, busy, came); f != nil {
 		return f
@@ -324,32 +324,29 @@ func ended(e *engine.Engine) bool {
 // more.
 const backlog = 5 * time.Minute
 
-// drain is how long an engine takes for what was in flight at the end of a trial at the pace of
-// the trial, if it goes on with requests that nobody waits for any more.
-func drain(o *measure.Observation) time.Duration {
-	done, left := 1, 0
-	for i := range o.Records {
-		switch r := &o.Records[i]; {
-		case r.Outcome == measure.OK:
-			done++
-		case r.Outcome == measure.InFlight && r.Sent >= 0:
-			left++
-		}
-	}
-	return time.Duration(float64(o.End) * float64(left) / float64(done))
-}
-
 // unmoved is how long counters of tokens may stand still while an engine works.
 const unmoved = time.Minute
 
-// patience is for how long behind a trial an engine without counters may be at work on what is
-// left of it: that drains at the pace of the trial, if something came to the end; a silence since
-// the last that came, if nothing did.
-func (v *watchdog) patience(o *measure.Observation, came bool) time.Duration {
-	if came {
-		return drain(o) + min(v.silence, unmoved)
+// patience is for how long behind a trial an engine without counters may be at work on what it
+// was sent and did not answer, if it goes on with requests that nobody waits for any more: since
+// the last that came for as long as these take at its pace until then, and a while, or, where no
+// answer tells its pace, for a silence.
+func (v *watchdog) patience(o *measure.Observation) time.Duration {
+	last, done, left, most := v.seen.last, 0, 0, v.silence
+	for i := range o.Records {
+		r := &o.Records[i]
+		last = max(last, r.First, r.Last)
+		switch {
+		case r.Outcome == measure.OK:
+			done++
+		case (r.Outcome == measure.InFlight || r.Outcome == measure.Timeout) && r.Sent >= 0:
+			left++
+		}
 	}
-	return v.silence - (o.End - v.moved)
+	if done > 0 {
+		most = min(v.silence, unmoved) + time.Duration(float64(last)*float64(left)/float64(done))
+	}
+	return most - (o.End - last)
 }
 
 // works tells whether an engine may still be at work on what is left of a trial: as long as

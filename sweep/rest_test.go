@@ -29,36 +29,35 @@ func TestLeftOver(t *testing.T) {
 	}
 }
 
-// TestDrain: at the pace of the trial, what was in flight at its end takes as much longer as there is more of it.
-func TestDrain(t *testing.T) {
-	t.Parallel()
-	o := measure.Observation{End: 30 * time.Second}
-	for i := range 700 {
-		r := measure.Record{Sent: time.Duration(i), Outcome: measure.InFlight}
-		if i < 99 {
-			r.Outcome = measure.OK
-		}
-		o.Records = append(o.Records, r)
-	}
-	o.Records = append(o.Records, measure.Record{Sent: measure.Never, Outcome: measure.InFlight})
-	if got := drain(&o).Round(time.Second); got != 180*time.Second {
-		t.Errorf("%v, want 601 requests at 10 in 3 s", got)
-	}
-}
-
-// TestPatience: a server without counters from which nothing came any more long before the end of a trial is not
-// waited for at the pace that it had before, and no longer than for a silence in all.
+// TestPatience: a server without counters is waited for as long as what it did not answer takes at the pace that it had
+// while anything came, given up or not; and no longer than for a silence, if it never answered.
 func TestPatience(t *testing.T) {
 	t.Parallel()
-	w := &watchdog{silence: 40 * time.Second, moved: 10 * time.Second}
-	o := measure.Observation{End: 30 * time.Second}
-	for range 100 {
-		o.Records = append(o.Records, measure.Record{Outcome: measure.InFlight})
-	}
-	if got := w.patience(&o, false); got != 20*time.Second {
-		t.Errorf("silent: %v", got)
-	}
-	if got := w.patience(&o, true); got < 3000*time.Second {
-		t.Errorf("slow: %v", got)
+	const s = time.Second
+	for _, c := range []struct {
+		name           string
+		done           int
+		last, streamed time.Duration
+		left           map[measure.Outcome]int
+		want           time.Duration
+	}{
+		{"slow to the end", 100, 30 * s, 0, map[measure.Outcome]int{measure.InFlight: 300, measure.Timeout: 300}, 40*s + 180*s},
+		{"silent since long", 100, 10 * s, 0, map[measure.Outcome]int{measure.InFlight: 100}, 40*s + 10*s - 20*s},
+		{"amid long answers", 100, 10 * s, 30 * s, map[measure.Outcome]int{measure.InFlight: 100}, 40*s + 30*s},
+		{"silent from the start", 0, 0, 0, map[measure.Outcome]int{measure.InFlight: 100}, 10 * s},
+	} {
+		w := &watchdog{silence: 40 * s, seen: arrivals{last: c.streamed}}
+		o := measure.Observation{End: 30 * s, Records: []measure.Record{{Outcome: measure.InFlight, Sent: measure.Never}}}
+		for range c.done {
+			o.Records = append(o.Records, measure.Record{Outcome: measure.OK, Last: c.last})
+		}
+		for outcome, n := range c.left {
+			for range n {
+				o.Records = append(o.Records, measure.Record{Outcome: outcome, First: measure.Never, Last: measure.Never})
+			}
+		}
+		if got := w.patience(&o); got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
 	}
 }
