@@ -215,7 +215,7 @@ func (e *Engine) Insist(ctx context.Context, limit time.Duration, busy func() bo
 		if !wanted {
 			rest = time.Second
 		}
-		if time.Since(told) > 10*time.Second {
+		if time.Since(told) > time.Minute {
 			told = time.Now()
 			wait(err, rest)
 		}
