@@ -212,7 +212,7 @@ func TestErrorsBound(t *testing.T) {
 		failed int
 		limit  float64
 		want   State
-	}{{0, 0.001, Met}, {1, 0.001, Unsure}, {12, 0.001, Missed}, {12, 0.01, Met}, {12, -1, Met}, {0, 0.0001, Unsure}, {0, 0, Met}, {1, 0, Missed}} {
+	}{{0, 0.001, Met}, {1, 0.001, Unsure}, {12, 0.001, Missed}, {12, 0.01, Met}, {12, -1, Met}, {0, 0.0001, Met}, {0, 0, Met}, {1, 0, Missed}} {
 		trial, o := even(3000, func(int) time.Duration { return 50 * ms })
 		trial.Objective = SLO{Bounds: []Bound{{Metric: TTFT, Quantile: 0.9, Limit: 500 * ms}}, Errors: c.limit}
 		for i := range c.failed {
@@ -222,6 +222,17 @@ func TestErrorsBound(t *testing.T) {
 		if m := Reduce(trial, o); m.Verdict.State != c.want {
 			t.Errorf("%d of 3,000 failed, %g allowed: %v, %+v", c.failed, c.limit, m.Verdict.State, m.Counts)
 		}
+	}
+}
+
+// None failed of fewer requests than show the usual share: what was asked of latencies decides,
+// and what of the failures is not proven is told.
+func TestNoFailureIsMet(t *testing.T) {
+	trial, o := even(708, func(int) time.Duration { return 50 * ms })
+	trial.Objective = SLO{Bounds: []Bound{{Metric: TTFT, Quantile: 0.9, Limit: 500 * ms}}, Errors: 0.001}
+	m := Reduce(trial, o)
+	if m.Verdict.State != Met || m.Warnings.Of(note.ErrorsUnproven) == nil {
+		t.Errorf("0 of 708 failed: %+v, %q", m.Verdict, m.Warnings)
 	}
 }
 
