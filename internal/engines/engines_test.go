@@ -40,6 +40,8 @@ func TestServedModel(t *testing.T) {
 		{[]string{"model.name", "llama-3.1-8b", "workload.class", "code"}, "meta-llama/Meta-Llama-3.1-8B"},
 		{[]string{"model.name", "llama-3.1-8b", "workload.class", "chat"}, "meta-llama/Llama-3.1-8B-Instruct"},
 		{[]string{"model.name", "llama-3.1-8b", "workload.class", "code", "engine.api", "chat"}, "meta-llama/Llama-3.1-8B-Instruct"},
+		{[]string{"model.name", "llama-3.1-8b", "workload.mix", `[{ class = "code", weight = 1 }, { class = "chat", name = "support", weight = 1 }]`}, "meta-llama/Llama-3.1-8B-Instruct"},
+		{[]string{"model.name", "llama-3.1-8b", "workload.class", "code", "workload.turns", "4"}, "meta-llama/Llama-3.1-8B-Instruct"},
 		{[]string{"model.name", "meta-llama/Llama-3.1-8B", "workload.class", "chat"}, "meta-llama/Llama-3.1-8B"},
 	} {
 		if got := ServedModel(configured(c.pairs...)); got != c.want {

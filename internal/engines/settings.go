@@ -71,8 +71,9 @@ func Settings(cfg *config.Config) engine.Settings {
 	}
 }
 
-// ServedModel is what an engine is told to load: to converse with, a checkpoint that was
-// tuned for it, unless another is named.
+// ServedModel is what an engine is told to load: unless another is named, the checkpoint that
+// was tuned to be told what to do, and where all traffic is code to be continued, and no
+// conversation, the one that only continues text.
 func ServedModel(cfg *config.Config) string {
 	switch {
 	case cfg.Model.File != "":
@@ -81,16 +82,10 @@ func ServedModel(cfg *config.Config) string {
 		return filepath.Dir(cfg.Model.Config)
 	case cfg.Model.Arch.Repo == "":
 		return cfg.Model.Name
-	case !cfg.Model.Exact && (cfg.Engine.API == "chat" || slices.ContainsFunc(cfg.Workload.Names(), instructed)):
+	case !cfg.Model.Exact && (cfg.Engine.API == "chat" || cfg.Workload.Turns > 1 || slices.ContainsFunc(cfg.Workload.Names(), func(class string) bool { return class != "code" })):
 		return cfg.Model.Arch.ChatCheckpoint()
 	}
 	return cfg.Model.Arch.Repo
-}
-
-// instructed reports whether requests of a class say what is to be done, which a checkpoint
-// that only continues text does not do.
-func instructed(class string) bool {
-	return class == "chat" || class == "summarization" || class == "long-context-qa"
 }
 
 // Client is the load generator for the configuration's endpoint.
