@@ -43,13 +43,14 @@ func addOffers(d *Document, title string, all []plan.Alternative, rejected []mea
 		if a.Reason.Note.Kind == note.Chosen {
 			tone = Strong
 		}
-		name := gpus(a.Offer.GPUs, &a.Offer) + behind(", ", values(ks[i:i+1], which))
+		name := gpus(a.Offer.GPUs, &a.Offer) + behind(", ", values(ks[i:i+1], which)) + mark(&a.Offer)
 		tab.row(Cell{name, tone}, a.Fleet.GPUs, a.Fleet.Instances, Cell{dollars(a.Cost.PerHour), tone}, dollars(a.Cost.PerMillionOutputTokens),
 			safeRate(&a.Offer), boundName(a.Offer.Binding), Cell{a.Reason.Text, Quiet})
 	}
 	if chosen := len(all) == 1 && all[0].Feasible; !chosen {
 		tab.first("instances", "JSON")
 		d.section(title, tab.known())
+		addMarked(d, all)
 	}
 	d.section("Not decided", Bullets{Items: grouped(unknown, ks)})
 	d.section("Rejected", Bullets{Items: grouped(rejected, append(ks, knobsOf(rejected)...))})

@@ -31,7 +31,7 @@ func addFinance(d *Document, title string, all []plan.Alternative) {
 				continue
 			}
 		case times > uneconomical:
-			dear = append(dear, fmt.Sprintf("%s (%s, %s times)", placed(&a.Offer), plural(a.Fleet.GPUs, "GPU"), number(times, 2)))
+			dear = append(dear, fmt.Sprintf("%s%s (%s, %s times)", placed(&a.Offer), mark(&a.Offer), plural(a.Fleet.GPUs, "GPU"), number(times, 2)))
 			continue
 		case a.Reason.Note.Kind == note.Unpriced:
 			others = append(others, placed(&a.Offer)+": "+a.Reason.Text)
@@ -44,7 +44,7 @@ func addFinance(d *Document, title string, all []plan.Alternative) {
 		if c.Job != nil {
 			job = amount(c.Job.USD)
 		}
-		tab.row(Cell{placed(&a.Offer), tone}, a.Fleet.GPUs, a.Fleet.Instances, kilowatts(a.Fleet.KW), Cell{amount(c.PerHour), tone},
+		tab.row(Cell{placed(&a.Offer) + mark(&a.Offer), tone}, a.Fleet.GPUs, a.Fleet.Instances, kilowatts(a.Fleet.KW), Cell{amount(c.PerHour), tone},
 			shortAmount(c.PerMonth), shortAmount(c.PerYear), job, amount(c.PerMillionInputTokens), Cell{amount(c.PerMillionOutputTokens), tone},
 			amount(c.PerMillionTokens), fixed(times, 2))
 	}
@@ -53,6 +53,7 @@ func addFinance(d *Document, title string, all []plan.Alternative) {
 	}
 	tab = tab.known()
 	d.section(title, tab, Bullets{Items: others})
+	addMarked(d, rows)
 	has := func(name string) bool {
 		return slices.ContainsFunc(tab.Columns, func(c Column) bool { return c.Name == name })
 	}
@@ -68,6 +69,16 @@ func addFinance(d *Document, title string, all []plan.Alternative) {
 		text = "$/M in, out and all are the same money, divided by a million tokens of the prompts alone, of the answers alone, and of both, " + when + ": never add them. " + text
 	}
 	d.add(Paragraph{Text: text, Tone: Quiet})
+}
+
+// mark is that of an offer of which no served run tells how far off its rate is.
+func mark(o *plan.Offer) string { return where(o.Warnings.Has(note.Uncalibrated), " *") }
+
+// addMarked says what the mark of offers in a table means.
+func addMarked(d *Document, all []plan.Alternative) {
+	if slices.ContainsFunc(all, func(a plan.Alternative) bool { return a.Fleet.GPUs > 0 && mark(&a.Offer) != "" }) {
+		d.add(Paragraph{Text: "* no served run of the like is among those that the constants were calibrated on: times may be further off than without the mark", Tone: Quiet})
+	}
 }
 
 // eachGPU is the best offer of each GPU, in the order of all.

@@ -164,6 +164,7 @@ func solved() *plan.Plan {
 	slow.Knobs.GPU, slow.Knobs.TensorParallel, slow.GPUs = "L40S", 8, 8
 	slow.Rate = search.Estimate{Value: 5.1, Low: 4.7, High: 5.5, Confidence: 0.9, Safe: 4.8}
 	slow.Binding = "tpot.p99"
+	slow.Warnings = note.Notes{note.New(note.Uncalibrated, "the GPU L40S", 10.0)}
 	never := offer("A100 80GB", 1.4)
 	never.Knobs.TensorParallel, never.GPUs, never.Rate = 1, 1, search.Estimate{}
 	never.Obstacle = note.Text("the model does not fit: 70.6 GB of weights on one GPU").Reason()

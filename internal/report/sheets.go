@@ -15,6 +15,7 @@ import (
 	"unicode"
 
 	"planner/internal/list"
+	"planner/internal/note"
 	"planner/internal/wire"
 	"planner/plan"
 	"planner/sweep/measure"
@@ -119,12 +120,15 @@ const offered = `gpu feasible gpus=fleet.gpus instances=fleet.instances gpus_per
 	usd_per_million_input_tokens=cost.usd_per_million_input_tokens usd_per_million_output_tokens=cost.usd_per_million_output_tokens
 	usd_per_million_tokens=cost.usd_per_million_tokens usd_per_thousand_requests=cost.usd_per_thousand_requests
 	times_the_cheapest usd_per_gpu_hour break_even_usd_per_gpu_hour=note.figures.break_even_usd_per_gpu_hour priced_by max_rate_per_s safe_rate_per_s=max_rate_safe_per_s binding
-	smallest_feasible_limit_ms=idle.smallest_feasible_limit_ms reason `
+	smallest_feasible_limit_ms=idle.smallest_feasible_limit_ms reason uncalibrated `
 
 func alternativesData(all []plan.Alternative) Data {
 	return sheet(pointers(all), offered+knobColumns(), func(a *plan.Alternative, f map[string]string) {
 		dropZeros(f, a.Offer.Priced())
 		f["gpu"], f["times_the_cheapest"] = gpuName(&a.Offer), raw(timesOf(a, &all[0]))
+		for _, n := range a.Offer.Warnings.Of(note.Uncalibrated) {
+			f["uncalibrated"] = fmt.Sprint(n.Figures["what"])
+		}
 		if a.Offer.GPUs > 0 { // not of several pools
 			addKnobs(f, a.Offer.Knobs)
 		}

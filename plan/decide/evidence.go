@@ -61,7 +61,7 @@ func (d *Decision) addEvidence(p *plan.Plan) error {
 	if p.Demand.Job != nil {
 		load = p.Offer.Rate.Safe // until the job ends, and none then
 	}
-	p.Warnings = slices.Concat(p.Warnings, uncalibrated(d.cfg, d.ground, p.Offer.Knobs), busyFrontEnd(d.cfg, d.ground, p.Offer.Knobs, load), d.impreciseWarning(p),
+	p.Warnings = slices.Concat(p.Warnings, busyFrontEnd(d.cfg, d.ground, p.Offer.Knobs, load), d.impreciseWarning(p),
 		unlimitedWait(&d.searches, p.Offer.Knobs, p.Offer.Rate, load, "planned load"), jobTail(d.Seen, p),
 		ofConversations(&d.searches, p.Offer.Knobs, p.Offer.Rate.Value), fewSlots(d.cfg, p.Offer.Binding, inFlightAt(d.Seen, p.Offer.Knobs), p.Offer.Rate.Value))
 	if !d.ground.Virtual {

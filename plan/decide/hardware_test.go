@@ -7,6 +7,7 @@ import (
 
 	"planner/internal/config"
 	"planner/internal/evidence/must"
+	"planner/internal/note"
 	"planner/plan"
 	"planner/sweep"
 	"planner/sweep/measure"
@@ -65,6 +66,11 @@ func TestMoreHardwareIsNotSlower(t *testing.T) {
 			key := fmt.Sprintf("%s/%d", r.Knobs.GPU, r.Knobs.TensorParallel)
 			if _, ran := carries[key]; !ran && !strings.Contains(r.Reason.Text, "does not fit") {
 				t.Errorf("%s %s on %s: rejected without the arithmetic: %s", name, weights, key, r.Reason.Text)
+			}
+		}
+		for key, o := range carries { // served runs of dense models in bf16 are of the H100 alone
+			if told := o.Warnings.Has(note.Uncalibrated); told != (weights == "bf16" && o.GPU == "H200 SXM") {
+				t.Errorf("%s on %s: that it is outside of what was calibrated on is told: %v", weights, key, told)
 			}
 		}
 		for _, tp := range []string{"1", "2", "4", "8"} {
