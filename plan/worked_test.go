@@ -2,6 +2,7 @@ package plan
 
 import (
 	"math"
+	"strings"
 	"testing"
 )
 
@@ -95,5 +96,8 @@ func TestDrivers(t *testing.T) {
 		if math.Abs(d.Share-want[i].Share) > 1e-9 || d.GPUs != want[i].GPUs || math.Abs(*d.PerHour-32.5*want[i].Share) > 1e-9 {
 			t.Errorf("%+v, want %+v", d, want[i])
 		}
+	}
+	if p = solve(t, Demand{Rate: 100}, offer(5.11199, 1, 2.5)); !strings.Contains(p.Drivers[0].What, "5.111 requests/s") {
+		t.Errorf("the safe rate is rounded up: %s", p.Drivers[0].What)
 	}
 }

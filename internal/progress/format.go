@@ -149,6 +149,7 @@ func bar(widest [2]float64, e *search.Estimate, columns int) string {
 // people would not write one.
 func figure(v float64) string {
 	if v >= 1e-4 && v < 1e9 {
+		v, _ = strconv.ParseFloat(strconv.FormatFloat(v, 'e', 2, 64), 64) // what FormatFloat writes: 9.996 is 10.0
 		e := int(math.Floor(math.Log10(v)))
 		return strconv.FormatFloat(v, 'f', max(2-e, 0), 64)
 	}

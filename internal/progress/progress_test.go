@@ -222,3 +222,11 @@ func TestSpent(t *testing.T) {
 		t.Errorf("spent %v, want 2m25s", d.state.spent)
 	}
 }
+
+func TestFiguresHaveThreeDigits(t *testing.T) {
+	for v, want := range map[float64]string{9.994: "9.99", 9.996: "10.0", 0.09996: "0.100", 1234.5: "1230", 123456: "123000"} {
+		if got := figure(v); got != want {
+			t.Errorf("%g: %s, want %s", v, got, want)
+		}
+	}
+}

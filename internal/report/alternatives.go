@@ -57,7 +57,7 @@ func addOffers(d *Document, title string, all []plan.Alternative, rejected []mea
 }
 
 // safeRate is the rate that sizes fleets of an offer, with digits enough to size them again.
-func safeRate(o *plan.Offer) string { return exact(round(o.Rate.Safe, 5)) }
+func safeRate(o *plan.Offer) string { return exact(o.Rate.SafeTo(5)) }
 
 func knobsOf(rejected []measure.Rejection) []measure.Knobs {
 	return list.Map(rejected, func(r measure.Rejection) measure.Knobs { return r.Knobs })

@@ -79,7 +79,8 @@ func TestEstimatesAreRoundedToTheirUncertainty(t *testing.T) {
 		{of(123456, 2345), "123,500", "121,100-125,900 at 90 %", "121,100"},
 		{search.Estimate{Value: 27.6, Low: 23.73, High: 31.04, Safe: 23.73, Confidence: 0.9}, "27.6", "23.7-31.1 at 90 %", "23.7"},
 		{of(20, 0.5), "20.0", "19.5-20.5 at 90 %", "19.5"},
-		{of(1.157e-5, 2e-7), "1.16e-05", "1.14e-05 to 1.18e-05 at 90 %", "1.14e-05"},
+		{of(1.157e-5, 2e-7), "1.16e-05", "1.14e-05 to 1.18e-05 at 90 %", "1.13e-05"},
+		{search.Estimate{Value: 2e-5, Low: 1.7e-5, High: 2.3e-5, Safe: 1.7699e-5, Confidence: 0.9}, "2.00e-05", "1.70e-05 to 2.30e-05 at 90 %", "1.76e-05"},
 		{search.Estimate{Value: 20.9, Low: 20.9, High: 20.9, Safe: 20.9}, "20.9", "", "20.9"},
 		{search.Estimate{Value: math.NaN(), Low: math.NaN(), High: math.Inf(1)}, "-", "", "0"},
 	} {

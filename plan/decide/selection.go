@@ -172,7 +172,7 @@ func (d *Decision) preferSafe(s *selection, others []search.Contestant) error {
 		}
 	}
 	if safest.found.Trials > 0 {
-		s.take(safest.knobs, safest.found, safest.doubt, note.Because(note.LessSafe, s.rate.Value, s.rate.Safe, safest.rate.Safe))
+		s.take(safest.knobs, safest.found, safest.doubt, note.Because(note.LessSafe, s.rate.Value, s.rate.SafeTo(3), safest.rate.SafeTo(3)))
 	}
 	return nil
 }

@@ -27,6 +27,8 @@ const (
 	Bandwidth FindingKind = "bandwidth"
 	// Inefficiency: tokens come slowly at low load, far from what the bandwidth allows.
 	Inefficiency FindingKind = "inefficiency"
+	// Tight: a latency is near its limit where requests are hardly ever together.
+	Tight FindingKind = "tight_limit"
 	// Queueing: some first tokens come very late though most come soon.
 	Queueing FindingKind = "queueing"
 	// MixedLengths: the same, and those late are the long prompts.
@@ -55,6 +57,7 @@ type Finding struct {
 // times to first token of common workloads by a factor of four.
 const (
 	fewest        = 100  // requests of a trial that says anything
+	alone         = 0.1  // of the highest throughput seen: up to it requests are hardly ever together
 	nearLimit     = 0.7  // of a limit, at low load: what is left for load is little
 	slowerThan    = 2.0  // times the modelled idle latency
 	grows         = 0.6  // of what a TTFT in proportion to the prompt would grow by
@@ -111,7 +114,7 @@ func Of(trials []measure.Measurement, bounds *model.Bounds, objective measure.SL
 	}
 	// What a server shows under load follows from what it shows without any.
 	all := []Finding{}
-	for _, stage := range [][]func() *Finding{{s.faster}, {s.prefill, s.decode, s.cache}, {s.waits, s.places, s.host}, {s.batching}} {
+	for _, stage := range [][]func() *Finding{{s.faster}, {s.prefill, s.decode, s.cache}, {s.waits, s.places, s.host}, {s.tight}, {s.batching}} {
 		for _, look := range stage {
 			if f := look(); f != nil && !slices.ContainsFunc(all, func(g Finding) bool { return g.Kind == f.Kind }) {
 				all = append(all, *f)
@@ -160,18 +163,28 @@ func at(m *measure.Measurement) string {
 	if m.Trial.Closed() {
 		return fmt.Sprintf("at concurrency %d (trial %d)", m.Trial.Concurrency, m.Trial.Number)
 	}
-	return fmt.Sprintf("at %.3g requests/s (trial %d)", cmp.Or(m.Trial.Rate, m.Achieved), m.Trial.Number)
+	return fmt.Sprintf("at %s requests/s (trial %d)", figure(cmp.Or(m.Trial.Rate, m.Achieved)), m.Trial.Number)
 }
 
-func ms(d time.Duration) string {
-	v := float64(d) / float64(time.Millisecond)
-	if v >= 1000 {
-		return fmt.Sprintf("%.0f ms", v)
+func ms(d time.Duration) string { return figure(float64(d)/float64(time.Millisecond)) + " ms" }
+
+// figure has three digits, and all before the point.
+func figure(v float64) string {
+	if v >= 999.5 {
+		return fmt.Sprintf("%.0f", v)
 	}
-	return fmt.Sprintf("%.3g ms", v)
+	return fmt.Sprintf("%.3g", v)
 }
 
 func percent(x float64) string { return fmt.Sprintf("%.0f %%", 100*x) }
+
+// times is a multiple in words: "83 % of", and from twice on "2.3 times".
+func times(x float64) string {
+	if x < 2 {
+		return percent(x) + " of"
+	}
+	return fmt.Sprintf("%.1f times", x)
+}
 
 func over(a, b time.Duration) float64 {
 	if a <= 0 || b <= 0 {

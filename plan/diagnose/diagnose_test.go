@@ -3,6 +3,7 @@ package diagnose_test
 import (
 	"flag"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -51,6 +52,10 @@ var ailments = []struct {
 		someLong(v, rng)
 		v.lateness = 0.5
 	}, ""},
+	{"a limit that lone requests nearly take", func(v *virtual, rng *rand.Rand) {
+		v.load.Shapes[0].Prompt = workload.Lengths{Dist: workload.Fixed, Value: 200 + rng.IntN(1000)}
+		v.ttft = 1.1 + 0.2*rng.Float64()
+	}, diagnose.Tight},
 	{"tight pace", func(v *virtual, rng *rand.Rand) { v.tpot = 1.8 + 0.4*rng.Float64() }, diagnose.Batching},
 	{"cache off", func(v *virtual, rng *rand.Rand) {
 		v.load.Shapes[0].Prefix = workload.Prefix{Groups: 4 + rng.IntN(8), Tokens: 1000 + rng.IntN(1000)}
@@ -123,16 +128,17 @@ func TestLimitsOfImportedTrials(t *testing.T) {
 	bounds := model.Bounds{WeightSeconds: 0.018, StreamTokensPerS: 55, IdleTPOT: 0.020}
 	for name, c := range map[string]struct {
 		own, configured measure.SLO
-		found           int
+		said            string
 	}{
-		"of the configuration": {measure.SLO{}, measure.SLO{Bounds: []measure.Bound{limit}}, 1},
-		"of the trial":         {measure.SLO{Bounds: []measure.Bound{limit}}, measure.SLO{}, 1},
-		"of a class":           {measure.SLO{}, measure.SLO{Bounds: []measure.Bound{ofClass}}, 0},
-		"none":                 {measure.SLO{}, measure.SLO{}, 0},
+		"of the configuration": {measure.SLO{}, measure.SLO{Bounds: []measure.Bound{limit}}, "83 % of the limit of 30 ms"},
+		"of the trial":         {measure.SLO{Bounds: []measure.Bound{limit}}, measure.SLO{}, "83 % of the limit of 30 ms"},
+		"far beyond":           {measure.SLO{Bounds: []measure.Bound{{Metric: measure.TPOT, Limit: time.Millisecond}}}, measure.SLO{}, "25.0 times the limit of 1 ms"},
+		"of a class":           {measure.SLO{}, measure.SLO{Bounds: []measure.Bound{ofClass}}, ""},
+		"none":                 {measure.SLO{}, measure.SLO{}, ""},
 	} {
 		m := measure.Measurement{Trial: measure.Trial{Rate: 1, Objective: c.own}, Valid: true, Tally: measure.Tally{Requests: 256}, Throughput: measure.Throughput{Achieved: 1}}
 		m.TPOT.P50, m.E2E.Mean = 25*time.Millisecond, time.Second
-		if found := diagnose.Of([]measure.Measurement{m}, &bounds, c.configured); len(found) != c.found {
+		if found := diagnose.Of([]measure.Measurement{m}, &bounds, c.configured); len(found) != min(len(c.said), 1) || len(found) > 0 && !slices.Contains(found[0].Evidence, c.said) {
 			t.Errorf("%s: %+v", name, found)
 		}
 	}

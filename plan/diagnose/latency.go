@@ -1,8 +1,11 @@
 package diagnose
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 
 	"planner/sweep/measure"
 )
@@ -40,7 +43,7 @@ func (s *serverTrials) prefill() *Finding {
 	trouble := false
 	if limit := s.limitOf(measure.TTFT); limit > 0 && over(long.TTFT, limit) > nearLimit {
 		trouble = true
-		evidence = append(evidence, fmt.Sprintf("that is %s of the limit of %s, before any load", percent(over(long.TTFT, limit)), ms(limit)))
+		evidence = append(evidence, fmt.Sprintf("that is %s the limit of %s, before any load", times(over(long.TTFT, limit)), ms(limit)))
 	}
 	if s.bounds != nil && s.bounds.IdleTTFT > 0 && over(m.TTFT.Mean, seconds(s.bounds.IdleTTFT)) > slowerThan {
 		trouble = true
@@ -75,7 +78,7 @@ func (s *serverTrials) decode() *Finding {
 	}
 	if limit > 0 && over(m.TPOT.P50, limit) > nearLimit {
 		trouble = true
-		evidence = append(evidence, fmt.Sprintf("%s of the limit of %s", percent(over(m.TPOT.P50, limit)), ms(limit)))
+		evidence = append(evidence, fmt.Sprintf("%s the limit of %s", times(over(m.TPOT.P50, limit)), ms(limit)))
 	}
 	if s.bounds == nil || s.bounds.WeightSeconds <= 0 {
 		if !trouble {
@@ -100,6 +103,25 @@ func (s *serverTrials) decode() *Finding {
 	}
 	return &Finding{Inefficiency, "inefficiency: tokens come slowly at low load though most of the bandwidth is idle", evidence,
 		"CUDA graphs (no --enforce-eager), async_scheduling, the attention backend, links between the GPUs; a profile of a few decode steps shows the gaps between kernels"}
+}
+
+// tight looks for the latency that is nearest to its limit where requests are hardly ever together.
+func (s *serverTrials) tight() *Finding {
+	m := s.low()
+	if m == nil || len(s.slo.Bounds) == 0 || inFlight(m) > 1 && m.Achieved > alone*s.highest {
+		return nil
+	}
+	b := slices.MaxFunc(s.slo.Bounds, func(a, b measure.Bound) int {
+		return cmp.Compare(over(m.Bounded(a), a.Limit), over(m.Bounded(b), b.Limit))
+	})
+	most := over(m.Bounded(b), b.Limit)
+	if !(most > nearLimit) {
+		return nil
+	}
+	name := strings.TrimSpace(b.Stat() + " " + strings.ToUpper(b.Metric.String()) + " " + b.Class)
+	return &Finding{Tight, "a tight limit: requests that are hardly ever together take most of it, so that load is not what fills it",
+		[]string{fmt.Sprintf("%s of %s %s, with %.2g requests in flight: %s the limit of %s", name, ms(m.Bounded(b)), at(m), inFlight(m), times(most), ms(b.Limit))},
+		"a looser limit, or one by length; else what makes a request that is alone faster: more tensor_parallel, weights in fp8, a faster GPU. More instances do not help"}
 }
 
 // waits looks for late first tokens at loads where nothing should wait.
