@@ -239,6 +239,7 @@ var optionKeys = map[string]string{
 	"--enforce-eager": `engine.graphs = "eager"`, "--async-scheduling": "engine.async_scheduling", "--no-async-scheduling": "engine.async_scheduling",
 	"--kv-cache-dtype": "model.kv_cache", "--quantization": "model.weights", "--dtype": "model.weights", "--moe-backend": "engine.moe_backend",
 	"--speculative-config": "engine.speculative", "--enable-lora": "engine.lora", "--max-loras": "engine.lora", "--max-lora-rank": "engine.lora",
+	"--cuda-graph-sizes": "engine.graph_tokens", "--cudagraph-capture-sizes": "engine.graph_tokens", "--max-cudagraph-capture-size": "engine.graph_tokens",
 }
 
 // unmodelled are options of vLLM that change how fast it is, and of which the simulated
