@@ -249,7 +249,10 @@ func (s *shiftSearch) move(in Situation) (float64, error) {
 // pressure is the logarithm of the objective's worst latency over its limit at exp(x)
 // times the known rate, and 20 when too many requests never got there. A server that
 // cannot keep up is under pressure whatever the objective: with all seats taken its
-// time per token grows no further, and only the wait tells.
+// time per token grows no further, and only the wait tells. Gaps between tokens have the lengths of
+// few kinds of steps, among which a quantile jumps as the rate grows: of them the share beyond the limit
+// tells, as of a latency whose tail is exponential, but where no rate meets the limit, and it is asked
+// how far off it is.
 func (s *shiftSearch) pressure(in Situation, x float64) (float64, error) {
 	t, o, err := in.Run(s.rate*math.Exp(x), 1)
 	if err != nil {
@@ -261,7 +264,12 @@ func (s *shiftSearch) pressure(in Situation, x float64) (float64, error) {
 		if !ok {
 			return 0, fmt.Errorf("moves of the maximum rate: no request shows %s", b)
 		}
-		worst = max(worst, math.Log(v/limitOf(b)))
+		over := math.Log(v / limitOf(b))
+		if b.Metric == measure.ITL && b.Quantile > 0 && math.Abs(x) < WidestMove {
+			share := float64(o.Gaps.Above(b.Limit)) / float64(o.Gaps.TotalCount())
+			over = -math.Log(math.Log(share) / math.Log(b.Allowed()))
+		}
+		worst = max(worst, over)
 	}
 	return min(max(worst, backlog(&t, o.Records), -20), 20), nil
 }

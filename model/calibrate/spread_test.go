@@ -259,3 +259,28 @@ func TestQuantilesOfFewDraws(t *testing.T) {
 		}
 	}
 }
+
+// A server whose steps are of two lengths, the longer one in a share of the gaps that grows with the
+// rate: whatever the limit between them, the quantile is beyond it from the same rate on.
+func TestMovesOfGapsThatJump(t *testing.T) {
+	steps := func(limit time.Duration) Situation {
+		return Situation{
+			Objective: measure.SLO{Bounds: []measure.Bound{{Metric: measure.ITL, Quantile: 0.99, Limit: limit}}},
+			Run: func(rate, _ float64) (measure.Trial, measure.Observation, error) {
+				g := measure.NewGaps(0, 0)
+				g.Add(0, time.Duration(14*math.Pow(rate, 0.1)*1e6), 1e6)
+				g.Add(0, 22*time.Millisecond, int(1e4*rate))
+				return measure.Trial{}, measure.Observation{Gaps: g}, nil
+			},
+		}
+	}
+	moves, err := Moves(1.1, steps(21*time.Millisecond), []Situation{steps(17 * time.Millisecond), steps(19 * time.Millisecond), steps(21 * time.Millisecond)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, m := range moves {
+		if m.Err != nil || math.Abs(m.By) > 0.02 {
+			t.Errorf("%d: moved by %.3f, %v, want 0", i, m.By, m.Err)
+		}
+	}
+}

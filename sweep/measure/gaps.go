@@ -60,7 +60,7 @@ func (g *Gaps) Add(at, gap time.Duration, n int) {
 func (g *Gaps) clump(limit, level, request time.Duration) float64 {
 	worst := 1.0
 	for _, above := range []time.Duration{limit, level} {
-		beyond, inParts := float64(gapsAbove(g.Histogram, above)), 0.0
+		beyond, inParts := float64(g.Above(above)), 0.0
 		share := beyond / float64(g.TotalCount())
 		worst = max(worst, g.dispersion(func(h *hdrhistogram.Histogram) float64 {
 			n := float64(gapsAbove(h, above))
@@ -122,7 +122,7 @@ func (c *cohort) judgeGaps(b Bound, o *Observation) judged {
 	if o.Gaps == nil || o.Gaps.TotalCount() == 0 {
 		return j.empty()
 	}
-	j.N, j.K = int(o.Gaps.TotalCount()), gapsAbove(o.Gaps.Histogram, b.Limit)
+	j.N, j.K = int(o.Gaps.TotalCount()), o.Gaps.Above(b.Limit)
 	requests, failed, owed := 0, 0, 0
 	for _, r := range c.records {
 		switch {
@@ -164,6 +164,9 @@ func (c *cohort) judgeGaps(b Bound, o *Observation) judged {
 	}
 	return j.share(phi, most, false)
 }
+
+// Above counts the gaps that are longer than a limit.
+func (g *Gaps) Above(limit time.Duration) int { return gapsAbove(g.Histogram, limit) }
 
 func gapsAbove(h *hdrhistogram.Histogram, limit time.Duration) int {
 	n := int64(0)
