@@ -21,15 +21,10 @@ type Difference struct {
 
 // PairedT is the mean of differences of pairs with Student's interval, which
 // takes them as independent and about normal, and the probability of one as far from
-// zero if nothing had changed (two-sided). One pair gives neither. Pairs
+// zero if nothing had changed (two-sided). Others, of things that do not differ, scatter alike:
+// they tell the variance too. One pair without them gives neither. Pairs
 // that all differ by the same leave no doubt.
-func PairedT(differences []float64, confidence float64) (d Difference, p float64) {
-	return PairedTBeside(differences, nil, confidence)
-}
-
-// PairedTBeside is the same where others, of things that do not differ, scatter alike: they
-// tell the variance too, so that one pair beside them has an interval.
-func PairedTBeside(differences, others []float64, confidence float64) (d Difference, p float64) {
+func PairedT(differences, others []float64, confidence float64) (d Difference, p float64) {
 	mean, spread, free := scatter(differences, others)
 	d, p = Difference{mean, mean, mean}, pairedP(mean, spread, free)
 	switch {

@@ -16,7 +16,7 @@ func TestPairedTOfStudent(t *testing.T) {
 	for i := range a {
 		d[i] = b[i] - a[i]
 	}
-	got, p := PairedT(d, 0.95)
+	got, p := PairedT(d, nil, 0.95)
 	for i, pair := range [][2]float64{{got.Value, 1.58}, {got.Low, 0.7001142}, {got.High, 2.4598858}, {p, 0.00283289}} {
 		if math.Abs(pair[0]-pair[1]) > 1e-6 {
 			t.Errorf("figure %d is %.7f, want %.7f", i, pair[0], pair[1])
@@ -25,16 +25,16 @@ func TestPairedTOfStudent(t *testing.T) {
 }
 
 func TestPairedTOfFewPairs(t *testing.T) {
-	if d, _ := PairedT(nil, 0.95); !math.IsNaN(d.Value) {
+	if d, _ := PairedT(nil, nil, 0.95); !math.IsNaN(d.Value) {
 		t.Errorf("no pairs give %+v", d)
 	}
-	if d, p := PairedT([]float64{3}, 0.95); d.Value != 3 || !math.IsNaN(d.Low) || !math.IsNaN(p) {
+	if d, p := PairedT([]float64{3}, nil, 0.95); d.Value != 3 || !math.IsNaN(d.Low) || !math.IsNaN(p) {
 		t.Errorf("one pair gives %+v, p %g", d, p)
 	}
-	if d, p := PairedT([]float64{0, 0, 0}, 0.95); d != (Difference{}) || p != 1 {
+	if d, p := PairedT([]float64{0, 0, 0}, nil, 0.95); d != (Difference{}) || p != 1 {
 		t.Errorf("equal pairs give %+v, p %g", d, p)
 	}
-	if d, p := PairedT([]float64{0.1, 0.1, 0.1}, 0.95); p != 0 || d.Low != d.High {
+	if d, p := PairedT([]float64{0.1, 0.1, 0.1}, nil, 0.95); p != 0 || d.Low != d.High {
 		t.Errorf("pairs that differ alike give %+v, p %g", d, p)
 	}
 }
@@ -50,16 +50,16 @@ func TestPairedTCoverage(t *testing.T) {
 		for i := range d {
 			d[i] = 0.3 + rng.NormFloat64()
 		}
-		if c, _ := PairedT(d, 0.9); c.Low <= 0.3 && 0.3 <= c.High {
+		if c, _ := PairedT(d, nil, 0.9); c.Low <= 0.3 && 0.3 <= c.High {
 			inside++
 		}
 		for i := range d {
 			d[i] -= 0.3
 		}
-		if _, p := PairedT(d, 0.9); p < 0.1 {
+		if _, p := PairedT(d, nil, 0.9); p < 0.1 {
 			alarms++
 		}
-		if c, _ := PairedTBeside(d[:1], d[1:], 0.9); c.Low <= 0 && 0 <= c.High {
+		if c, _ := PairedT(d[:1], d[1:], 0.9); c.Low <= 0 && 0 <= c.High {
 			beside++
 		}
 	}

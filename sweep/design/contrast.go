@@ -141,7 +141,7 @@ func contrastIn(f aspect, pairs, others []pairing, t Terms) (Contrast, bool) {
 		return Contrast{}, false
 	}
 	_, beside := ratios(others)
-	r, p := stat.PairedTBeside(own, beside, t.Confidence)
+	r, p := stat.PairedT(own, beside, t.Confidence)
 	c := Contrast{Figure: f.name, Label: f.label, A: gonum.GeometricMean(a, nil), P: p, Pairs: len(a),
 		Relative: stat.Difference{Value: math.Expm1(r.Value), Low: math.Expm1(r.Low), High: math.Expm1(r.High)}}
 	c.Difference = stat.Difference{Value: c.A * c.Relative.Value, Low: c.A * c.Relative.Low, High: c.A * c.Relative.High}
