@@ -169,11 +169,11 @@ func (j *Journal) recall(t measure.Trial) (measure.Measurement, error) {
 	if !Measures(&m, &t) {
 		return m, fmt.Errorf("%w: trial %d was %s, and is now %s", ErrOtherTrials, t.Number, trialText(&was), trialText(&t))
 	}
-	if alike, err := sameObjective(was.Objective, t.Objective); m.Rejected.Text == "" && (err != nil || !alike) {
+	if alike, err := sameObjective(was.Objective, t.Objective); m.Ran() && (err != nil || !alike) {
 		return m, errors.Join(fmt.Errorf("%w: trial %d was judged by another objective than the configuration has: "+
 			"its counts say nothing about the limits now; begin a new run", ErrOtherTrials, t.Number), err)
 	}
-	if m.Rejected.Text == "" && !was.Workload.Alike(t.Workload) {
+	if m.Ran() && !was.Workload.Alike(t.Workload) {
 		return m, fmt.Errorf("%w: trial %d was of another workload than the configuration has: "+
 			"its latencies say nothing about the requests now; begin a new run", ErrOtherTrials, t.Number)
 	}
@@ -232,7 +232,7 @@ func (j *Journal) append(m measure.Measurement) (measure.Measurement, error) {
 func (j *Journal) reject(all []measure.Rejection) error {
 	for _, r := range all {
 		if j.Held() > 0 {
-			if m := j.held[0]; m.Rejected.Text == "" || m.Trial.Knobs != r.Knobs {
+			if m := j.held[0]; m.Ran() || m.Trial.Knobs != r.Knobs {
 				return fmt.Errorf("%w: %s is now rejected (%s), and was not", ErrOtherTrials, r.Knobs.Describe(), r.Reason.Text)
 			}
 			j.held = j.held[1:]

@@ -135,7 +135,7 @@ func (l *Live) Recall(seen []measure.Measurement) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i := range seen {
-		if seen[i].Rejected.Text == "" {
+		if seen[i].Ran() {
 			l.served = append(l.served, seen[i].Trial.Knobs)
 			l.answers = l.answers || seen[i].Requests > seen[i].Failed
 			if seen[i].Aborted.Note.Kind == note.EngineBroke {

@@ -69,7 +69,7 @@ func KindsOf(knobs []measure.Knobs) []Part {
 // Measures reports whether a measurement is the one of a trial.
 func Measures(m *measure.Measurement, t *measure.Trial) bool {
 	was := &m.Trial
-	return was.Knobs == t.Knobs && (m.Rejected.Text != "" || was.Rate == t.Rate && was.Seed == t.Seed && was.Concurrency == t.Concurrency)
+	return was.Knobs == t.Knobs && (!m.Ran() || was.Rate == t.Rate && was.Seed == t.Seed && was.Concurrency == t.Concurrency)
 }
 
 // EndingFile says in the run folder of a part how its last process ended.

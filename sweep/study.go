@@ -99,7 +99,7 @@ func (l *List) Next() []measure.Trial {
 func (l *List) Observe(m measure.Measurement) {
 	l.Seen = append(l.Seen, m)
 	switch {
-	case m.Rejected.Text == "":
+	case m.Ran():
 	case l.Whole:
 		l.next = len(l.Trials)
 	default:

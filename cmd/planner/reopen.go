@@ -177,7 +177,7 @@ func (p *program) reportTrial(c *cli.Context, number int) error {
 	if err != nil {
 		return err
 	}
-	trials = slices.DeleteFunc(trials, func(m measure.Measurement) bool { return m.Rejected.Text != "" })
+	trials = slices.DeleteFunc(trials, func(m measure.Measurement) bool { return !m.Ran() })
 	i := slices.IndexFunc(trials, func(m measure.Measurement) bool { return m.Trial.Number == number })
 	if i < 0 {
 		return usagef("report: %s has no trial %d; its trials are 1 to %d", folder.Path, number, len(trials))

@@ -186,7 +186,7 @@ func loadText(t *measure.Trial) string {
 func trialLine(m *measure.Measurement) string {
 	s := fmt.Sprintf("trial %d: %s: %s", m.Trial.Number, loadText(&m.Trial), m.Trial.Why)
 	switch {
-	case m.Rejected.Text != "":
+	case !m.Ran():
 		return s + ": rejected: " + m.Rejected.Text
 	case m.Verdict != nil:
 		s += fmt.Sprintf(": %s (%s)", m.Verdict.State, m.Verdict.Binding)

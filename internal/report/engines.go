@@ -133,7 +133,7 @@ func sidesTable(seen []sweep.EngineTelemetry, trials []measure.Measurement) Tabl
 		right("queued, ms", "KV peak", "preempted"), extra(right("cache hits", "output tok/s")), extra(wrapped("GPU")))
 	for i := range seen {
 		s, said := &seen[i], &seen[i].Said
-		k := slices.IndexFunc(trials, func(m measure.Measurement) bool { return m.Trial.Number == s.Trial && m.Rejected.Text == "" })
+		k := slices.IndexFunc(trials, func(m measure.Measurement) bool { return m.Trial.Number == s.Trial && m.Ran() })
 		if k < 0 {
 			continue
 		}

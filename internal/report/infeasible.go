@@ -104,7 +104,7 @@ func leastSeen(b *decide.Background) string {
 	var least *measure.Measurement
 	var bound measure.Bound
 	lowest := math.Inf(1)
-	for _, m := range ran(of(b.Trials, b.Knobs)) {
+	for m := range measure.RanWith(b.Trials, b.Knobs) {
 		if m.Verdict == nil || m.Verdict.State != measure.Missed {
 			continue
 		}

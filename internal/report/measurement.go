@@ -14,7 +14,7 @@ import (
 
 func measurementDocument(m measure.Measurement, e Engines) Document {
 	d := Document{Title: outcomeOf(&m), Data: data([]measure.Measurement{m})}
-	if m.Rejected.Text != "" {
+	if !m.Ran() {
 		d.add(Facts{{Label: "settings", Text: describe(m.Trial.Knobs, given(m.Trial.Knobs))}})
 		addEngines(&d, &e, nil, nil)
 		return d
@@ -33,7 +33,7 @@ func measurementDocument(m measure.Measurement, e Engines) Document {
 }
 
 func outcomeOf(m *measure.Measurement) string {
-	if m.Rejected.Text != "" {
+	if !m.Ran() {
 		return "Cannot run: " + m.Rejected.Text
 	}
 	at := " at " + load(&m.Trial)

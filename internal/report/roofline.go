@@ -13,9 +13,7 @@ import (
 
 // nearest is the stable, valid trial of a set of knobs nearest to a rate; nil if there is none.
 func nearest(trials []measure.Measurement, k measure.Knobs, rate float64) *measure.Measurement {
-	return decide.Nearest(trials, rate, func(m *measure.Measurement) bool {
-		return m.Trial.Knobs == k && m.Rejected.Text == "" && m.Valid && !m.Overloaded && m.Aborted.Text == ""
-	})
+	return decide.Nearest(trials, k, rate, func(m *measure.Measurement) bool { return m.Valid && m.KeptUp() })
 }
 
 // addRoofline sets what the hardware allows beside what was reached in the trials of the

@@ -134,8 +134,8 @@ func limitedBy(r *search.Result, binding string, trials []measure.Measurement) s
 	}
 	s += ": the engine saturates at " + number(r.Bounds[i].Rate, 3) + " requests/s"
 	highest := &measure.Measurement{}
-	for i := range trials {
-		if m := &trials[i]; m.Trial.Knobs == r.Knobs && m.Valid && m.Trial.Rate > highest.Trial.Rate {
+	for m := range measure.RanWith(trials, r.Knobs) {
+		if m.Valid && m.Trial.Rate > highest.Trial.Rate {
 			highest = m
 		}
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 func ran(trials []measure.Measurement) []*measure.Measurement {
-	return slices.DeleteFunc(pointers(trials), func(m *measure.Measurement) bool { return m.Rejected.Text != "" })
+	return slices.DeleteFunc(pointers(trials), func(m *measure.Measurement) bool { return !m.Ran() })
 }
 
 // byLoad orders the trials that ran by rate, closed loops first by concurrency.
@@ -241,7 +241,7 @@ func summarize(trials []measure.Measurement, k measure.Knobs) setSummary {
 	s := setSummary{sets: []measure.Knobs{k}}
 	var met, missed float64 // 0 if there is none
 	binding := ""
-	for _, m := range ran(of(trials, k)) {
+	for m := range measure.RanWith(trials, k) {
 		s.trials++
 		s.time += m.EngineTime(0)
 		if m.Verdict == nil || !m.Valid || m.Trial.Closed() {

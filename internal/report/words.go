@@ -107,7 +107,7 @@ func join(parts []string) string {
 // has no state, unless it missed by more than its client explains.
 func verdict(m *measure.Measurement) Cell {
 	switch {
-	case m.Rejected.Text != "":
+	case !m.Ran():
 		return Cell{"rejected", Bad}
 	case !m.Valid && (m.Verdict == nil || m.Verdict.State != measure.Missed):
 		return Cell{"invalid", Doubt}

@@ -43,7 +43,7 @@ func (p *LoadPoint) check(o *FitOptions) error {
 		return errors.New("the workload is not recorded, so it cannot be simulated")
 	case !p.Trial.Closed() && p.Trial.Window <= 0:
 		return errors.New("how long it lasted is not recorded, so it cannot be simulated")
-	case p.Measurement.Rejected.Text != "":
+	case !p.Measurement.Ran():
 		return fmt.Errorf("nothing was measured: %s", p.Measurement.Rejected)
 	case p.queueing() && !p.Trial.Workload.Replayed():
 		return errors.New("overloaded: it shows a queue, not the engine")

@@ -20,7 +20,7 @@ import (
 // are, and why.
 func Select(run string, trials []measure.Measurement, w *workload.Workload, configured []measure.Knobs) (points []LoadPoint, release string, skipped []string) {
 	for _, m := range trials {
-		if m.Rejected.Text != "" {
+		if !m.Ran() {
 			continue
 		}
 		traffic, known := trafficOf(m.Trial.Workload, w)

@@ -65,7 +65,7 @@ func FromMeasurements(ms []measure.Measurement, metric measure.Metric) []Point {
 	var points []Point
 	for i := range ms {
 		m := &ms[i]
-		if !m.Valid || m.Rejected.Text != "" || m.Trial.Closed() || m.Trial.Rate <= 0 {
+		if !m.Valid || !m.Ran() || m.Trial.Closed() || m.Trial.Rate <= 0 {
 			continue
 		}
 		values := valuesOf(m.Latency(metric))

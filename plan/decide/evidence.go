@@ -92,10 +92,8 @@ func (d *Decision) addEvidence(p *plan.Plan) error {
 
 func (d *Decision) fitCurves(p *plan.Plan) {
 	var mine []measure.Measurement
-	for _, m := range d.Seen {
-		if m.Trial.Knobs == p.Offer.Knobs && m.Rejected.Text == "" {
-			mine = append(mine, m)
-		}
+	for m := range measure.RanWith(d.Seen, p.Offer.Knobs) {
+		mine = append(mine, *m)
 	}
 	of := limited(p.Objective)
 	if i := slices.IndexFunc(p.Objective.Bounds, func(b measure.Bound) bool { return b.String() == p.Offer.Binding }); i >= 0 {
@@ -180,9 +178,8 @@ func (d *Decision) addRoofline(p *plan.Plan) error {
 // in the trials around it.
 func (d *Decision) addPower(p *plan.Plan, load float64) {
 	var seen []rateFigure
-	for i := range d.Seen {
-		m := &d.Seen[i]
-		if t := m.Server.Time; m.Trial.Knobs == p.Offer.Knobs && t != nil && t.Watts > 0 && m.Trial.Rate > 0 {
+	for m := range measure.RanWith(d.Seen, p.Offer.Knobs) {
+		if t := m.Server.Time; t != nil && t.Watts > 0 && m.Trial.Rate > 0 {
 			seen = append(seen, rateFigure{m.Trial.Rate, t.Watts})
 		}
 	}
@@ -218,8 +215,8 @@ func (s *searches) settling(k measure.Knobs, rate float64) (settling, course tim
 // server kept up with, whose rate comes nearest to a rate from below; 0 if there is
 // none.
 func (s *searches) meanLatency(k measure.Knobs, rate float64) time.Duration {
-	m := Nearest(s.Seen, rate, func(m *measure.Measurement) bool {
-		return m.Trial.Knobs == k && keptUp(m) && m.Trial.Rate <= rate && m.E2E.Mean > 0
+	m := Nearest(s.Seen, k, rate, func(m *measure.Measurement) bool {
+		return m.KeptUp() && m.Trial.Rate <= rate && m.E2E.Mean > 0
 	})
 	if m == nil {
 		return 0
@@ -227,22 +224,16 @@ func (s *searches) meanLatency(k measure.Knobs, rate float64) time.Duration {
 	return m.E2E.Mean
 }
 
-// Nearest is that of the trials of open load for which something is true whose rate is
+// Nearest is that of the trials of some knobs at open load for which something is true whose rate is
 // nearest to a rate by their ratio, the first of several; nil where there is none.
-func Nearest(trials []measure.Measurement, rate float64, is func(*measure.Measurement) bool) (found *measure.Measurement) {
+func Nearest(trials []measure.Measurement, k measure.Knobs, rate float64, is func(*measure.Measurement) bool) (found *measure.Measurement) {
 	least := math.Inf(1)
-	for i := range trials {
-		m := &trials[i]
+	for m := range measure.RanWith(trials, k) {
 		if off := math.Abs(math.Log(m.Trial.Rate / rate)); m.Trial.Rate > 0 && is(m) && off < least {
 			found, least = m, off
 		}
 	}
 	return found
-}
-
-// keptUp reports whether the server kept up with a trial of open load.
-func keptUp(m *measure.Measurement) bool {
-	return !m.Trial.Closed() && m.Rejected.Text == "" && m.Aborted.Text == "" && !m.Overloaded
 }
 
 // cachedRequest is the mean request with what the prefix cache held of its prompt in
@@ -254,8 +245,8 @@ func (s *searches) cachedRequest(k measure.Knobs) model.MeanRequest {
 		return q
 	}
 	share := 0.0
-	for i := range s.Seen {
-		if m := &s.Seen[i]; m.Trial.Knobs == k && keptUp(m) && m.Server.HitRate != nil {
+	for m := range measure.RanWith(s.Seen, k) {
+		if m.KeptUp() && m.Server.HitRate != nil {
 			share = max(share, *m.Server.HitRate)
 		}
 	}

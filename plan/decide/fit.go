@@ -79,10 +79,8 @@ func Fit(cfg *config.Config, trials []measure.Measurement, m Measured) (sweep.An
 	if rates == nil && slices.ContainsFunc(trials, func(m measure.Measurement) bool { return m.Trial.Workload != nil && m.Trial.Workload.Replayed() }) {
 		made.Warnings = append(made.Warnings, note.New(note.TraceRatesUnknown)) // an earlier version measured them
 	}
-	for _, m := range trials {
-		if m.Trial.Knobs == made.Offer.Knobs {
-			made.Warnings = append(made.Warnings, m.Warnings.Of(note.DrainUnclear)...)
-		}
+	for m := range measure.RanWith(trials, made.Offer.Knobs) {
+		made.Warnings = append(made.Warnings, m.Warnings.Of(note.DrainUnclear)...)
 	}
 	made.Warnings = append(made.Warnings, m.Doubts.Distinct()...)
 	made.Assumptions = append(made.Assumptions, doubts...)
@@ -162,7 +160,7 @@ func fitSets(cfg *config.Config, trials []measure.Measurement) (fits []fittedSet
 	sets := map[measure.Knobs][]measure.Measurement{}
 	var traffic []byte
 	for _, m := range trials {
-		if m.Rejected.Text != "" { // it was no trial, and had no traffic
+		if !m.Ran() { // it was no trial, and had no traffic
 			rejected = append(rejected, measure.Rejection{Knobs: m.Trial.Knobs, Reason: m.Rejected})
 			continue
 		}
@@ -283,7 +281,7 @@ func countedRate(cfg *config.Config, trials []measure.Measurement) (search.Resul
 	met, missed, middle := false, false, 0.0
 	for i := range trials {
 		m := &trials[i]
-		if !m.Valid || m.Rejected.Text != "" || m.Trial.Closed() || m.Trial.Rate <= 0 || m.Trial.Workload == nil || !countsOf(m, cfg.Objective) {
+		if !m.Valid || !m.Ran() || m.Trial.Closed() || m.Trial.Rate <= 0 || m.Trial.Workload == nil || !countsOf(m, cfg.Objective) {
 			continue
 		}
 		counted = append(counted, m)

@@ -28,9 +28,8 @@ func autoscaling(p *plan.Plan, trials []measure.Measurement) *plan.Autoscaling {
 // rate times the mean time of a request. It is nil where no trial tells.
 func inFlightAt(trials []measure.Measurement, k measure.Knobs) func(rate float64) float64 {
 	var points []rateFigure
-	for i := range trials {
-		m := &trials[i]
-		told := m.Trial.Knobs == k && m.Rejected.Text == "" && m.Valid && !m.Overloaded && !m.Trial.Closed()
+	for m := range measure.RanWith(trials, k) {
+		told := m.Valid && !m.Overloaded && !m.Trial.Closed()
 		if told && m.Offered() > 0 && m.E2E.Mean > 0 {
 			points = append(points, rateFigure{m.Offered(), m.E2E.Mean.Seconds()})
 		}

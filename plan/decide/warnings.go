@@ -129,8 +129,8 @@ func unlimitedWait(s *searches, k measure.Knobs, e search.Estimate, load float64
 	if s.cfg.Objective.Throughput || slices.ContainsFunc(s.cfg.Objective.Bounds, measure.Bound.Waits) {
 		return nil
 	}
-	best := Nearest(s.Seen, load, func(m *measure.Measurement) bool {
-		return m.Trial.Knobs == k && m.Valid && keptUp(m) && m.Trial.Rate <= e.Safe
+	best := Nearest(s.Seen, k, load, func(m *measure.Measurement) bool {
+		return m.Valid && m.KeptUp() && m.Trial.Rate <= e.Safe
 	})
 	if best == nil {
 		return nil
@@ -151,7 +151,7 @@ func jobTail(trials []measure.Measurement, p *plan.Plan) note.Notes {
 	if p.Demand.Job == nil || p.Cost.Job == nil {
 		return nil
 	}
-	m := Nearest(trials, p.Offer.Rate.Safe, func(m *measure.Measurement) bool { return m.Trial.Knobs == p.Offer.Knobs && m.Valid && keptUp(m) })
+	m := Nearest(trials, p.Offer.Knobs, p.Offer.Rate.Safe, func(m *measure.Measurement) bool { return m.Valid && m.KeptUp() })
 	spare := p.Demand.Job.Deadline - p.Cost.Job.Duration
 	if m == nil || m.E2E.P99 <= spare {
 		return nil
@@ -169,9 +169,9 @@ func ofConversations(s *searches, k measure.Knobs, rate float64) note.Notes {
 		return nil
 	}
 	met, missed := 0.0, 1.0
-	for i := range s.Seen {
-		switch m := &s.Seen[i]; {
-		case m.Trial.Knobs != k || m.Trial.Closed() || m.Server.HitRate == nil || m.Verdict == nil:
+	for m := range measure.RanWith(s.Seen, k) {
+		switch {
+		case m.Trial.Closed() || m.Server.HitRate == nil || m.Verdict == nil:
 		case m.Valid && m.Verdict.State == measure.Met:
 			met = max(met, *m.Server.HitRate)
 		case m.Verdict.State == measure.Missed:
@@ -219,7 +219,7 @@ func explainScaling(offers []plan.Offer, trials []measure.Measurement) {
 // sharesNear is how the engine spent its time in the offer's trial nearest to
 // its maximum rate; nil if no trial tells.
 func sharesNear(trials []measure.Measurement, o *plan.Offer) *measure.TimeShares {
-	m := Nearest(trials, o.Rate.Value, func(m *measure.Measurement) bool { return m.Trial.Knobs == o.Knobs && m.Server.Time != nil })
+	m := Nearest(trials, o.Knobs, o.Rate.Value, func(m *measure.Measurement) bool { return m.Server.Time != nil })
 	if m == nil {
 		return nil
 	}
@@ -232,11 +232,7 @@ func brokeDown(warnings note.Notes, trials []measure.Measurement, k measure.Knob
 	var broke note.Notes
 	var lowest *measure.Measurement
 	all := 0
-	for i := range trials {
-		m := &trials[i]
-		if m.Trial.Knobs != k || m.Rejected.Text != "" {
-			continue
-		}
+	for m := range measure.RanWith(trials, k) {
 		all++
 		broke = append(broke, slices.Concat(m.Warnings.Of(note.EngineRepeated), m.Warnings.Of(note.TrialRepeated))...)
 		if m.Aborted.Note.Kind == note.EngineBroke && (lowest == nil || m.Trial.Rate < lowest.Trial.Rate) {
@@ -261,9 +257,8 @@ func brokeDown(warnings note.Notes, trials []measure.Measurement, k measure.Knob
 // failing is the trial at the lowest rate in which requests of a server that runs failed, too
 // many of them and most by what it did; nil for none.
 func failing(trials []measure.Measurement, k measure.Knobs) (lowest *measure.Measurement) {
-	for i := range trials {
-		m := &trials[i]
-		if m.Trial.Knobs != k || m.Trial.Rate == 0 || m.Failed == 0 || !m.Refuses() || m.Aborted.Note.Kind == note.EngineBroke {
+	for m := range measure.RanWith(trials, k) {
+		if m.Trial.Rate == 0 || m.Failed == 0 || !m.Refuses() || m.Aborted.Note.Kind == note.EngineBroke {
 			continue
 		}
 		if c, ok := m.Count(measure.ErrorsBound); ok && c.Value > m.Trial.Objective.Errors && (lowest == nil || m.Trial.Rate < lowest.Trial.Rate) {
@@ -280,11 +275,7 @@ func untrusted(trials []measure.Measurement, k measure.Knobs) note.Notes {
 	all, doubtful, why := 0, 0, ""
 	lost := lostWith(trials, k)
 	said := note.If(lost != "", note.EngineLost, lost)
-	for i := range trials {
-		m := &trials[i]
-		if m.Trial.Knobs != k || m.Rejected.Text != "" {
-			continue
-		}
+	for m := range measure.RanWith(trials, k) {
 		all++
 		if !m.Valid && m.Aborted.Text == "" {
 			doubtful++

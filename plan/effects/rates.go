@@ -40,7 +40,7 @@ func Rates(trials []measure.Measurement, ref Baseline, known []Setting) []Settin
 	for i := range trials {
 		m := &trials[i]
 		k := m.Trial.Knobs
-		if m.Rejected.Text != "" || !m.Valid || m.Trial.Rate <= 0 || slices.ContainsFunc(out, func(s Setting) bool { return s.Knobs == k }) || k.Kind() != ref.Knobs.Kind() {
+		if !m.Ran() || !m.Valid || m.Trial.Rate <= 0 || slices.ContainsFunc(out, func(s Setting) bool { return s.Knobs == k }) || k.Kind() != ref.Knobs.Kind() {
 			continue
 		}
 		if nearest[k] == nil {

@@ -55,7 +55,7 @@ type dataset struct {
 func Check(trials []measure.Measurement, of Subject) []Item {
 	d := dataset{Subject: of}
 	for i := range trials {
-		if m := &trials[i]; m.Rejected.Text == "" {
+		if m := &trials[i]; m.Ran() {
 			d.ran = append(d.ran, m)
 			if m.Valid {
 				d.used = append(d.used, m)

@@ -216,12 +216,12 @@ func matched(a, b []measure.Measurement) (pairs []pairing, left int) {
 	byKnobs := knobSets(a) > 1 || knobSets(b) > 1
 	taken := make([]bool, len(b))
 	for i := range a {
-		if a[i].Rejected.Text != "" {
+		if !a[i].Ran() {
 			continue
 		}
 		found := false
 		for j := range b {
-			if taken[j] || b[j].Rejected.Text != "" || !sameLoad(&a[i].Trial, &b[j].Trial) || byKnobs && a[i].Trial.Knobs != b[j].Trial.Knobs {
+			if taken[j] || !b[j].Ran() || !sameLoad(&a[i].Trial, &b[j].Trial) || byKnobs && a[i].Trial.Knobs != b[j].Trial.Knobs {
 				continue
 			}
 			taken[j], found = true, true
@@ -233,7 +233,7 @@ func matched(a, b []measure.Measurement) (pairs []pairing, left int) {
 		}
 	}
 	for j := range b {
-		if !taken[j] && b[j].Rejected.Text == "" {
+		if !taken[j] && b[j].Ran() {
 			left++
 		}
 	}
@@ -249,7 +249,7 @@ func sameLoad(a, b *measure.Trial) bool {
 func knobSets(all []measure.Measurement) int {
 	seen := map[measure.Knobs]bool{}
 	for i := range all {
-		if all[i].Rejected.Text == "" {
+		if all[i].Ran() {
 			seen[all[i].Trial.Knobs] = true
 		}
 	}

@@ -160,7 +160,7 @@ func (s *Sweep) Answer() (sweep.Answer, error) {
 	out := &Swept{Planned: len(s.Trials), Rejected: slices.Clone(s.rejected),
 		Warnings: s.warnings.Warnings(), Seen: s.Seen, Objective: s.objective}
 	for _, m := range s.Seen {
-		if m.Rejected.Text != "" {
+		if !m.Ran() {
 			if !slices.ContainsFunc(out.Rejected, func(r measure.Rejection) bool { return r.Knobs == m.Trial.Knobs }) {
 				out.Rejected = append(out.Rejected, measure.Rejection{Knobs: m.Trial.Knobs, Reason: m.Rejected})
 			}

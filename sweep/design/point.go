@@ -102,7 +102,7 @@ func (p *PointStudy) Answer() (sweep.Answer, error) {
 	switch {
 	case measure.Broke(m.Rejected), m.Broken():
 		a.State = sweep.Failed
-	case m.Rejected.Text != "" || m.Verdict != nil && m.Verdict.State == measure.Missed:
+	case !m.Ran() || m.Verdict != nil && m.Verdict.State == measure.Missed:
 		a.State = sweep.Infeasible
 	case m.Verdict != nil && m.Verdict.State == measure.Unsure:
 		a.State = sweep.Undecided

@@ -105,7 +105,7 @@ func (p *ProbeStudy) Rejected() []measure.Rejection { return nil }
 // Next chooses the next load point.
 func (p *ProbeStudy) Next() []measure.Trial {
 	i := len(p.seen)
-	failed := i > 0 && p.seen[i-1].Rejected.Text != "" // with the only knobs that there are
+	failed := i > 0 && !p.seen[i-1].Ran() // with the only knobs that there are
 	if failed || p.problem != nil && i >= p.spec.Points || i >= p.spec.Points+p.spec.Held || p.spent >= p.spec.Budget {
 		return nil
 	}
@@ -251,7 +251,7 @@ var ruinous = []note.Kind{note.ClientUnsent, note.ClientStood, note.ClientFiles,
 
 // usable reports whether the means of a trial are those of the engine.
 func usable(m *measure.Measurement) bool {
-	if m.Rejected.Text != "" || m.Aborted.Text != "" || m.Requests == 0 || m.Failed > 0 {
+	if !m.Ran() || m.Aborted.Text != "" || m.Requests == 0 || m.Failed > 0 {
 		return false
 	}
 	return m.Valid || m.SendLag.P99 <= time.Duration(mostLate*float64(m.TTFT.Mean)) &&
@@ -332,7 +332,7 @@ func (p *ProbeStudy) Answer() (sweep.Answer, error) {
 
 func (p *ProbeStudy) tell(out *Probed, i int) {
 	m := &p.seen[i]
-	if m.Rejected.Text != "" || m.Trial.Workload == nil {
+	if !m.Ran() || m.Trial.Workload == nil {
 		out.Notes = append(out.Notes, note.Text(fmt.Sprintf("trial %d: %s", i+1, cmp.Or(m.Rejected.Text, "its traffic is not recorded"))))
 		return
 	}

@@ -215,7 +215,7 @@ func sameRequests(a, b measure.Trial) bool {
 // pairs joins what the two sides of each whole round brought.
 func (r *Rounds) pairs() ([]pairing, error) {
 	for i := range r.Seen {
-		if m := &r.Seen[i]; m.Rejected.Text != "" {
+		if m := &r.Seen[i]; !m.Ran() {
 			return nil, fmt.Errorf("%s: %w", r.Sides[ofB(i+1)].Name, &measure.Rejection{Knobs: m.Trial.Knobs, Reason: m.Rejected})
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"math"
 	"slices"
@@ -234,6 +235,25 @@ type Measurement struct {
 	Rejected note.Reason `json:"-"`
 }
 
+// Ran is false of a configuration that cannot run, of which there was no trial.
+func (m *Measurement) Ran() bool { return m.Rejected.Text == "" }
+
+// KeptUp reports whether the server kept up with a trial of open load.
+func (m *Measurement) KeptUp() bool {
+	return m.Ran() && !m.Trial.Closed() && m.Aborted.Text == "" && !m.Overloaded
+}
+
+// RanWith are those of some trials that ran with a set of knobs.
+func RanWith(trials []Measurement, k Knobs) iter.Seq[*Measurement] {
+	return func(yield func(*Measurement) bool) {
+		for i := range trials {
+			if m := &trials[i]; m.Trial.Knobs == k && m.Ran() && !yield(m) {
+				return
+			}
+		}
+	}
+}
+
 // wholeLap is how far, as a share, what one lap of a trace offers is off its rate at
 // most: lengths of windows are rounded.
 const wholeLap = 1e-6
@@ -353,7 +373,7 @@ func (m *Measurement) Bounded(b Bound) time.Duration {
 // and the sentences of the notes stand beside them.
 func (m Measurement) Written() any {
 	t := &m.Trial
-	if m.Rejected.Text != "" {
+	if !m.Ran() {
 		return RejectedLine{t.Knobs, m.Rejected.Text, m.Rejected.Note}
 	}
 	w := measurementFile{Number: t.Number, Knobs: t.Knobs, Workload: t.Workload, plainMeasurement: plainMeasurement(m), Warnings: m.Warnings.Texts(), Aborted: m.Aborted.Text, Note: m.Aborted.Note}
@@ -446,7 +466,7 @@ func OverviewOf(trials []Measurement) Overview {
 	var doubts note.Notes
 	for i := range trials {
 		m := &trials[i]
-		if m.Rejected.Text != "" {
+		if !m.Ran() {
 			continue
 		}
 		s.Trials++
