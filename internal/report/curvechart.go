@@ -60,7 +60,7 @@ func latencyChart(c *curve.Curve, slo measure.SLO, max *search.Estimate, trials 
 }
 
 func latencyLine(c *curve.Curve, q float64, trials []measure.Measurement) Line {
-	l := Line{Name: curve.Name(q)}
+	l := Line{Name: measure.StatName(q)}
 	for i := range c.Points {
 		p := &c.Points[i]
 		y, ok := p.Latency(q)
@@ -109,7 +109,7 @@ func curveFacts(c *curve.Curve, slo measure.SLO, crossings bool) Facts {
 		}
 	}
 	return facts.with("knee", where(c.Knee > 0, fmt.Sprintf("%s requests/s: from there on 1 %% more load costs 3 %% more %s %s",
-		number(c.Knee, 3), curve.Name(c.KneeOf), strings.ToUpper(c.Metric.String()))), Plain).
+		number(c.Knee, 3), measure.StatName(c.KneeOf), strings.ToUpper(c.Metric.String()))), Plain).
 		with("saturation", told(c.Saturation, func(s curve.Saturation) string {
 			return number(s.Value, 3) + " requests/s" + where(s.High > s.Low, fmt.Sprintf(" (%s-%s)", number(s.Low, 3), number(s.High, 3))) +
 				where(s.Reason != "", ": "+s.Reason)

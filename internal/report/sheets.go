@@ -146,7 +146,7 @@ func data(trials []measure.Measurement, further ...string) Data {
 	columns := "trial " + strings.Join(further, " ") + " rate_per_s concurrency sent_per_s achieved_per_s duration_s requests failed "
 	for _, metric := range measure.AllLatencies() {
 		for _, q := range measure.Statistics {
-			columns += metric.String() + "_" + measure.Bound{Quantile: q}.Stat() + "_ms "
+			columns += metric.String() + "_" + measure.StatName(q) + "_ms "
 		}
 	}
 	columns += "prompt_tokens_per_s output_tokens_per_s mean_prompt_tokens mean_output_tokens goodput_per_s kv_blocks preemptions prefix_hit_rate " +

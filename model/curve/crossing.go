@@ -183,11 +183,11 @@ func interpolate(points []Point, quantile float64) (*interpolant, error) {
 		s.rates, s.lnY, weights = append(s.rates, p.Rate), append(s.lnY, lnY), append(weights, w)
 	}
 	if len(s.rates) < 2 {
-		return nil, fmt.Errorf("interpolate %s: known at %d of the measured rates; at least two are needed", Name(quantile), len(s.rates))
+		return nil, fmt.Errorf("interpolate %s: known at %d of the measured rates; at least two are needed", measure.StatName(quantile), len(s.rates))
 	}
 	s.lnY = stat.Monotone(s.lnY, weights)
 	if err := s.spline.Fit(s.rates, s.lnY); err != nil {
-		return nil, fmt.Errorf("interpolate %s: %w", Name(quantile), err)
+		return nil, fmt.Errorf("interpolate %s: %w", measure.StatName(quantile), err)
 	}
 	return s, nil
 }

@@ -4,6 +4,7 @@ import (
 	"planner/internal/list"
 	"planner/internal/note"
 	"planner/internal/wire"
+	"planner/sweep/measure"
 )
 
 // curveFile is a curve in a file.
@@ -40,7 +41,7 @@ func (c *Curve) Written() any {
 type named float64
 
 // MarshalText writes the name.
-func (s named) MarshalText() ([]byte, error) { return []byte(Name(float64(s))), nil }
+func (s named) MarshalText() ([]byte, error) { return []byte(measure.StatName(float64(s))), nil }
 
 // modelFile is a model in a file: with the statistics by their names, and times in milliseconds.
 type modelFile struct {

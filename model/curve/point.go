@@ -127,9 +127,6 @@ func validate(points []Point) error {
 	return nil
 }
 
-// Name is the statistic's name, "p99" or "mean".
-func Name(quantile float64) string { return measure.Bound{Quantile: quantile}.Stat() }
-
 // tail is ln(1/(1-q)), the quantile of a unit exponential; the mean's is 1. In
 // the joint form the latency of every statistic is a + tail * g(rate): exact if
 // what comes on top of the floor is exponential.

@@ -81,7 +81,7 @@ func (d *templateData) recorded() []Rule {
 			}
 		}
 		for _, q := range quantiles {
-			stat := strings.ReplaceAll(measure.Bound{Quantile: q}.Stat(), ".", "_")
+			stat := strings.ReplaceAll(measure.StatName(q), ".", "_")
 			all = append(all, record("llm:"+m.String()+"_seconds:"+stat+"_5m", quantileOf(q, series, d.Matcher(), "5m")))
 		}
 	}

@@ -65,8 +65,7 @@ func ordered(s *measure.Summary) error {
 			continue
 		}
 		if d < lower {
-			name := func(q float64) string { return measure.Bound{Quantile: q}.Stat() }
-			return fmt.Errorf("%s of %v is below %s of %v", name(q), d, name(at), lower)
+			return fmt.Errorf("%s of %v is below %s of %v", measure.StatName(q), d, measure.StatName(at), lower)
 		}
 		lower, at = d, q
 	}

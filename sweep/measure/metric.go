@@ -117,12 +117,15 @@ type Bound struct {
 	Limits Limits        `json:",embed"`
 }
 
-// Stat names the bounded statistic: "p50", "p99.9" or "mean".
-func (b Bound) Stat() string {
-	if b.Quantile == 0 {
+// Stat names the bounded statistic.
+func (b Bound) Stat() string { return StatName(b.Quantile) }
+
+// StatName names the statistic at a quantile: "p50", "p99.9" or "mean".
+func StatName(quantile float64) string {
+	if quantile == 0 {
 		return "mean"
 	}
-	return "p" + strconv.FormatFloat(b.Quantile*100, 'g', 6, 64)
+	return "p" + strconv.FormatFloat(quantile*100, 'g', 6, 64)
 }
 
 // String names the bound as the JSON does: "ttft.p99", "goodput", "ttft.p99 of chat".
@@ -158,14 +161,14 @@ func (b Bound) Waits() bool {
 
 // Stats lists the statistics that a bound may name.
 func Stats() []string {
-	return list.Map(append(Statistics[1:], 0), func(q float64) string { return Bound{Quantile: q}.Stat() })
+	return list.Map(append(Statistics[1:], 0), StatName)
 }
 
 // ParseStat reads the statistic of a bound: its quantile, 0 for the mean.
 // "p999" means "p99.9", for files that cannot write the point.
 func ParseStat(s string) (float64, error) {
 	for _, q := range Statistics {
-		if name := (Bound{Quantile: q}).Stat(); s == name || s == strings.ReplaceAll(name, ".", "") {
+		if name := StatName(q); s == name || s == strings.ReplaceAll(name, ".", "") {
 			return q, nil
 		}
 	}
@@ -291,7 +294,7 @@ func (b Bound) check() error {
 func (m *Measurement) Beyond(b Bound) (stat string, v time.Duration) {
 	for _, q := range slices.Backward(Statistics) {
 		if v := m.Of(b.Class).Latency(b.Metric).Stat(q); q <= b.Quantile && v > b.Limit {
-			return Bound{Quantile: q}.Stat(), v
+			return StatName(q), v
 		}
 	}
 	return "", 0
