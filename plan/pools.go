@@ -2,9 +2,9 @@ package plan
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
+	"planner/internal/list"
 	"planner/internal/note"
 )
 
@@ -108,12 +108,11 @@ func (p *Pools) changes() []Change {
 		sum := Change{What: first.What}
 		usd, known := 0.0, true
 		for _, pool := range p.Each {
-			i := slices.IndexFunc(pool.Plan.Sensitivity, func(c Change) bool { return c.What == first.What })
-			if i < 0 {
+			c, ok := list.Find(pool.Plan.Sensitivity, func(c Change) bool { return c.What == first.What })
+			if !ok {
 				known = false
 				break
 			}
-			c := &pool.Plan.Sensitivity[i]
 			sum.Instances, sum.GPUs, sum.Approximate = sum.Instances+c.Instances, sum.GPUs+c.GPUs, sum.Approximate || c.Approximate
 			if c.PerHour != nil {
 				usd += *c.PerHour

@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"planner/internal/config"
+	"planner/internal/list"
 	"planner/internal/progress"
 	"planner/internal/report"
 	"planner/sweep"
@@ -178,14 +179,13 @@ func (p *program) reportTrial(c *cli.Context, number int) error {
 		return err
 	}
 	trials = slices.DeleteFunc(trials, func(m measure.Measurement) bool { return !m.Ran() })
-	i := slices.IndexFunc(trials, func(m measure.Measurement) bool { return m.Trial.Number == number })
-	if i < 0 {
+	m, ok := list.Find(trials, func(m measure.Measurement) bool { return m.Trial.Number == number })
+	if !ok {
 		return usagef("report: %s has no trial %d; its trials are 1 to %d", folder.Path, number, len(trials))
 	}
 	if err := p.configured(r, about); err != nil {
 		return err
 	}
-	m := trials[i]
 	if w := m.Trial.Workload; w != nil && w.Replayed() && len(w.Replay) == 0 {
 		w.Replay = r.cfg.Workload.Replay
 	}

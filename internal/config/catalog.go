@@ -3,8 +3,8 @@ package config
 import (
 	"errors"
 	"fmt"
-	"slices"
 
+	"planner/internal/list"
 	"planner/internal/spelling"
 	"planner/model"
 )
@@ -38,16 +38,15 @@ func (r *reader) putCatalog(n input) {
 		n.wrong("tables written [[" + join(n.key, "gpu") + "]]")
 	}
 	for _, c := range n.children() {
-		i := slices.IndexFunc(catalogTables, func(t model.CatalogTable) bool { return t.String() == c.name })
+		t, known := list.Find(catalogTables, func(t model.CatalogTable) bool { return t.String() == c.name })
 		rows, ok := c.value.([]map[string]any)
 		switch {
-		case i < 0:
+		case !known:
 			c.refuse("unknown table, allowed are [[gpu]] and [[model]]")
 			continue
 		case !ok:
 			c.refuse("want tables written [[%s]]", c.key)
 		}
-		t := catalogTables[i]
 		for i, cells := range rows {
 			entry := input{r: r, path: c.path + index(i), key: c.key, value: cells}
 			row, ok := entry.row(t)

@@ -254,8 +254,8 @@ var unmodelled = []string{
 // KeyOfOption is the key that sets what an option of vLLM does, and its value where one does;
 // "" if there is none.
 func KeyOfOption(option string) string {
-	if i := slices.IndexFunc(measure.KnobTable, func(n measure.Knob) bool { return n.Option == option }); i >= 0 {
-		return KeyOf(measure.KnobTable[i])
+	if n, ok := measure.KnobOf(option); ok {
+		return KeyOf(n)
 	}
 	return optionKeys[option]
 }

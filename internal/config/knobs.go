@@ -13,8 +13,7 @@ import (
 // knobIn ties a key to the values of a knob: a list where it is searched or is the
 // degree of tensor parallelism, else a single one, where 0 leaves it to the engine.
 func knobIn(space map[string][]any, name string) binding {
-	i := slices.IndexFunc(measure.KnobTable, func(n measure.Knob) bool { return n.Name == name })
-	n := measure.KnobTable[i]
+	n, _ := measure.KnobNamed(name)
 	listed := n.Precedence > 0 || n.Placement
 	least := 0.0
 	if listed {

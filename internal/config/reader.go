@@ -48,9 +48,9 @@ func (r *reader) take(c *Config) {
 		if n.name == "run" {
 			known = []tomlTable{{"run", c.runRows()}}
 		}
-		i := slices.IndexFunc(known, func(s tomlTable) bool { return s.name == n.name })
+		section, is := list.Find(known, func(s tomlTable) bool { return s.name == n.name })
 		switch _, ok := n.value.(map[string]any); {
-		case i < 0 && ok:
+		case !is && ok:
 			sections := list.Map(all, func(s tomlTable) string { return s.name })
 			text := "is no section"
 			if near := spelling.Nearest(n.name, sections); spelling.Slip(n.name, near) {
@@ -59,12 +59,12 @@ func (r *reader) take(c *Config) {
 				text += ", but there is the key " + key
 			}
 			n.refuse("%s; want one of %s", text, strings.Join(sections, ", "))
-		case i < 0:
+		case !is:
 			n.refuse("is no key, %s", instead("", n.name, all))
 		case !ok:
 			n.wrong("a section [" + n.name + "] of keys")
 		default:
-			for _, c := range n.takeRows(known[i].rows) {
+			for _, c := range n.takeRows(section.rows) {
 				c.refuse("is no key, %s", instead(n.name, c.name, known))
 			}
 		}

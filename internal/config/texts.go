@@ -178,8 +178,8 @@ func options() codec[string] {
 		for _, word := range words {
 			name, _, _ := strings.Cut(strings.ReplaceAll(word, "_", "-"), "=")
 			name = strings.Replace(name, "--no-", "--", 1)
-			if i := slices.IndexFunc(measure.KnobTable, func(k measure.Knob) bool { return k.Option != "" && k.Option == name }); i >= 0 {
-				n.refuse("holds %s, which %s sets", word, KeyOf(measure.KnobTable[i]))
+			if k, ok := measure.KnobOf(name); ok {
+				n.refuse("holds %s, which %s sets", word, KeyOf(k))
 				return ""
 			}
 		}

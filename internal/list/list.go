@@ -10,6 +10,16 @@ func Map[T, U any](items []T, f func(T) U) []U {
 	return out
 }
 
+// Find is the first item for which something is true; false if there is none.
+func Find[T any](items []T, is func(T) bool) (found T, ok bool) {
+	for _, item := range items {
+		if is(item) {
+			return item, true
+		}
+	}
+	return found, false
+}
+
 // Count is the number of items for which something is true.
 func Count[T any](items []T, is func(T) bool) (n int) {
 	for _, item := range items {

@@ -85,11 +85,11 @@ func addEngines(d *Document, e *Engines, trials []measure.Measurement, chosen *m
 }
 
 func startFacts(seen []sweep.EngineTelemetry) Facts {
-	i := slices.IndexFunc(seen, func(s sweep.EngineTelemetry) bool { return s.Engine.Fresh })
-	if i < 0 {
+	fresh, ok := list.Find(seen, func(s sweep.EngineTelemetry) bool { return s.Engine.Fresh })
+	if !ok {
 		return nil
 	}
-	s := &seen[i].Engine
+	s := &fresh.Engine
 	flags := list.Map(s.Facts.Flags, func(f engine.Flag) string { return f.Name + " = " + f.Value })
 	return Facts{{Label: "engine", Text: s.Facts.Name(s.Kind)}}.
 		with("started with", s.Command, Plain).with("runs with", strings.Join(flags, ", "), Plain).
@@ -116,8 +116,8 @@ func startTable(seen []sweep.EngineTelemetry) Table {
 		s := &starts[i].Engine
 		name := fmt.Sprintf("trial %d", starts[i].Trial) + behind(": ", values([]measure.Knobs{starts[i].Knobs}, which))
 		took := list.Map(stages, func(stage string) Cell {
-			if i := slices.IndexFunc(s.Stages, func(x engine.StartStage) bool { return x.Name == stage }); i >= 0 {
-				return Cell{Text: latency(s.Stages[i].Took)}
+			if x, ok := list.Find(s.Stages, func(x engine.StartStage) bool { return x.Name == stage }); ok {
+				return Cell{Text: latency(x.Took)}
 			}
 			return Cell{Text: unknown}
 		})
@@ -133,11 +133,11 @@ func sidesTable(seen []sweep.EngineTelemetry, trials []measure.Measurement) Tabl
 		right("queued, ms", "KV peak", "preempted"), extra(right("cache hits", "output tok/s")), extra(wrapped("GPU")))
 	for i := range seen {
 		s, said := &seen[i], &seen[i].Said
-		k := slices.IndexFunc(trials, func(m measure.Measurement) bool { return m.Trial.Number == s.Trial && m.Ran() })
-		if k < 0 {
+		m, ok := list.Find(trials, func(m measure.Measurement) bool { return m.Trial.Number == s.Trial && m.Ran() })
+		if !ok {
 			continue
 		}
-		tab.row(s.Trial, load(&trials[k].Trial), inMillis(s.ClientTTFT), inMillis(said.TTFT), gapCell(s), inMillis(said.Queue), percent(said.PeakKV),
+		tab.row(s.Trial, load(&m.Trial), inMillis(s.ClientTTFT), inMillis(said.TTFT), gapCell(s), inMillis(said.Queue), percent(said.PeakKV),
 			fixed(said.Preemptions, 0), percent(said.HitRate), number(said.OutputRate, 3), gpuText(s.GPU))
 	}
 	tab.first("trials", "run folder")

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"slices"
 
 	"planner/internal/list"
 	"planner/plan"
@@ -33,18 +32,16 @@ func addEffects(d *Document, p *plan.Plan, trials []measure.Measurement) {
 		"a set is placed by its search, by what the chosen one shows at other rates where it had one trial, or by short runs of its own where it was dropped early.",
 		plural(len(settings), "set")), Tone: Quiet})
 	if len(all) > 1 {
-		d.add(heatMap(settings, knobNamed(all[0].Knob), knobNamed(all[1].Knob)))
+		d.add(heatMap(settings, all[0].Knob, all[1].Knob))
 	}
 }
 
 func orDefault(value string) string { return cmp.Or(value, "default") }
 
-func knobNamed(name string) measure.Knob {
-	return measure.KnobTable[slices.IndexFunc(measure.KnobTable, func(n measure.Knob) bool { return n.Name == name })]
-}
-
 // heatMap tabulates the best rate with each pair of values of two knobs, whatever the others.
-func heatMap(settings []effects.Setting, down, across measure.Knob) Table {
+func heatMap(settings []effects.Setting, rowKnob, columnKnob string) Table {
+	down, _ := measure.KnobNamed(rowKnob)
+	across, _ := measure.KnobNamed(columnKnob)
 	rows, columns := effects.Values(settings, down), effects.Values(settings, across)
 	tab := table(left(down.Short), right(list.Map(columns, func(v string) string { return across.Short + " " + orDefault(v) })...))
 	tab.Caption = "About the maximum rate in requests/s by " + down.Name + " (down) and " + across.Name + " (across), the best of all others"

@@ -2,9 +2,9 @@ package report
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
+	"planner/internal/list"
 	"planner/plan/decide"
 	"planner/search"
 	"planner/sweep/measure"
@@ -125,14 +125,14 @@ func failedAlone(trials []measure.Measurement) string {
 // is where the engine saturates, and the first bound that still holds at the highest rate measured.
 func limitedBy(r *search.Result, binding string, trials []measure.Measurement) string {
 	s := boundName(binding)
-	i := slices.IndexFunc(r.Bounds, func(b search.BoundResult) bool { return b.Bound == binding })
-	if i >= 0 && r.Bounds[i].Probability < 0.995 && len(r.Bounds) > 1 {
-		s += " (with probability " + number(r.Bounds[i].Probability, 2) + ")"
+	bound, ok := list.Find(r.Bounds, func(b search.BoundResult) bool { return b.Bound == binding })
+	if ok && bound.Probability < 0.995 && len(r.Bounds) > 1 {
+		s += " (with probability " + number(bound.Probability, 2) + ")"
 	}
-	if i < 0 || binding != measure.ThroughputBound {
+	if !ok || binding != measure.ThroughputBound {
 		return s
 	}
-	s += ": the engine saturates at " + number(r.Bounds[i].Rate, 3) + " requests/s"
+	s += ": the engine saturates at " + number(bound.Rate, 3) + " requests/s"
 	highest := &measure.Measurement{}
 	for m := range measure.RanWith(trials, r.Knobs) {
 		if m.Valid && m.Trial.Rate > highest.Trial.Rate {

@@ -64,7 +64,7 @@ func TestBarsOnPages(t *testing.T) {
 // TestHeatMapOfNothing maps knobs of which no set has a rate.
 func TestHeatMapOfNothing(t *testing.T) {
 	for _, settings := range [][]effects.Setting{nil, {{}}} {
-		tab := heatMap(settings, knobNamed("max_num_seqs"), knobNamed("max_num_batched_tokens"))
+		tab := heatMap(settings, "max_num_seqs", "max_num_batched_tokens")
 		if text := fmt.Sprint(tab); strings.Contains(text, fmt.Sprint(math.NaN())) {
 			t.Error(text)
 		}

@@ -96,8 +96,8 @@ func (d *Decision) fitCurves(p *plan.Plan) {
 		mine = append(mine, *m)
 	}
 	of := limited(p.Objective)
-	if i := slices.IndexFunc(p.Objective.Bounds, func(b measure.Bound) bool { return b.String() == p.Offer.Binding }); i >= 0 {
-		binding := latencyOf(p.Objective.Bounds[i])
+	if b, ok := p.Objective.Bound(p.Offer.Binding); ok {
+		binding := latencyOf(b)
 		of = slices.DeleteFunc(of, func(l measure.Bound) bool { return l.Class != binding.Class })
 		of = first(of, slices.Index(of, binding))
 	}

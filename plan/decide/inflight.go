@@ -45,8 +45,7 @@ func inFlightAt(trials []measure.Measurement, k measure.Knobs) func(rate float64
 // at least as often as the bound which limits the rate allows a request to be late.
 func fewSlots(cfg *config.Config, binding string, inFlight func(float64) float64, rate float64) note.Notes {
 	l, allowed := cfg.Engine.LoRA, 0.5
-	if i := slices.IndexFunc(cfg.Objective.Bounds, func(b measure.Bound) bool { return b.String() == binding }); i >= 0 {
-		b := cfg.Objective.Bounds[i]
+	if b, ok := cfg.Objective.Bound(binding); ok {
 		if !b.Waits() {
 			return nil
 		}

@@ -111,12 +111,8 @@ func disperse(cfg *config.Config, engine *sweep.Simulated, priors []*search.Prio
 	if best == nil {
 		return nil
 	}
-	i := slices.IndexFunc(cfg.Objective.Bounds, func(b measure.Bound) bool { return b.String() == best.Binding })
-	if i < 0 {
-		return nil
-	}
-	bound := cfg.Objective.Bounds[i]
-	if bound.Quantile == 0 || bound.Metric == measure.ITL {
+	bound, ok := cfg.Objective.Bound(best.Binding)
+	if !ok || bound.Quantile == 0 || bound.Metric == measure.ITL {
 		return nil // no count of requests
 	}
 	batch := min(dispersionBatch, workload.Span(dispersionRequests, cfg.Workload.MeanRate(best.Rate)))

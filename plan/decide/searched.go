@@ -77,12 +77,12 @@ func (d *Decision) Recall(found []SearchResults, trials []measure.Measurement) b
 	kept := 0
 	for _, i := range d.instances {
 		kind := i.priors[0].Knobs.Kind()
-		if at := slices.IndexFunc(s.Kinds, func(r search.RaceResult) bool { return r.Knobs.Kind() == kind }); at >= 0 {
-			i.race = func() search.RaceResult { return s.Kinds[at] }
+		if race, ok := list.Find(s.Kinds, func(r search.RaceResult) bool { return r.Knobs.Kind() == kind }); ok {
+			i.race = func() search.RaceResult { return race }
 			kept++
 		}
-		if at := slices.IndexFunc(s.Looks, func(r search.Result) bool { return r.Knobs.Kind() == kind }); at >= 0 {
-			i.sight = func() search.Result { return s.Looks[at] }
+		if look, ok := list.Find(s.Looks, func(r search.Result) bool { return r.Knobs.Kind() == kind }); ok {
+			i.sight = func() search.Result { return look }
 		} else if i.race == nil || d.coarsely() {
 			return false // neither searched nor left out by a coarse pass
 		}

@@ -3,9 +3,9 @@ package decide
 import (
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
+	"planner/internal/list"
 	"planner/internal/note"
 	"planner/model"
 	"planner/model/calibrate"
@@ -24,8 +24,8 @@ func (s *searches) doubtOf(k measure.Knobs, e search.Estimate) (calibrate.Shifts
 	if !s.ground.Virtual || e.Value <= 0 {
 		return nil, nil
 	}
-	if i := slices.IndexFunc(s.doubts, func(d doubted) bool { return d.Knobs == k && d.Rate == e.Value }); i >= 0 {
-		return s.doubts[i].Shifts, nil
+	if d, ok := list.Find(s.doubts, func(d doubted) bool { return d.Knobs == k && d.Rate == e.Value }); ok {
+		return d.Shifts, nil
 	}
 	roofline, err := s.ground.Predict.Roofline(k)
 	if err != nil {

@@ -99,11 +99,11 @@ func share(trials []*measure.Measurement, holds func(*measure.Measurement) bool)
 // of the trials that have.
 func noted(trials []*measure.Measurement, kinds ...note.Kind) (first string, part float64) {
 	part = share(trials, func(m *measure.Measurement) bool {
-		i := slices.IndexFunc(m.Warnings, func(n note.Note) bool { return slices.Contains(kinds, n.Kind) })
-		if i >= 0 && first == "" {
-			first = m.Warnings[i].String()
+		n, ok := list.Find(m.Warnings, func(n note.Note) bool { return slices.Contains(kinds, n.Kind) })
+		if ok && first == "" {
+			first = n.String()
 		}
-		return i >= 0
+		return ok
 	})
 	return first, part
 }

@@ -82,7 +82,7 @@ func factsOf(a *adapter, answered, logged map[string]string, asked measure.Knobs
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if slices.ContainsFunc(measure.KnobTable, func(n measure.Knob) bool { return n.Name == name }) {
+		if _, ok := measure.KnobNamed(name); ok {
 			f.Flags = append(f.Flags, Flag{name, all[name]})
 		} else if name != "models" {
 			f.Other = append(f.Other, Flag{name, all[name]})

@@ -167,6 +167,16 @@ func knob[T comparable](n Knob, field func(*Knobs) *T) Knob {
 	return n
 }
 
+// KnobNamed is the knob of a name; false if there is none.
+func KnobNamed(name string) (Knob, bool) {
+	return list.Find(KnobTable, func(n Knob) bool { return n.Name == name })
+}
+
+// KnobOf is the knob that an option of the engine's command line sets; false if there is none.
+func KnobOf(option string) (Knob, bool) {
+	return list.Find(KnobTable, func(n Knob) bool { return n.Option != "" && n.Option == option })
+}
+
 // Searched lists the knobs that are searched, those that usually matter most first.
 func Searched() []Knob {
 	searched := slices.DeleteFunc(slices.Clone(KnobTable), func(n Knob) bool { return n.Precedence == 0 })

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"planner/internal/list"
 	"planner/internal/wire"
 )
 
@@ -26,6 +27,11 @@ type SLO struct {
 
 // Empty reports whether there is nothing to judge.
 func (s SLO) Empty() bool { return len(s.Bounds) == 0 && !s.Throughput }
+
+// Bound is that of a name, see [Bound.String]; false if there is none.
+func (s SLO) Bound(name string) (Bound, bool) {
+	return list.Find(s.Bounds, func(b Bound) bool { return b.String() == name })
+}
 
 // Horizon is how long after the intended time of a request every bound on its
 // first token and its end is decided. TPOT bounds count for output tokens each.
