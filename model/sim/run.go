@@ -133,9 +133,9 @@ func (r *loadRun) send(id int, due float64) {
 // expect lets a request arrive that reaches the engine's front end at a time and was sent
 // at due.
 func (r *loadRun) expect(id int, at, due float64) {
-	r.arrivals.added.push(futureEvent{at + r.engine.timer.Frontend(r.load.Requests[id].Prompt), id})
+	r.arrivals.added.Push(futureEvent{at + r.engine.timer.Frontend(r.load.Requests[id].Prompt), id})
 	if !math.IsInf(r.timeout, 1) {
-		r.deadlines.added.push(futureEvent{due + r.timeout, id})
+		r.deadlines.added.Push(futureEvent{due + r.timeout, id})
 	}
 }
 

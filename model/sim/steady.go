@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"planner/internal/heap"
 	"planner/model"
 )
 
@@ -30,7 +31,7 @@ type steadyGroup struct {
 	steps, outputs int
 	// ends has the step of each steady sequence's last token, ties in order of
 	// admission.
-	ends eventHeap
+	ends heap.Heap[futureEvent]
 	// due counts the blocks that steady sequences need by the step, modulo the
 	// block size, in which they need them; unassigned holds those that were taken
 	// and are not yet in the sequences' lists.
@@ -44,7 +45,7 @@ type steadyGroup struct {
 	// below counts steady sequences that are below the window, belowOffsets is their part of offsets,
 	// and passes has the steps in which they pass it.
 	below, belowOffsets int
-	passes              eventHeap
+	passes              heap.Heap[futureEvent]
 	// counted is how many steady sequences are counted.
 	counted int
 	// latest is the newest batch; its output is still to come when the next
@@ -135,7 +136,7 @@ func (s *scheduler) joinSteady() {
 		}
 		r.steady = membership{member: true, joined: c.steps, steps: c.steps, outputs: c.outputs,
 			offset: r.computed - c.steps, blocks: blocks, below: below}
-		c.ends.push(futureEvent{float64(c.steps + r.limit - r.out), r.order})
+		c.ends.Push(futureEvent{float64(c.steps + r.limit - r.out), r.order})
 		s.join(r)
 	}
 }
@@ -167,7 +168,7 @@ func (s *scheduler) join(r *sequence) {
 	if m.below {
 		c.below++
 		c.belowOffsets += m.offset
-		c.passes.push(futureEvent{float64(s.config.Layout.Window - m.offset), r.order})
+		c.passes.Push(futureEvent{float64(s.config.Layout.Window - m.offset), r.order})
 	}
 	if r.counted {
 		c.counted++
@@ -204,7 +205,7 @@ func (s *scheduler) passWindow(step int) {
 	c := &s.steady
 	for len(c.passes) > 0 && c.passes[0].at <= float64(step) {
 		m := &s.running[s.steadyIndex(c.passes[0].id)].steady
-		c.passes.remove(0)
+		c.passes.Remove(0)
 		c.below--
 		c.belowOffsets -= m.offset
 		m.below = false
@@ -269,14 +270,14 @@ func (s *scheduler) leave(r *sequence) {
 	c := &s.steady
 	m := &r.steady
 	// It ends next unless its client gave up, so looking for it is cheap.
-	c.ends.remove(slices.IndexFunc(c.ends, func(e futureEvent) bool { return e.id == r.order }))
+	c.ends.Remove(slices.IndexFunc(c.ends, func(e futureEvent) bool { return e.id == r.order }))
 	c.due[s.edge(r)] -= int32(m.blocks)
 	c.offsets -= m.offset
 	c.stale = c.stale || m.offset == c.longest
 	if m.below {
 		c.below--
 		c.belowOffsets -= m.offset
-		c.passes.remove(slices.IndexFunc(c.passes, func(e futureEvent) bool { return e.id == r.order }))
+		c.passes.Remove(slices.IndexFunc(c.passes, func(e futureEvent) bool { return e.id == r.order }))
 	}
 	if r.counted {
 		c.counted--

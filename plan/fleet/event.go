@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"cmp"
-	"container/heap"
 	"slices"
 	"time"
 )
@@ -14,28 +13,13 @@ type event struct {
 	do    func()
 }
 
-// events are those to come, as a [heap.Interface].
-type events []event
-
-func (e events) Len() int { return len(e) }
-
-func (e events) Less(i, j int) bool {
-	return cmp.Or(cmp.Compare(e[i].at, e[j].at), cmp.Compare(e[i].order, e[j].order)) < 0
-}
-
-func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
-
-func (e *events) Push(x any) { *e = append(*e, x.(event)) }
-
-func (e *events) Pop() any {
-	last := len(*e) - 1
-	x := (*e)[last]
-	*e = (*e)[:last]
-	return x
+// Before orders events as they happen.
+func (e event) Before(o event) bool {
+	return cmp.Or(cmp.Compare(e.at, o.at), cmp.Compare(e.order, o.order)) < 0
 }
 
 func (f *fleetRun) at(t float64, do func()) {
-	heap.Push(&f.events, event{t, f.announced, do})
+	f.events.Push(event{t, f.announced, do})
 	f.announced++
 }
 

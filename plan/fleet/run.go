@@ -1,10 +1,10 @@
 package fleet
 
 import (
-	"container/heap"
 	"math"
 	"time"
 
+	"planner/internal/heap"
 	"planner/model/sim"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
@@ -14,7 +14,7 @@ import (
 type fleetRun struct {
 	s      *Scenario
 	now    float64
-	events events
+	events heap.Heap[event]
 	// announced counts the events so far.
 	announced int
 	router    *router
@@ -275,7 +275,7 @@ func (f *fleetRun) end(id int, record *measure.Record, at float64) {
 // has just become ready takes what arrives.
 func (f *fleetRun) happen() {
 	for len(f.events) > 0 && f.events[0].at <= f.now {
-		heap.Pop(&f.events).(event).do()
+		f.events.Remove(0).do()
 	}
 	for f.due() <= f.now {
 		id := f.first + f.arrival
