@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"planner/internal/list"
 	"planner/internal/note"
 	"planner/sweep/measure"
 )
@@ -77,12 +78,7 @@ func reasonsOf(alternatives []Alternative, rejected []measure.Rejection) []strin
 	for _, g := range note.GroupsOf(rejected, func(r measure.Rejection) note.Note { return r.Reason.Read() }) {
 		reasons = append(reasons, measure.MostMemory(g).Reason.Text)
 	}
-	seen := map[string]bool{}
-	return slices.DeleteFunc(reasons, func(r string) bool {
-		known := seen[r]
-		seen[r] = true
-		return known
-	})
+	return list.Distinct(reasons)
 }
 
 // All are the chosen offer and the others, in their order.

@@ -20,6 +20,18 @@ func Find[T any](items []T, is func(T) bool) (found T, ok bool) {
 	return found, false
 }
 
+// Distinct are the items without those that came before, in their order.
+func Distinct[T comparable](items []T) []T {
+	var out []T
+	seen := map[T]bool{}
+	for _, item := range items {
+		if !seen[item] {
+			out, seen[item] = append(out, item), true
+		}
+	}
+	return out
+}
+
 // Count is the number of items for which something is true.
 func Count[T any](items []T, is func(T) bool) (n int) {
 	for _, item := range items {

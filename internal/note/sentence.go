@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"planner/internal/list"
 )
 
 // placeholder is a figure in a sentence: its name and how it is written, {lag_ms%.2f}.
@@ -25,13 +27,7 @@ func (k Kind) name() string {
 func (k Kind) template() string { return strings.TrimPrefix(string(k), k.name()+": ") }
 
 func (k Kind) names() []string {
-	var out []string
-	for _, m := range placeholder.FindAllStringSubmatch(k.template(), -1) {
-		if !slices.Contains(out, m[1]) {
-			out = append(out, m[1])
-		}
-	}
-	return out
+	return list.Distinct(list.Map(placeholder.FindAllStringSubmatch(k.template(), -1), func(m []string) string { return m[1] }))
 }
 
 // sentence says what notes that are alike say. Where they differ in a number its

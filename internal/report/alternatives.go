@@ -90,12 +90,7 @@ func values(group []measure.Knobs, which []bool) string {
 		if !which[i] {
 			continue
 		}
-		var seen []string
-		for _, k := range group {
-			if v := cmp.Or(knobText(n, k), "default"); !slices.Contains(seen, v) {
-				seen = append(seen, v)
-			}
-		}
+		seen := list.Distinct(list.Map(group, func(k measure.Knobs) string { return orDefault(knobText(n, k)) }))
 		if n.Name == "gpu" {
 			if seen[0] != "default" {
 				parts = append(parts, strings.Join(seen, " or "))

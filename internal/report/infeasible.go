@@ -64,7 +64,7 @@ func noPlanDocument(n *decide.NoPlan, e Engines) Document {
 	addDiagnosis(&d, b.Diagnosis)
 	d.detailed = true
 	tab := trialTable(b.Trials, n.Objective)
-	if len(sets(b.Trials)) > 1 {
+	if len(measure.KnobSets(b.Trials)) > 1 {
 		tab = summaryTable(b.Trials, measure.Knobs{})
 	}
 	d.section("Trials", tab)

@@ -122,17 +122,6 @@ func given(k measure.Knobs) []bool {
 	})
 }
 
-// sets lists the distinct settings of trials that ran, in the order of their first trial.
-func sets(trials []measure.Measurement) []measure.Knobs {
-	var out []measure.Knobs
-	for _, m := range ran(trials) {
-		if !slices.Contains(out, m.Trial.Knobs) {
-			out = append(out, m.Trial.Knobs)
-		}
-	}
-	return out
-}
-
 func of(trials []measure.Measurement, k measure.Knobs) (mine []measure.Measurement) {
 	for i := range trials { // of which few are, and all would be copied
 		if trials[i].Trial.Knobs == k {

@@ -22,7 +22,7 @@ const (
 func addPareto(d *Document, p *plan.Plan, trials []measure.Measurement) {
 	c := &Chart{Title: "Throughput a GPU against the speed of one answer, all trials", Name: "pareto", LinearY: true,
 		XLabel: "output tokens/s for one user (1 / median TPOT)", YLabel: "output tokens/s for each GPU"}
-	which := differing(sets(trials))
+	which := differing(measure.KnobSets(trials))
 	which[0] = false
 	var all []ChartPoint
 	for _, m := range ran(trials) {

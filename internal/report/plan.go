@@ -268,7 +268,7 @@ func addTrials(d *Document, p *plan.Plan, b *decide.Background, chosen []measure
 		title = "Trials"
 	}
 	d.section(title, trialTable(chosen, p.Objective))
-	if len(sets(b.Trials)) > 1 {
+	if len(measure.KnobSets(b.Trials)) > 1 {
 		d.section("All settings that were tried", summaryTable(b.Trials, p.Offer.Knobs))
 	}
 }

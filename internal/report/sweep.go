@@ -45,7 +45,7 @@ func sweptTitle(s *design.Swept) string {
 	t := plural(ran, "trial")
 	t += where(ran+len(s.Rejected) < s.Planned && len(s.Seen) < s.Planned, " of "+count(s.Planned))
 	if s.Rows == nil {
-		return t + " of " + plural(len(sets(s.Seen)), "set") + " of knobs"
+		return t + " of " + plural(len(measure.KnobSets(s.Seen)), "set") + " of knobs"
 	}
 	var parts []string
 	for _, f := range []design.HypothesisResult{design.Held, design.Refuted, design.Unclear, design.NotRun} {
@@ -57,7 +57,7 @@ func sweptTitle(s *design.Swept) string {
 }
 
 func sweepTable(trials []measure.Measurement, slo measure.SLO) Table {
-	which := differing(sets(trials))
+	which := differing(measure.KnobSets(trials))
 	var stats []measure.Bound
 	for _, b := range tabulatedOfAll(slo) {
 		if b.Quantile == 0.50 {
@@ -81,11 +81,11 @@ func sweepTable(trials []measure.Measurement, slo measure.SLO) Table {
 // Imported builds the report of load points that other tools measured.
 func Imported(folder string, trials []measure.Measurement) Document {
 	d := Document{Title: fmt.Sprintf("%s in %s", plural(len(trials), "load point"), folder), Data: data(trials)}
-	for _, k := range sets(trials) {
+	for _, k := range measure.KnobSets(trials) {
 		mine := of(trials, k)
 		tab := trialTable(mine, measure.SLO{})
-		if len(sets(trials)) > 1 {
-			tab.Caption = describe(k, differing(sets(trials)))
+		if len(measure.KnobSets(trials)) > 1 {
+			tab.Caption = describe(k, differing(measure.KnobSets(trials)))
 		}
 		d.add(tab)
 	}

@@ -191,7 +191,7 @@ func failures(m *measure.Measurement) string {
 // which loads its limit lies. Sets other than the chosen one that came to the
 // same share a row.
 func summaryTable(trials []measure.Measurement, chosen measure.Knobs) Table {
-	all := sets(trials)
+	all := measure.KnobSets(trials)
 	which := differing(all)
 	tab := table(wrapped("settings"), right("trials"), extra(right("engine time")), right("highest met, req/s", "lowest missed, req/s"),
 		left("limited by"))

@@ -146,13 +146,7 @@ func factorsOf(settings []Setting) []factor {
 func Values(settings []Setting, n measure.Knob) []string {
 	all := slices.Clone(settings)
 	slices.SortStableFunc(all, func(a, b Setting) int { return cmp.Compare(n.Number(a.Knobs), n.Number(b.Knobs)) })
-	var out []string
-	for _, s := range all {
-		if v := n.Text(s.Knobs); !slices.Contains(out, v) {
-			out = append(out, v)
-		}
-	}
-	return out
+	return list.Distinct(list.Map(all, func(s Setting) string { return n.Text(s.Knobs) }))
 }
 
 // misplaced is half the interval of what a set is placed wrong by, all of a value alike, as a share of its distance from

@@ -213,7 +213,7 @@ func judge(all []Contrast, flipped []float64, t Terms) {
 // rate or concurrency, and the same knobs where one of the runs has several.
 // Left says how many had no counterpart.
 func matched(a, b []measure.Measurement) (pairs []pairing, left int) {
-	byKnobs := knobSets(a) > 1 || knobSets(b) > 1
+	byKnobs := len(measure.KnobSets(a)) > 1 || len(measure.KnobSets(b)) > 1
 	taken := make([]bool, len(b))
 	for i := range a {
 		if !a[i].Ran() {
@@ -244,16 +244,6 @@ func matched(a, b []measure.Measurement) (pairs []pairing, left int) {
 // temperature of the prefix cache.
 func sameLoad(a, b *measure.Trial) bool {
 	return a.Concurrency == b.Concurrency && math.Abs(a.Rate-b.Rate) <= 0.001*a.Rate && (a.Warmup == 0) == (b.Warmup == 0)
-}
-
-func knobSets(all []measure.Measurement) int {
-	seen := map[measure.Knobs]bool{}
-	for i := range all {
-		if all[i].Ran() {
-			seen[all[i].Trial.Knobs] = true
-		}
-	}
-	return len(seen)
 }
 
 // pairDoubts says what of the pairs a reader should know: failures, which are in

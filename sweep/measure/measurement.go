@@ -254,6 +254,12 @@ func RanWith(trials []Measurement, k Knobs) iter.Seq[*Measurement] {
 	}
 }
 
+// KnobSets are the distinct knobs of trials that ran, in the order of their first trial.
+func KnobSets(trials []Measurement) []Knobs {
+	ran := slices.DeleteFunc(slices.Clone(trials), func(m Measurement) bool { return !m.Ran() })
+	return list.Distinct(list.Map(ran, func(m Measurement) Knobs { return m.Trial.Knobs }))
+}
+
 // wholeLap is how far, as a share, what one lap of a trace offers is off its rate at
 // most: lengths of windows are rounded.
 const wholeLap = 1e-6
