@@ -55,8 +55,9 @@ func (s *Simulated) Roofline(k measure.Knobs) (*model.Roofline, error) {
 	return model.NewRoofline(dep, c, s.Args(k))
 }
 
-// fitted is the step time of a deployment that fits, with its memory.
-func (s *Simulated) fitted(k measure.Knobs) (*model.Roofline, model.Memory, error) {
+// Model is what is computed of an instance with these knobs: its step time and its memory. It is an error
+// of type *[measure.Rejection] if they do not run.
+func (s *Simulated) Model(k measure.Knobs) (*model.Roofline, model.Memory, error) {
 	memory, err := s.Fit(k)
 	if err != nil {
 		return nil, memory, err
@@ -82,7 +83,7 @@ func (s *Simulated) Spread(k measure.Knobs) model.Spread {
 // objective, by arithmetic that knows no queueing. It is an error of type
 // *[measure.Rejection] if the knobs do not run.
 func (s *Simulated) Capacity(k measure.Knobs, q model.MeanRequest, objective measure.SLO) (model.Capacity, error) {
-	roofline, memory, err := s.fitted(k)
+	roofline, memory, err := s.Model(k)
 	if err != nil {
 		return model.Capacity{}, err
 	}
@@ -116,7 +117,7 @@ func targets(o measure.SLO) model.Targets {
 
 // Parts are what an engine is made of: its step time and its scheduling.
 func (s *Simulated) Parts(k measure.Knobs) (*model.Roofline, sim.Config, error) {
-	roofline, memory, err := s.fitted(k)
+	roofline, memory, err := s.Model(k)
 	if err != nil {
 		return nil, sim.Config{}, err
 	}

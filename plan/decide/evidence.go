@@ -188,16 +188,6 @@ func (d *Decision) addPower(p *plan.Plan, load float64) {
 	}
 }
 
-// modelOf is what is computed of an instance with these knobs.
-func (s *searches) modelOf(k measure.Knobs) (*model.Roofline, model.Memory, error) {
-	roofline, err := s.ground.Predict.Roofline(k)
-	if err != nil {
-		return nil, model.Memory{}, err
-	}
-	memory, err := s.ground.Predict.Fit(k)
-	return roofline, memory, err
-}
-
 // settling is how long traffic of the workload takes to become steady on an engine
 // with these knobs, and how long a conversation lasts: both 0 where there are
 // neither conversations nor shared prefixes. How long requests take is read off

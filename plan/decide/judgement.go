@@ -43,7 +43,7 @@ func (s *searches) bounds(k measure.Knobs) (*model.Bounds, error) {
 	if s.ground.Predict == nil {
 		return nil, nil
 	}
-	roofline, memory, err := s.modelOf(k)
+	roofline, memory, err := s.ground.Predict.Model(k)
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,7 @@ func (d *Decision) addDrafting(p *plan.Plan, load float64) error {
 	if !s.On() {
 		return nil
 	}
-	roofline, memory, err := d.modelOf(k)
+	roofline, memory, err := sim.Model(k)
 	if err != nil {
 		return err
 	}

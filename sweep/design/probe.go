@@ -83,11 +83,7 @@ func NewProbe(cfg *config.Config, g sweep.Ground, spec ProbeSpec) (*ProbeStudy, 
 	p := &ProbeStudy{spec: spec, knobs: k, seed: cfg.Workload.Seed, slowdown: 1, forecast: map[int]calibrate.Forecast{}}
 	p.options = calibrate.FitOptions{Deployment: g.Predict.Deployment(k), Version: cmp.Or(cfg.Engine.Version, sweep.NewestKnown),
 		Settings: args.EngineFeatures, Date: spec.Date}
-	roofline, err := g.Predict.Roofline(k)
-	if err != nil {
-		return nil, err
-	}
-	memory, err := g.Predict.Fit(k)
+	roofline, memory, err := g.Predict.Model(k)
 	if err != nil {
 		return nil, err
 	}
