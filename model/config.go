@@ -97,15 +97,13 @@ func newHFConfig(top map[string]any) *hfConfig {
 	c := &hfConfig{values: map[string]any{}}
 	maps.Copy(c.values, top)
 	for _, part := range textParts {
-		text, _ := c.values[part].(map[string]any)
-		maps.Copy(c.values, text)
+		maps.Copy(c.values, field[map[string]any](c.values, part))
 	}
-	if list, ok := top["architectures"].([]any); ok && len(list) > 0 {
+	if list := field[[]any](top, "architectures"); len(list) > 0 {
 		c.class, _ = list[0].(string)
 	}
 	if c.class == "" {
-		kind, _ := c.values["model_type"].(string)
-		c.class = strings.ReplaceAll(kind, "_", "")
+		c.class = strings.ReplaceAll(c.text("model_type"), "_", "")
 	}
 	c.family, c.known = familyOf(c.class)
 	return c
@@ -175,9 +173,12 @@ func (c *hfConfig) flag(key string, otherwise bool) bool {
 }
 
 // text returns a string, empty if there is none.
-func (c *hfConfig) text(key string) string {
-	s, _ := c.values[key].(string)
-	return s
+func (c *hfConfig) text(key string) string { return field[string](c.values, key) }
+
+// field returns what an object has under a key, the zero value if there is no such thing of the type.
+func field[T any](object map[string]any, key string) T {
+	v, _ := object[key].(T)
+	return v
 }
 
 func (c *hfConfig) arch() (Arch, error) {
@@ -384,7 +385,7 @@ func (c *hfConfig) twoShapes(at *Attention) {
 	if n := c.or(at.HeadDim, "v_head_dim"); n != at.HeadDim {
 		at.ValueDim = n
 	}
-	of, _ := c.values["attention_other_setting"].(map[string]any)
+	of := field[map[string]any](c.values, "attention_other_setting")
 	other := hfConfig{values: of}
 	windowed := KVShape{
 		KVHeads: c.or(other.or(at.KVHeads, "num_attention_groups"), "swa_num_key_value_heads"),

@@ -15,7 +15,7 @@ func (c *hfConfig) moe(a Arch) MoE {
 	experts, ok := c.number("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
 	if !ok && !c.known {
 		for _, key := range slices.Sorted(maps.Keys(c.values)) {
-			if n, _ := c.values[key].(float64); n > 1 && strings.Contains(key, "expert") {
+			if field[float64](c.values, key) > 1 && strings.Contains(key, "expert") {
 				c.fail(fmt.Errorf("%s: experts under a key that is not known, of the class %s: %w", key, c.class, errUnsupported))
 			}
 		}
@@ -53,7 +53,7 @@ func (c *hfConfig) expertLayers(n int) int {
 	if text := c.text("moe_layers_enum"); text != "" { // Step 3.5: "3,4,5"
 		return strings.Count(text, ",") + 1
 	}
-	dense, _ := c.values["mlp_only_layers"].([]any)
+	dense := field[[]any](c.values, "mlp_only_layers")
 	first := c.or(0, "first_k_dense_replace", "moe_layer_start_index", "num_dense_layers")
 	freq := max(1, c.or(1, "moe_layer_freq"))
 	step := max(1, c.or(1, "decoder_sparse_step", "moe_layer_interval", "interleave_moe_layer_step"))
@@ -149,8 +149,7 @@ func (c *hfConfig) format() (WeightFormat, error) {
 			return FormatUnset, nil
 		}
 	}
-	method, _ := q["quant_method"].(string)
-	algorithm, _ := q["quant_algo"].(string)
+	method := field[string](q, "quant_method")
 	switch strings.ToLower(method) {
 	case "fp8", "fbgemm_fp8", "ptpc_fp8":
 		return FP8, nil
@@ -161,7 +160,7 @@ func (c *hfConfig) format() (WeightFormat, error) {
 	case "compressed-tensors":
 		return groupFormat(q)
 	case "quark":
-		if f := quarkFormat(q["global_quant_config"]); f != FormatUnset {
+		if f := quarkFormat(field[map[string]any](q, "global_quant_config")); f != FormatUnset {
 			return f, nil
 		}
 		return FormatUnset, fmt.Errorf("quantization_config.global_quant_config: no dtype of the weights that is known")
@@ -169,9 +168,9 @@ func (c *hfConfig) format() (WeightFormat, error) {
 		if mixed := c.mixedFormat("experts", "mlp", "up_proj"); mixed != FormatUnset {
 			return mixed, nil
 		}
-		return modeloptFormat(method, algorithm)
+		return modeloptFormat(method, field[string](q, "quant_algo"))
 	case "bitsandbytes":
-		if eight, _ := q["load_in_8bit"].(bool); eight {
+		if field[bool](q, "load_in_8bit") {
 			return INT8, nil
 		}
 		return INT4, nil
@@ -181,28 +180,26 @@ func (c *hfConfig) format() (WeightFormat, error) {
 
 // quantization returns how the matrices are quantised, nil if they are not.
 func (c *hfConfig) quantization() map[string]any {
-	q, _ := c.values["quantization_config"].(map[string]any)
-	return q
+	return field[map[string]any](c.values, "quantization_config")
 }
 
 // blocks reports whether fp8 matrices have a scale for each block of 128 x 128: DeepSeek's
 // weight_block_size, ModelOpt's FP8_PB_WO, a strategy of compressed-tensors.
 func (c *hfConfig) blocks() bool {
 	q := c.quantization()
-	algorithm, _ := q["quant_algo"].(string)
 	for _, weights := range groupWeights(q) {
 		if weights["strategy"] == "block" {
 			return true
 		}
 	}
-	return q["weight_block_size"] != nil || strings.HasPrefix(strings.ToUpper(algorithm), "FP8_PB")
+	return q["weight_block_size"] != nil || strings.HasPrefix(strings.ToUpper(field[string](q, "quant_algo")), "FP8_PB")
 }
 
 // group returns how many 4-bit integers share a scale, 0 for the usual number.
 func (c *hfConfig) group() int {
 	q := c.quantization()
 	for _, of := range append(groupWeights(q), q) {
-		if size, _ := of["group_size"].(float64); size > 0 && size < 128 && size == math.Trunc(size) {
+		if size := field[float64](of, "group_size"); size > 0 && size < 128 && size == math.Trunc(size) {
 			return int(size)
 		}
 	}
@@ -213,14 +210,13 @@ func (c *hfConfig) group() int {
 // where no group has a scheme for its input.
 func (c *hfConfig) weightOnly() bool {
 	q := c.quantization()
-	groups, grouped := q["config_groups"].(map[string]any)
-	for _, group := range groups {
-		if of, _ := group.(map[string]any); of["input_activations"] != nil {
+	groups := field[map[string]any](q, "config_groups")
+	for name := range groups {
+		if field[map[string]any](groups, name)["input_activations"] != nil {
 			return false
 		}
 	}
-	method, _ := q["quant_method"].(string)
-	return grouped || weightOnlyMark.MatchString(method)
+	return groups != nil || weightOnlyMark.MatchString(field[string](q, "quant_method"))
 }
 
 // weightOnlyMark is in the methods, and in the names of checkpoints, that quantise weights alone.
@@ -231,10 +227,8 @@ var weightOnlyMark = regexp.MustCompile("(?i)gptq|awq|auto-round|w8a16")
 // both kinds vLLM reads fp8 alone.
 func (c *hfConfig) kvFormat() KVFormat {
 	q := c.quantization()
-	scheme, _ := q["kv_cache_scheme"].(map[string]any)
-	name, _ := q["kv_cache_scheme"].(string)
-	algorithm, _ := q["kv_cache_quant_algo"].(string)
-	if typedFormat(scheme) == FP8 || strings.EqualFold(cmp.Or(name, algorithm), "FP8") {
+	name := cmp.Or(field[string](q, "kv_cache_scheme"), field[string](q, "kv_cache_quant_algo"))
+	if typedFormat(field[map[string]any](q, "kv_cache_scheme")) == FP8 || strings.EqualFold(name, "FP8") {
 		return KVFP8
 	}
 	return KVAuto
@@ -243,12 +237,11 @@ func (c *hfConfig) kvFormat() KVFormat {
 // mixedFormat returns what a checkpoint of mixed precision stores the modules of one of the
 // parts in: that of the first of its list in the order of names.
 func (c *hfConfig) mixedFormat(parts ...string) WeightFormat {
-	layers, _ := c.quantization()["quantized_layers"].(map[string]any)
+	layers := field[map[string]any](c.quantization(), "quantized_layers")
 	for _, part := range parts {
 		for _, module := range slices.Sorted(maps.Keys(layers)) {
-			layer, _ := layers[module].(map[string]any)
-			algorithm, _ := layer["quant_algo"].(string)
-			if f, err := modeloptFormat("", algorithm); err == nil && strings.Contains(module, part) {
+			layer := field[map[string]any](layers, module)
+			if f, err := modeloptFormat("", field[string](layer, "quant_algo")); err == nil && strings.Contains(module, part) {
 				return f
 			}
 		}
@@ -263,14 +256,14 @@ func (c *hfConfig) formatOf(part string, others ...string) WeightFormat {
 	if c.keeps(part) {
 		return BF16
 	}
-	layers, _ := c.quantization()["layer_quant_config"].(map[string]any)
+	layers := field[map[string]any](c.quantization(), "layer_quant_config")
 	for _, module := range slices.Sorted(maps.Keys(layers)) {
-		if f := quarkFormat(layers[module]); f != FormatUnset && strings.Contains(module, part) && !lesser.MatchString(module) {
+		if f := quarkFormat(field[map[string]any](layers, module)); f != FormatUnset && strings.Contains(module, part) && !lesser.MatchString(module) {
 			return f
 		}
 	}
 	f := c.mixedFormat(append([]string{part}, others...)...)
-	if _, mixed := c.quantization()["quantized_layers"].(map[string]any); mixed && f == FormatUnset {
+	if f == FormatUnset && field[map[string]any](c.quantization(), "quantized_layers") != nil {
 		return BF16
 	}
 	return f
@@ -304,22 +297,19 @@ func (c *hfConfig) unquantised() []string {
 	q := c.quantization()
 	var out []string
 	for _, key := range []string{"ignore", "exclude_modules", "modules_to_not_convert", "ignored_layers", "exclude"} {
-		list, _ := q[key].([]any)
-		for _, v := range list {
+		for _, v := range field[[]any](q, key) {
 			module, _ := v.(string)
 			out = append(out, module)
 		}
 	}
-	dynamic, _ := q["dynamic"].(map[string]any)
-	for pattern := range dynamic {
+	for pattern := range field[map[string]any](q, "dynamic") {
 		if module, left := strings.CutPrefix(pattern, "-:"); left {
 			out = append(out, module)
 		}
 	}
-	own, _ := q["extra_config"].(map[string]any)
-	for module, v := range own {
-		of, _ := v.(map[string]any)
-		if bits, _ := of["bits"].(float64); bits >= 16 {
+	own := field[map[string]any](q, "extra_config")
+	for module := range own {
+		if field[float64](field[map[string]any](own, module), "bits") >= 16 {
 			out = append(out, module)
 		}
 	}
@@ -328,8 +318,7 @@ func (c *hfConfig) unquantised() []string {
 
 // vision returns the size of the vision tower, the zero value for a model of text.
 func (c *hfConfig) vision() Vision {
-	values, _ := c.values["vision_config"].(map[string]any)
-	tower := hfConfig{values: values}
+	tower := hfConfig{values: field[map[string]any](c.values, "vision_config")}
 	layers := tower.or(0, "num_hidden_layers", "depth", "vt_num_hidden_layers", "layers")
 	hidden := tower.or(0, "hidden_size", "vt_hidden_size", "width", "embed_dim")
 	wide := tower.or(4*hidden, "intermediate_size", "vt_intermediate_size")
@@ -355,8 +344,7 @@ func integerFormat(q map[string]any) (WeightFormat, error) {
 // groupFormat reads compressed-tensors: the format's name if it says enough, else type
 // and bits of the weights of the first group.
 func groupFormat(q map[string]any) (WeightFormat, error) {
-	name, _ := q["format"].(string)
-	switch {
+	switch name := field[string](q, "format"); {
 	case strings.HasPrefix(name, "nvfp4"):
 		return NVFP4, nil
 	case strings.HasPrefix(name, "mxfp4"):
@@ -372,25 +360,21 @@ func groupFormat(q map[string]any) (WeightFormat, error) {
 
 // groupWeights are the weights of the groups of compressed-tensors, in the order of names.
 func groupWeights(q map[string]any) []map[string]any {
-	groups, _ := q["config_groups"].(map[string]any)
+	groups := field[map[string]any](q, "config_groups")
 	var out []map[string]any
-	for _, key := range slices.Sorted(maps.Keys(groups)) {
-		group, _ := groups[key].(map[string]any)
-		weights, _ := group["weights"].(map[string]any)
-		out = append(out, weights)
+	for _, name := range slices.Sorted(maps.Keys(groups)) {
+		out = append(out, field[map[string]any](field[map[string]any](groups, name), "weights"))
 	}
 	return out
 }
 
 // typedFormat maps a type and a number of bits to a format, FormatUnset if it is none.
 func typedFormat(weights map[string]any) WeightFormat {
-	bits, _ := weights["num_bits"].(float64)
-	kind, _ := weights["type"].(string)
-	size, _ := weights["group_size"].(float64)
+	bits, kind := field[float64](weights, "num_bits"), field[string](weights, "type")
 	switch {
 	case kind == "float" && bits == 8:
 		return FP8
-	case kind == "float" && bits == 4 && size == 32:
+	case kind == "float" && bits == 4 && field[float64](weights, "group_size") == 32:
 		return MXFP4
 	case kind == "float" && bits == 4:
 		return NVFP4
@@ -404,14 +388,12 @@ func typedFormat(weights map[string]any) WeightFormat {
 
 // quarkFormat reads what AMD Quark stores weights in, FormatUnset if that is not known. Of
 // several steps of quantisation the last is what is stored.
-func quarkFormat(config any) WeightFormat {
-	of, _ := config.(map[string]any)
-	weight := of["weight"]
-	if steps, several := weight.([]any); several && len(steps) > 0 {
-		weight = steps[len(steps)-1]
+func quarkFormat(config map[string]any) WeightFormat {
+	weight := field[map[string]any](config, "weight")
+	if steps := field[[]any](config, "weight"); len(steps) > 0 {
+		weight, _ = steps[len(steps)-1].(map[string]any)
 	}
-	w, _ := weight.(map[string]any)
-	dtype, _ := w["dtype"].(string)
+	dtype := field[string](weight, "dtype")
 	for _, known := range []struct {
 		name string
 		is   WeightFormat
