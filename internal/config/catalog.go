@@ -53,8 +53,7 @@ func (r *reader) putCatalog(n input) {
 			if !ok || len(before.Given(t, row[t.NameColumn()])) > 0 {
 				continue
 			}
-			var wrong *model.CellError
-			if errors.As(r.catalog.Put(t, row), &wrong) {
+			if wrong, ok := errors.AsType[*model.CellError](r.catalog.Put(t, row)); ok {
 				cell, _ := entry.child(wrong.Column)
 				cell.refuse("%s", wrong.Text)
 			}

@@ -272,9 +272,9 @@ func readFile[T any](n input, name, want string, most int64, read func(io.Reader
 		defer f.Close()
 		x, err = read(fileinput.Limit(f, most))
 	}
-	var inaccessible *fs.PathError
+	inaccessible, ok := errors.AsType[*fs.PathError](err)
 	switch {
-	case errors.As(err, &inaccessible):
+	case ok:
 		n.refuse("%s cannot be read: %v, want %s", name, inaccessible.Err, want)
 	case err != nil && strings.HasPrefix(err.Error(), name):
 		n.refuse("%v", err)

@@ -44,8 +44,7 @@ func (r *reader) read(overrides []Override) (ok bool) {
 // reason is the error without the operation and the path, which the problem names
 // already.
 func reason(err error) string {
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		err = pe.Err
 	}
 	return err.Error()
@@ -64,8 +63,8 @@ func (r *reader) parse(text string) bool {
 		r.renameStats()
 		return true
 	}
-	var pe toml.ParseError
-	if !errors.As(err, &pe) {
+	pe, ok := errors.AsType[toml.ParseError](err)
+	if !ok {
 		r.note(at, "", "is no TOML: %v", err)
 		return false
 	}

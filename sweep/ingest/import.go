@@ -98,9 +98,9 @@ func (all *Import) resultsIn(folder string) (files []*Results, err error) {
 
 // shortReason is why a file was not read, without its name and the list of formats.
 func shortReason(err error) string {
-	var at *FileError
+	at, ok := errors.AsType[*FileError](err)
 	switch {
-	case !errors.As(err, &at):
+	case !ok:
 		return err.Error()
 	case strings.HasPrefix(at.What, unknownResults):
 		return unknownResults

@@ -184,8 +184,8 @@ func ReadProfile(name string, in io.Reader) (workload.Profile, error) {
 	var p workload.Profile
 	var step, last float64
 	for row, err := rows.Read(); err != io.EOF; row, err = rows.Read() {
-		if at := (*csv.ParseError)(nil); errors.As(err, &at) {
-			line = at.Line
+		if e, ok := errors.AsType[*csv.ParseError](err); ok {
+			line = e.Line
 		}
 		if err != nil {
 			return wrong("%v", err)
