@@ -55,9 +55,9 @@ func Telling(measured, candidates []LoadPoint, c model.Constants, o FitOptions) 
 		sd := model.SpreadFor(o.Deployment, o.engine())[t]
 		precision.SetSym(k, k, 1/(sd*sd))
 	}
-	for _, r := range rows[:len(measured)] {
+	for _, r := range rows[:len(measured)] { // each row of one is a figure's slopes over its deviation
 		if r != nil {
-			addInformation(precision, r)
+			precision.SymRankK(precision, 1, r.T())
 		}
 	}
 	var before mat.Cholesky
@@ -69,11 +69,10 @@ func Telling(measured, candidates []LoadPoint, c model.Constants, o FitOptions) 
 		if r == nil {
 			continue
 		}
-		with := mat.NewSymDense(len(terms), nil)
-		with.CopySym(precision)
-		addInformation(with, r)
+		var with mat.SymDense
+		with.SymRankK(precision, 1, r.T())
 		var after mat.Cholesky
-		if !after.Factorize(with) {
+		if !after.Factorize(&with) {
 			continue
 		}
 		if gain := (after.LogDet() - before.LogDet()) / (fixedSeconds + seconds[len(measured)+i]); gain > most {
@@ -85,17 +84,6 @@ func Telling(measured, candidates []LoadPoint, c model.Constants, o FitOptions) 
 
 // fixedSeconds is what a run takes besides its requests.
 const fixedSeconds = 2
-
-// addInformation adds what a run's figures tell, each row its slopes over their deviation.
-func addInformation(precision *mat.SymDense, rows *mat.Dense) {
-	var square mat.Dense
-	square.Mul(rows.T(), rows)
-	for i := range precision.SymmetricDim() {
-		for j := i; j < precision.SymmetricDim(); j++ {
-			precision.SetSym(i, j, precision.At(i, j)+square.At(i, j))
-		}
-	}
-}
 
 // sensitivities are the slopes of a run's mean latencies in the logarithms of all terms, over
 // their deviations, and how long it takes; nil if it cannot be simulated.

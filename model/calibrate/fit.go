@@ -345,10 +345,8 @@ func (p *regression) step() ([]float64, error) {
 		e := math.Log(p.now[i] / f.measured)
 		for k := range n {
 			b.SetVec(k, b.AtVec(k)-w*p.slopes.At(i, k)*e)
-			for j := k; j < n; j++ {
-				a.SetSym(k, j, a.At(k, j)+w*p.slopes.At(i, k)*p.slopes.At(i, j))
-			}
 		}
+		a.SymRankOne(a, w, p.slopes.RowView(i))
 	}
 	var chol mat.Cholesky
 	if !chol.Factorize(a) {
