@@ -134,10 +134,6 @@ func (c *core) depth() int {
 // output waits for the oldest step and tells the run what it brought.
 func (c *core) output(r *loadRun) {
 	f := &c.flight[0]
-	if f.end > r.horizon {
-		r.done = true
-		return
-	}
 	c.now = f.end
 	for i, b := range f.batches {
 		r.received(c, c.replicas[i].output(b))
@@ -239,9 +235,6 @@ func (c *core) fastForward(r *loadRun) bool {
 		if !async {
 			end = c.now + took
 			output = end
-		}
-		if short = output > r.horizon; short {
-			break
 		}
 		s.stepSteady(need)
 		r.stats.peakKV = max(r.stats.peakKV, s.usage())

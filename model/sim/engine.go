@@ -71,15 +71,12 @@ type Load struct {
 	// Timeout is how long a client waits for a whole request before it gives up
 	// and the engine frees what the request held; 0 means forever.
 	Timeout time.Duration
-	// End stops the run at a time; 0 lets every request end. What is under way
-	// then stays in flight in the records.
-	End time.Duration
 	// Gaps asks for the times between tokens of the requests due in
 	// [GapsFrom, GapsTo).
 	Gaps             bool
 	GapsFrom, GapsTo time.Duration
 	// Watch, if set, is called about every Every of virtual time and ends the
-	// run by returning a reason.
+	// run by returning a reason. What is under way then stays in flight in the records.
 	Watch func(Progress) (stop note.Reason)
 	Every time.Duration
 }

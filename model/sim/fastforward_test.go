@@ -80,9 +80,6 @@ func randomScenario(t *testing.T, seed uint64) scenario {
 	if rng.IntN(3) == 0 {
 		load.Timeout = time.Duration(1+rng.IntN(8)) * time.Second
 	}
-	if rng.IntN(6) == 0 {
-		load.End = 5 * time.Second
-	}
 	return scenario{timer, config, load, rng.IntN(4) == 0}
 }
 

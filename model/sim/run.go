@@ -22,10 +22,9 @@ type loadRun struct {
 	timeout             float64 // infinite if clients never give up
 	nextSlot            int     // closed loop: the first request without a slot yet
 
-	// horizon is when the run is to end, watchAt when the load's Watch is asked next;
-	// end is when the run ended, or its last request so far, and stopped Watch's reason.
-	horizon, watchAt, end float64
-	done                  bool
+	// watchAt is when the load's Watch is asked next; end is when the run ended, or its last
+	// request so far, and stopped Watch's reason.
+	watchAt, end float64
 	// until is when the driver of an online engine looks next.
 	until   float64
 	stopped note.Reason
@@ -61,13 +60,10 @@ func newRun(e *Engine, load Load) *loadRun {
 	n := len(load.Requests)
 	r := &loadRun{
 		engine: e, load: &load, calls: make([]call, n), records: make([]measure.Record, n),
-		timeout: math.Inf(1), horizon: math.Inf(1), watchAt: math.Inf(1), until: math.Inf(1),
+		timeout: math.Inf(1), watchAt: math.Inf(1), until: math.Inf(1),
 	}
 	if load.Timeout > 0 {
 		r.timeout = load.Timeout.Seconds()
-	}
-	if load.End > 0 {
-		r.horizon = load.End.Seconds()
 	}
 	if load.Watch != nil {
 		r.watchAt = r.watchEvery()
@@ -366,10 +362,6 @@ func (r *loadRun) countGaps(c *core, o *stepOutput) {
 
 // over reports whether the run ends at this time though requests are left.
 func (r *loadRun) over(now float64) bool {
-	if r.done || now >= r.horizon {
-		r.end = r.horizon
-		return true
-	}
 	if now < r.watchAt {
 		return false
 	}
