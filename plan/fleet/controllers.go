@@ -87,22 +87,21 @@ type controller interface {
 
 // start begins with so many replicas; nil where nobody decides.
 func (a *Autoscaler) start(current int, p *Policy) controller {
-	period := a.HPA.Sync.Seconds()
-	sync := regular{period, period}
+	sync := every(a.HPA.Sync)
 	switch a.Kind {
 	case ByHPA:
 		return &hpaControl{newHPA(a.HPA, p.Min, p.Max, current), sync, a.Metrics}
 	case ByKEDA:
 		return &kedaControl{hpa: newHPA(a.HPA, max(p.Min, 1), p.Max, current), spec: a.KEDA, metrics: a.Metrics,
-			least: p.Min, sync: sync, poll: regular{a.KEDA.Polling.Seconds(), a.KEDA.Polling.Seconds()}}
+			least: p.Min, sync: sync, poll: every(a.KEDA.Polling)}
 	case Saturation:
 		// It has looked at an idle fleet before: more replicas than the least were held by hand.
 		return &saturationControl{hpa: newHPA(a.HPA, p.Min, p.Max, p.Min), spec: a.Analyser, wanted: p.Min,
-			why: "saturation 0", sync: sync, look: regular{a.Analyser.Interval.Seconds(), a.Analyser.Interval.Seconds()}}
+			why: "saturation 0", sync: sync, look: every(a.Analyser.Interval)}
 	case Schedule:
-		return &clockControl{regular{every: period}, a.scheduled}
+		return &clockControl{regular{every: sync.every}, a.scheduled}
 	case Forecast:
-		return &clockControl{regular{every: period}, a.foreseen}
+		return &clockControl{regular{every: sync.every}, a.foreseen}
 	}
 	return nil
 }
@@ -136,17 +135,16 @@ func (k *kedaControl) decide(v *view) (int, string) {
 		return asked, why
 	}
 	for _, m := range k.metrics {
-		total := v.total(m.Name)
-		n := averageReplicas(total, m.Target, v.asked, k.hpa.spec.Tolerance)
+		value, known := v.value(m)
+		if !known {
+			return asked, why
+		}
+		n := averageReplicas(value, m.Target, v.asked, k.hpa.spec.Tolerance)
 		if m.ofFleet() {
-			value, ok := v.fleetValue(m.Name)
-			if !ok {
-				return asked, why
-			}
-			total, n = value, valueReplicas(value, m.Target, v.asked, v.ready, k.hpa.spec.Tolerance)
+			n = valueReplicas(value, m.Target, v.asked, v.ready, k.hpa.spec.Tolerance)
 		}
 		if n > asked || why == "" {
-			asked, why = n, fmt.Sprintf("%s %.4g, target %.4g each", m.Name, total, m.Target)
+			asked, why = n, fmt.Sprintf("%s %.4g, target %.4g each", m.Name, value, m.Target)
 		}
 	}
 	return k.normalize(v.now, v.asked, asked), why
@@ -156,13 +154,7 @@ func (k *kedaControl) decide(v *view) (int, string) {
 func (k *kedaControl) activated(v *view) (*Metric, float64) {
 	for i := range k.metrics {
 		m := &k.metrics[i]
-		value := 0.0 // of latencies that nobody has seen
-		if m.ofFleet() {
-			value, _ = v.fleetValue(m.Name)
-		} else {
-			value = v.total(m.Name)
-		}
-		if value > m.Activation {
+		if value, _ := v.value(*m); value > m.Activation { // latencies that nobody has seen are none
 			return m, value
 		}
 	}
@@ -226,6 +218,8 @@ func (e *Entry) Parse() error {
 
 // regular is a time that comes again and again, in seconds.
 type regular struct{ every, next float64 }
+
+func every(d time.Duration) regular { return regular{d.Seconds(), d.Seconds()} }
 
 func (r *regular) at() float64 { return r.next }
 

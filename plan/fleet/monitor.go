@@ -266,6 +266,14 @@ func (v *view) podValue(r *replica, name string) (float64, bool) {
 	return level(func(s *scrape) float64 { return s.inFlight })
 }
 
+// value is a metric of the whole fleet, or the sum of one of each replica; false if it is not known.
+func (v *view) value(m Metric) (float64, bool) {
+	if m.ofFleet() {
+		return v.fleetValue(m.Name)
+	}
+	return v.total(m.Name), true
+}
+
 // fleetValue is a metric of the whole fleet.
 func (v *view) fleetValue(name string) (float64, bool) {
 	m := &v.f.monitor
