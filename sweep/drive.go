@@ -6,9 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
+	"planner/internal/parallel"
 	"planner/sweep/load"
 	"planner/sweep/measure"
 )
@@ -97,16 +97,11 @@ func (l *Loop) step(ctx context.Context, batch []measure.Trial) error {
 	for i := range done {
 		done[i] = make(chan error, 1)
 	}
-	var next atomic.Int64
-	for range min(max(l.Parallel, 1), len(batch)) {
-		go func() {
-			for i := int(next.Add(1)) - 1; i < len(batch); i = int(next.Add(1)) - 1 {
-				m, err := l.measure(ctx, batch[i])
-				brought[i] = m
-				done[i] <- err
-			}
-		}()
-	}
+	go parallel.DoAtMost(max(l.Parallel, 1), len(batch), func(i int) (err error) {
+		brought[i], err = l.measure(ctx, batch[i])
+		done[i] <- err
+		return err
+	})
 	// Every result is waited for, so that no trial outlives its sweep; behind
 	// the first failure they are dropped.
 	var failed error

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sync"
 	"time"
 
 	"planner/internal/list"
 	"planner/internal/note"
+	"planner/internal/parallel"
 	"planner/model"
 	"planner/model/curve"
 	"planner/plan"
@@ -134,19 +134,16 @@ func limited(slo measure.SLO) []measure.Bound {
 // curvesOf fits a curve to each of some latencies.
 func curvesOf(trials []measure.Measurement, of []measure.Bound, seed uint64) ([]*curve.Curve, []error) {
 	curves, errs := make([]*curve.Curve, len(of)), make([]error, len(of))
-	var wait sync.WaitGroup
-	for i, l := range of {
-		wait.Go(func() {
-			own := list.Map(trials, func(m measure.Measurement) measure.Measurement {
-				m.Latencies = *m.Of(l.Class)
-				return m
-			})
-			if curves[i], errs[i] = curve.Fit(l.Metric, curve.FromMeasurements(own, l.Metric), seed); errs[i] == nil {
-				curves[i].Class = l.Class
-			}
+	_ = parallel.Do(len(of), func(i int) error {
+		own := list.Map(trials, func(m measure.Measurement) measure.Measurement {
+			m.Latencies = *m.Of(of[i].Class)
+			return m
 		})
-	}
-	wait.Wait()
+		if curves[i], errs[i] = curve.Fit(of[i].Metric, curve.FromMeasurements(own, of[i].Metric), seed); errs[i] == nil {
+			curves[i].Class = of[i].Class
+		}
+		return errs[i]
+	})
 	return curves, errs
 }
 
