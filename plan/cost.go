@@ -31,7 +31,7 @@ func (o *Offer) price(f *Fleet, rate float64) Cost {
 		return c
 	}
 	hourly := gpus * o.PricePerGPUHour
-	c.PerHour, c.PerMonth, c.PerYear = &hourly, new(hourly*HoursPerMonth), new(hourly*HoursPerYear)
+	c.PerHour, c.PerMonth, c.PerYear = &hourly, new(hourly*hoursPerMonth), new(hourly*HoursPerYear)
 	if rate <= 0 {
 		return c
 	}

@@ -39,7 +39,7 @@ func Ways() []string { return []string{OnDemand, Reserved, Purchase, Spot} }
 // Hours of a year and of a month, as prices are converted.
 const (
 	HoursPerYear  = 8760.0
-	HoursPerMonth = HoursPerYear / 12
+	hoursPerMonth = HoursPerYear / 12
 )
 
 // Where the tariff does not say: years until a purchase is written off, and the power of a
@@ -132,7 +132,7 @@ func (t *Tariff) term(name string, p *Pricing) Term {
 	}
 	years := cmp.Or(t.Years, usualYears)
 	term := Term{Name: name, Capital: t.Purchase / (years * HoursPerYear), Power: p.KW() * t.PowerPrice,
-		Hosting: (p.Watts + p.ServerWatts) / 1000 * t.Hosting / HoursPerMonth}
+		Hosting: (p.Watts + p.ServerWatts) / 1000 * t.Hosting / hoursPerMonth}
 	term.PerGPUHour = term.Capital + term.Power + term.Hosting
 	term.By = fmt.Sprintf("%.6g USD written off over %g years, %.3g kW at PUE %.3g and %.4g USD per kWh, hosting %.4g USD per kW and month; %s",
 		t.Purchase, years, (p.Watts+p.ServerWatts)/1000, p.PUE, t.PowerPrice, t.Hosting, t.Source)

@@ -255,7 +255,7 @@ var unmodelled = []string{
 // "" if there is none.
 func KeyOfOption(option string) string {
 	if n, ok := measure.KnobOf(option); ok {
-		return KeyOf(n)
+		return keyOf(n)
 	}
 	return optionKeys[option]
 }

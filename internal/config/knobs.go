@@ -60,8 +60,8 @@ func anyOf[T any](k codec[T]) codec[any] {
 	}
 }
 
-// KeyOf is the full key of a knob.
-func KeyOf(n measure.Knob) string {
+// keyOf is the full key of a knob.
+func keyOf(n measure.Knob) string {
 	switch {
 	case n.Name == "gpu":
 		return "hardware.gpu"
@@ -133,7 +133,7 @@ func (r *reader) checkSingle(c *Config) {
 			count = len(c.draft.gpus)
 		}
 		if count > 1 {
-			r.at(KeyOf(n)).refuse("is a list of %d, want one value: this command runs one configuration (plan and estimate search lists)", count)
+			r.at(keyOf(n)).refuse("is a list of %d, want one value: this command runs one configuration (plan and estimate search lists)", count)
 		}
 	}
 }
@@ -213,7 +213,7 @@ func (c *Config) DropUnreached(server func(measure.Knobs) string) (told []string
 			continue
 		}
 		c.Space = maps.Clone(c.Space) // what was given is printed as it was
-		why := fmt.Sprintf("%s: its values %s do not reach the server, whose command line is the same for all of them: ", KeyOf(n), strings.Join(list.Map(values, func(v any) string { return fmt.Sprint(v) }), ", "))
+		why := fmt.Sprintf("%s: its values %s do not reach the server, whose command line is the same for all of them: ", keyOf(n), strings.Join(list.Map(values, func(v any) string { return fmt.Sprint(v) }), ", "))
 		if c.Open(n) {
 			delete(c.Space, n.Name)
 			told = append(told, why+"it is left to the engine")

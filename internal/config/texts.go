@@ -179,7 +179,7 @@ func options() codec[string] {
 			name, _, _ := strings.Cut(strings.ReplaceAll(word, "_", "-"), "=")
 			name = strings.Replace(name, "--no-", "--", 1)
 			if k, ok := measure.KnobOf(name); ok {
-				n.refuse("holds %s, which %s sets", word, KeyOf(k))
+				n.refuse("holds %s, which %s sets", word, keyOf(k))
 				return ""
 			}
 		}

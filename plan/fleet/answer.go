@@ -157,7 +157,7 @@ func (p *Plant) replay(policy Policy, seeds []uint64) []EpisodeSummary {
 	p.sideBySide(len(seeds), func(i int) {
 		s := p.scenario(policy, p.Traffic(seeds[i]), seeds[i])
 		e := Run(s)
-		out[i] = Summarize(s, e)
+		out[i] = summarize(s, e)
 		if i == 0 {
 			out[i].Timeline = e.Timeline(p.Limits)
 		}

@@ -124,7 +124,7 @@ func (p *Plant) try(all []Tried, ceiling float64, stages []Stage, seed uint64, o
 		p.sideBySide(len(part), func(i int) {
 			s := p.scenario(part[i].policy, stages, seed)
 			s.MostMissed, s.MostHours = most, 1.25*ceiling
-			part[i].summary = Summarize(s, Run(s))
+			part[i].summary = summarize(s, Run(s))
 		})
 		for i := range part {
 			t := &part[i]
@@ -148,7 +148,7 @@ func (p *Plant) try(all []Tried, ceiling float64, stages []Stage, seed uint64, o
 // further: twice as many as keep what is asked, were no request to miss two of the limits;
 // 0, for no bound, where nothing is asked.
 func (p *Plant) mayMiss(stages []Stage) int {
-	if !Asks(p.Limits) {
+	if !anyAsked(p.Limits) {
 		return 0
 	}
 	total, share := 0, 0.0

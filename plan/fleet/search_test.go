@@ -82,7 +82,7 @@ func TestPendingReplicasCostNothing(t *testing.T) {
 	room.Slots, room.Max = 1, 2
 	s := &Scenario{Engine: engineOf(t, 64), Stages: []Stage{{Requests: chat(1).Follow(profile, 4), Length: profile.Length()}}, Limits: oneClass(measure.Limits{}),
 		Policy: Policy{Replicas: 4, Router: LeastInFlight}, Nodes: room, MostHours: 0.5}
-	if sum := Summarize(s, Run(s)); sum.Dropped || sum.ReplicaHours > 0.4 {
+	if sum := summarize(s, Run(s)); sum.Dropped || sum.ReplicaHours > 0.4 {
 		t.Errorf("given up %v, %.2f replica hours", sum.Dropped, sum.ReplicaHours)
 	}
 }

@@ -53,8 +53,8 @@ type Miss struct {
 // breakOff is how far apart two requests that miss may be in one episode of misses.
 const breakOff = 60.0
 
-// Summarize says what came of a scenario.
-func Summarize(s *Scenario, e *Episode) EpisodeSummary {
+// summarize says what came of a scenario.
+func summarize(s *Scenario, e *Episode) EpisodeSummary {
 	out := EpisodeSummary{Seed: s.Seed, Requests: len(e.Records), Duration: seconds(e.End), Course: Course{Decisions: e.Decisions}, Tallies: e.Tallies}
 	classes := tallies(s.Limits)
 	var missed []*measure.Record

@@ -98,14 +98,9 @@ func (l *ClassLimits) Holds(b measure.Bound) bool {
 	return is(b.Limits.TTFT, l.TTFT) && is(b.Limits.TPOT, l.TPOT) && is(b.Limits.E2E, l.E2E)
 }
 
-// Asks reports whether any share of requests is asked to be within a limit.
-func Asks(limits []ClassLimits) bool {
-	for _, l := range limits {
-		if l.Asked != [measure.Goodput + 1]float64{} {
-			return true
-		}
-	}
-	return false
+// anyAsked reports whether any share of requests is asked to be within a limit.
+func anyAsked(limits []ClassLimits) bool {
+	return slices.ContainsFunc(limits, func(l ClassLimits) bool { return l.Asked != [measure.Goodput + 1]float64{} })
 }
 
 // Staged draws traffic that follows a profile, whose steps are stages of their own where

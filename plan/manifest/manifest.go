@@ -45,8 +45,8 @@ type Options struct {
 	SBatch []string
 }
 
-// ErrNoEngine is of plans that say nothing of how their instances are started.
-var ErrNoEngine = errors.New("the plan does not say how an instance is started: " +
+// errNoEngine is of plans that say nothing of how their instances are started.
+var errNoEngine = errors.New("the plan does not say how an instance is started: " +
 	"it was made of results alone, of a server that ran already, or by an earlier version")
 
 // templateData is what templates are filled in with.
@@ -68,7 +68,7 @@ type templateData struct {
 func newDeployment(p *plan.Plan, o Options) (*templateData, error) {
 	e, m := p.Handover.Engine, p.Handover.Model
 	if e == nil || m == nil {
-		return nil, ErrNoEngine
+		return nil, errNoEngine
 	}
 	if slices.Contains(e.Argv, secret.Hidden) {
 		return nil, errors.New("the plan's command has a hidden key; write {env:NAME} in engine.extra_args instead and plan again")

@@ -260,7 +260,7 @@ func TestRefused(t *testing.T) {
 	}
 	p, o := anyPlan(rand.New(rand.NewPCG(3, 3)))
 	p.Handover.Engine = nil
-	if _, err := Rules(p, o); !errors.Is(err, ErrNoEngine) {
+	if _, err := Rules(p, o); !errors.Is(err, errNoEngine) {
 		t.Error(err)
 	}
 }

@@ -193,10 +193,10 @@ func (c *cohort) sent() *cohort {
 	return out
 }
 
-// LeastSent is the least share of the offered requests that the window of a trial
+// leastSent is the least share of the offered requests that the window of a trial
 // of conversations must see for its figures to be those of the offered rate. A
 // measurement below it says so, and a search takes it at the rate that was sent.
-const LeastSent = 0.95
+const leastSent = 0.95
 
 // unsteady says why conversations sent fewer requests in the window than were
 // offered; empty if they did not. A schedule begins without conversations under
@@ -208,13 +208,13 @@ func (c *cohort) unsteady(m *Measurement) note.Notes {
 		return nil
 	}
 	offered := c.trial.Rate
-	if steady := w.Steady(c.from, c.to); steady < LeastSent {
+	if steady := w.Steady(c.from, c.to); steady < leastSent {
 		course := w.Course(max(m.E2E.Mean, 0))
 		return note.Notes{note.New(note.ConversationsStarting, m.Sent, offered, course.Round(time.Second), c.trial.Warmup)}
 	}
 	want := offered * c.length()
 	missing := want - m.Sent*c.length()
-	return note.If(missing > max((1-LeastSent)*want, 3*math.Sqrt(want*float64(w.Turns))), note.TurnsWaited, m.Sent, offered)
+	return note.If(missing > max((1-leastSent)*want, 3*math.Sqrt(want*float64(w.Turns))), note.TurnsWaited, m.Sent, offered)
 }
 
 // mostComplaints is how many kinds of failure are told in words.

@@ -300,12 +300,12 @@ func (m *Measurement) Carried(w *workload.Workload, met bool) float64 {
 		return rate
 	}
 	from, to := m.Trial.Warmup, m.Trial.Warmup+m.Duration
-	if steady := w.Steady(from, to); steady < LeastSent {
+	if steady := w.Steady(from, to); steady < leastSent {
 		rate *= steady
 	}
 	if met {
 		due := list.Count(w.Schedule(m.Trial.Rate, to, m.Trial.Seed), func(r workload.Request) bool { return r.Due >= from && r.Due < to })
-		if share := m.Sent * m.Duration.Seconds() / float64(max(due, 1)); share < LeastSent {
+		if share := m.Sent * m.Duration.Seconds() / float64(max(due, 1)); share < leastSent {
 			rate *= share
 		}
 	}
