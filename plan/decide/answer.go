@@ -111,9 +111,7 @@ func (d *Decision) Answer() (sweep.Answer, error) {
 		return sweep.Answer{}, nil // nothing is known yet that could be reported
 	}
 	p.Warnings = append(p.Warnings, note.New(note.SearchInterrupted))
-	if !d.ground.Virtual {
-		p.Warnings = brokeDown(append(p.Warnings, untrusted(d.Seen, p.Offer.Knobs)...), d.Seen, p.Offer.Knobs, p.Offer.Binding)
-	}
+	d.doubtTrials(p)
 	d.fitCurves(p)
 	return sweep.Answer{Value: judged(p, d.background())}, nil
 }

@@ -61,13 +61,11 @@ func (d *Decision) addEvidence(p *plan.Plan) error {
 	if p.Demand.Job != nil {
 		load = p.Offer.Rate.Safe // until the job ends, and none then
 	}
-	p.Warnings = slices.Concat(p.Warnings, busyFrontEnd(d.cfg, d.ground, p.Offer.Knobs, load), d.impreciseWarning(p),
-		unlimitedWait(&d.searches, p.Offer.Knobs, p.Offer.Rate, load, "planned load"), jobTail(d.Seen, p),
-		ofConversations(&d.searches, p.Offer.Knobs, p.Offer.Rate.Value), fewSlots(d.cfg, p.Offer.Binding, inFlightAt(d.Seen, p.Offer.Knobs), p.Offer.Rate.Value))
-	if !d.ground.Virtual {
-		p.Warnings = brokeDown(append(p.Warnings, untrusted(d.Seen, p.Offer.Knobs)...), d.Seen, p.Offer.Knobs, p.Offer.Binding)
-	}
-	p.Assumptions = slices.Concat(p.Assumptions, routed(&d.cfg.Workload, p), clocked(d.cfg.Workload.Rates, p.Offer.Rate.Value))
+	k, rate := p.Offer.Knobs, p.Offer.Rate
+	p.Warnings = slices.Concat(p.Warnings, d.busyFrontEnd(k, load), d.impreciseWarning(p), d.unlimitedWait(k, rate, load, "planned load"),
+		jobTail(d.Seen, p), d.ofConversations(k, rate.Value), fewSlots(d.cfg, p.Offer.Binding, inFlightAt(d.Seen, k), rate.Value))
+	d.doubtTrials(p)
+	p.Assumptions = slices.Concat(p.Assumptions, routed(&d.cfg.Workload, p), clocked(d.cfg.Workload.Rates, rate.Value))
 	if d.ground.Virtual {
 		p.Assumptions = append(p.Assumptions, assumed(d.cfg)...)
 		if doubt := d.chosen.selected.doubt; len(doubt) > 0 {
@@ -78,10 +76,10 @@ func (d *Decision) addEvidence(p *plan.Plan) error {
 			return err
 		}
 	}
-	p.Handover.Autoscaling, p.Handover.Modelled = autoscaling(p, d.Seen), modelled(d.cfg, d.ground, p.Offer.Knobs)
+	p.Handover.Autoscaling, p.Handover.Modelled = autoscaling(p, d.Seen), modelled(d.cfg, d.ground, k)
 	p.Warnings = append(p.Warnings, unmodelled(p.Handover.Modelled)...)
-	if d.placed == nil || d.placed.Knobs != p.Offer.Knobs {
-		d.placed = &placed{p.Offer.Knobs, d.moves(p.Offer), d.crossed(p)}
+	if d.placed == nil || d.placed.Knobs != k {
+		d.placed = &placed{k, d.moves(p.Offer), d.crossed(p)}
 	}
 	p.Evidence.Crossed = d.placed.Crossed
 	for _, m := range d.placed.Moves {

@@ -157,11 +157,11 @@ func ofTraffic(w *workload.Workload) []plan.Feature {
 
 // uncalibrated warns of what the constants were not calibrated on, by whose runs
 // nothing says how far off the rates are.
-func uncalibrated(cfg *config.Config, g sweep.Ground, k measure.Knobs) note.Notes {
-	if !g.Virtual || g.Predict == nil || cfg.Engine.Calibration != "" {
+func (s *searches) uncalibrated(k measure.Knobs) note.Notes {
+	if !s.ground.Virtual || s.ground.Predict == nil || s.cfg.Engine.Calibration != "" {
 		return nil
 	}
-	what, within := model.Uncalibrated(g.Predict.Deployment(k))
+	what, within := model.Uncalibrated(s.ground.Predict.Deployment(k))
 	return note.If(len(what) > 0, note.Uncalibrated, strings.Join(what, ", "), 100*within)
 }
 
@@ -171,12 +171,12 @@ const frontEndTokens = 12_000
 
 // busyFrontEnd warns of a rate of one instance at which its front end, one process for each attention replica,
 // streams more than was seen.
-func busyFrontEnd(cfg *config.Config, g sweep.Ground, k measure.Knobs, rate float64) note.Notes {
-	if !g.Virtual || g.Predict == nil {
+func (s *searches) busyFrontEnd(k measure.Knobs, rate float64) note.Notes {
+	if !s.ground.Virtual || s.ground.Predict == nil {
 		return nil
 	}
-	_, output := cfg.Workload.MeanTokens()
-	tokens := rate * output / float64(g.Predict.Deployment(k).Normal().DP)
+	_, output := s.cfg.Workload.MeanTokens()
+	tokens := rate * output / float64(s.ground.Predict.Deployment(k).Normal().DP)
 	return note.If(tokens > frontEndTokens, note.BusyFrontEnd, tokens)
 }
 

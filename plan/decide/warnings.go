@@ -125,7 +125,7 @@ func (d *Decision) impreciseWarning(p *plan.Plan) note.Notes {
 // unlimitedWait says how long the first tokens take near a load where the objective does
 // not limit it: in the trial at a rate that comes nearest to it, of those the server kept
 // up with at no more than the safe rate.
-func unlimitedWait(s *searches, k measure.Knobs, e search.Estimate, load float64, name string) note.Notes {
+func (s *searches) unlimitedWait(k measure.Knobs, e search.Estimate, load float64, name string) note.Notes {
 	if s.cfg.Objective.Throughput || slices.ContainsFunc(s.cfg.Objective.Bounds, measure.Bound.Waits) {
 		return nil
 	}
@@ -164,7 +164,7 @@ const keptHits = 0.75
 
 // ofConversations says what conversations do to a rate of some knobs: the prefix cache may lose their histories
 // beyond it, and a short warm-up leaves these short.
-func ofConversations(s *searches, k measure.Knobs, rate float64) note.Notes {
+func (s *searches) ofConversations(k measure.Knobs, rate float64) note.Notes {
 	if s.cfg.Workload.Turns <= 1 {
 		return nil
 	}
@@ -224,6 +224,13 @@ func sharesNear(trials []measure.Measurement, o *plan.Offer) *measure.TimeShares
 		return nil
 	}
 	return m.Server.Time
+}
+
+// doubtTrials says which trials of a plan's knobs on a real engine could not be trusted, or broke it.
+func (d *Decision) doubtTrials(p *plan.Plan) {
+	if k := p.Offer.Knobs; !d.ground.Virtual {
+		p.Warnings = brokeDown(append(p.Warnings, untrusted(d.Seen, k)...), d.Seen, k, p.Offer.Binding)
+	}
 }
 
 // brokeDown adds to warnings that the engine broke down in trials of the knobs, which

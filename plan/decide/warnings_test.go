@@ -106,11 +106,11 @@ func TestUnlimitedWait(t *testing.T) {
 	s := &searches{cfg: &config.Config{Objective: measure.SLO{Bounds: []measure.Bound{{Metric: measure.TPOT, Quantile: 0.95, Limit: time.Second}}}}}
 	s.Seen = []measure.Measurement{trial(2, 100*time.Millisecond, false), trial(4, time.Second, false), trial(5, 2*time.Second, true), trial(6, 3*time.Second, false)}
 	const want = "nothing limits how long requests wait: in the trial nearest to the planned load, at 4 requests/s, ttft.p95 is 1s; a limit on ttft or e2e would bound it"
-	if got := unlimitedWait(s, measure.Knobs{}, search.Estimate{Safe: 5.5}, 5.2, "planned load").String(); got != want {
+	if got := s.unlimitedWait(measure.Knobs{}, search.Estimate{Safe: 5.5}, 5.2, "planned load").String(); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	s.cfg.Objective.Bounds = append(s.cfg.Objective.Bounds, measure.Bound{Metric: measure.E2E, Quantile: 0.5, Limit: time.Minute})
-	if got := unlimitedWait(s, measure.Knobs{}, search.Estimate{Safe: 5.5}, 5.2, "planned load"); got != nil {
+	if got := s.unlimitedWait(measure.Knobs{}, search.Estimate{Safe: 5.5}, 5.2, "planned load"); got != nil {
 		t.Errorf("%v under a limit on the whole time", got)
 	}
 }
@@ -124,7 +124,7 @@ func TestOfConversations(t *testing.T) {
 	told := func(hits float64, state measure.State) string {
 		s.Seen = append(s.Seen, measure.Measurement{Trial: measure.Trial{Rate: 40}, Valid: true, Verdict: &measure.Verdict{State: state},
 			Server: measure.Server{HitRate: &hits}, Latencies: measure.Latencies{E2E: measure.Summary{Mean: time.Second}}})
-		return ofConversations(s, measure.Knobs{}, 50).String()
+		return s.ofConversations(measure.Knobs{}, 50).String()
 	}
 	told(0.9, measure.Met)
 	if out := told(0.85, measure.Missed); strings.Contains(out, "collapse") || !strings.Contains(out, "shorter than the 41s") {
@@ -133,7 +133,7 @@ func TestOfConversations(t *testing.T) {
 	if out := told(0.4, measure.Missed); !strings.Contains(out, "90 %") || !strings.Contains(out, "40 %") {
 		t.Errorf("%s", out)
 	}
-	if cfg.Workload.Turns = 1; len(ofConversations(s, measure.Knobs{}, 50)) > 0 {
+	if cfg.Workload.Turns = 1; len(s.ofConversations(measure.Knobs{}, 50)) > 0 {
 		t.Error("said of single requests")
 	}
 }
@@ -149,18 +149,19 @@ func TestBusyFrontEnd(t *testing.T) {
 		over = append(over, config.Override{Key: kv[0], Value: kv[1]})
 	}
 	cfg := must.Get(config.Load("", over, config.For("search")))
-	ground := sweep.SimulatedGround(&sweep.Simulated{Deployment: cfg.Deployment, Version: cfg.Engine.Version}, 1)
+	s := &searches{cfg: cfg, ground: sweep.SimulatedGround(&sweep.Simulated{Deployment: cfg.Deployment, Version: cfg.Engine.Version}, 1)}
 	for _, c := range []struct {
 		rate     float64
 		replicas int
 		want     bool
 	}{{59, 1, false}, {61, 1, true}, {61, 2, false}, {122, 2, true}} {
 		k := measure.Knobs{GPU: "H100 SXM", TensorParallel: 1, DataParallel: c.replicas}
-		if got := busyFrontEnd(cfg, ground, k, c.rate); got.Has(note.BusyFrontEnd) != c.want {
+		if got := s.busyFrontEnd(k, c.rate); got.Has(note.BusyFrontEnd) != c.want {
 			t.Errorf("%g requests/s of 200 tokens, %d replicas: %v, want a warning %v", c.rate, c.replicas, got, c.want)
 		}
 	}
-	if got := busyFrontEnd(cfg, sweep.Ground{}, measure.Knobs{}, 1000); len(got) > 0 {
+	s.ground = sweep.Ground{}
+	if got := s.busyFrontEnd(measure.Knobs{}, 1000); len(got) > 0 {
 		t.Errorf("of a server that was measured: %v", got)
 	}
 }
