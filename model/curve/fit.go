@@ -167,21 +167,15 @@ func (m *Model) decode(s *sample, x []float64) {
 			m.Floors[i], m.Scales[i] = between(0, s.floor[i], x[i]), math.Exp(x[perLevel+i])
 		}
 	}
-	x = x[2*perLevel:]
-	switch m.Form {
-	case Stationary, StationaryPower:
+	switch x = x[2*perLevel:]; m.Form {
+	case Stationary:
 		m.Mu = s.highest * (1 + math.Exp(x[0]))
+	case StationaryPower:
+		m.Mu, m.Power = s.highest*(1+math.Exp(x[0])), between(minPower, maxPower, x[1])
+	case TimeDependent:
+		m.Mu, m.Curvature = math.Exp(x[0]), math.Exp(between(minLnCurvature, maxLnCurve, x[1]))
 	case StationaryFluid:
 		m.Mu = between(s.highest, s.next, x[0])
-	case TimeDependent:
-		m.Mu = math.Exp(x[0])
-	}
-	switch m.Form {
-	case StationaryPower:
-		m.Power = between(minPower, maxPower, x[1])
-	case TimeDependent:
-		m.Curvature = math.Exp(between(minLnCurvature, maxLnCurve, x[1]))
-	case StationaryFluid:
 		for i := range m.Slopes {
 			m.Slopes[i] = math.Exp(x[1+i])
 		}

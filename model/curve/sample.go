@@ -3,6 +3,8 @@ package curve
 import (
 	"math"
 	"slices"
+
+	"planner/internal/list"
 )
 
 // fitPoint is one statistic of one point, in ln seconds.
@@ -61,10 +63,7 @@ func (s *sample) without(point int) *sample {
 
 // rates lists the distinct rates in ascending order.
 func rates(points []Point) []float64 {
-	var all []float64
-	for i := range points {
-		all = append(all, points[i].Rate)
-	}
+	all := list.Map(points, func(p Point) float64 { return p.Rate })
 	slices.Sort(all)
 	return slices.Compact(all)
 }
