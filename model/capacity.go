@@ -2,6 +2,7 @@ package model
 
 import (
 	"math"
+	"slices"
 )
 
 // Targets are the mean latencies that an estimate of capacity must keep, in seconds; 0
@@ -100,9 +101,7 @@ func (r *Roofline) mixed(q MeanRequest, batch float64, chunk Chunk, chunks int) 
 	if w := r.Window(); w > 0 {
 		b.Windowed = int(float64(n) * min(context, float64(w)))
 	}
-	for range chunks {
-		b.Chunks = append(b.Chunks, chunk)
-	}
+	b.Chunks = slices.Repeat([]Chunk{chunk}, chunks)
 	return r.Step(b).Total
 }
 

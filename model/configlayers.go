@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"planner/internal/list"
 )
 
 // moe returns the mixture of experts, the zero value for a dense model.
@@ -361,11 +363,9 @@ func groupFormat(q map[string]any) (WeightFormat, error) {
 // groupWeights are the weights of the groups of compressed-tensors, in the order of names.
 func groupWeights(q map[string]any) []map[string]any {
 	groups := field[map[string]any](q, "config_groups")
-	var out []map[string]any
-	for _, name := range slices.Sorted(maps.Keys(groups)) {
-		out = append(out, field[map[string]any](field[map[string]any](groups, name), "weights"))
-	}
-	return out
+	return list.Map(slices.Sorted(maps.Keys(groups)), func(name string) map[string]any {
+		return field[map[string]any](field[map[string]any](groups, name), "weights")
+	})
 }
 
 // typedFormat maps a type and a number of bits to a format, FormatUnset if it is none.

@@ -71,10 +71,7 @@ func (e *Unsolved) undecided() []Alternative {
 // reasonsOf lists the reasons of offers and of rejections, each once. Rejections that differ
 // in figures alone are told by one of them.
 func reasonsOf(alternatives []Alternative, rejected []measure.Rejection) []string {
-	var reasons []string
-	for _, a := range alternatives {
-		reasons = append(reasons, a.Reason.Text)
-	}
+	reasons := list.Map(alternatives, func(a Alternative) string { return a.Reason.Text })
 	for _, g := range note.GroupsOf(rejected, func(r measure.Rejection) note.Note { return r.Reason.Read() }) {
 		reasons = append(reasons, measure.MostMemory(g).Reason.Text)
 	}

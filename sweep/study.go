@@ -163,9 +163,7 @@ func (t *Together) Next() []measure.Trial {
 		if len(next) == 0 {
 			t.Finished++
 		}
-		for range next {
-			t.pending = append(t.pending, i)
-		}
+		t.pending = append(t.pending, slices.Repeat([]int{i}, len(next))...)
 		all = append(all, next...)
 	}
 	return all

@@ -4,17 +4,16 @@ import (
 	"fmt"
 
 	"planner/internal/doctor"
+	"planner/internal/list"
 )
 
 // Doctor builds the report of checks, one a line.
 func Doctor(checks []doctor.Check) Document {
 	tones := map[doctor.CheckState]Tone{doctor.Passed: Good, doctor.Warning: Doubt, doctor.Problem: Bad}
 	d := Document{Title: diagnosis(checks), Data: asTheyAre(checks, "check=name state found remedy")}
-	var lines Facts
-	for _, c := range checks {
-		lines = append(lines, Fact{c.Name, string(c.State) + ": " + c.Found + behind(" -> ", c.Remedy), tones[c.State]})
-	}
-	d.add(lines)
+	d.add(Facts(list.Map(checks, func(c doctor.Check) Fact {
+		return Fact{c.Name, string(c.State) + ": " + c.Found + behind(" -> ", c.Remedy), tones[c.State]}
+	})))
 	return d
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"planner/internal/list"
 	"planner/internal/note"
 	"planner/plan"
 	"planner/plan/decide"
@@ -46,10 +47,7 @@ func addPools(d *Document, p *plan.Plan, b *decide.Background) {
 }
 
 func poolsTitle(pools *plan.Pools, d plan.Demand) string {
-	var parts []string
-	for _, pool := range pools.Each {
-		parts = append(parts, pool.Class+" "+poolOf(pool.Plan))
-	}
+	parts := list.Map(pools.Each, func(pool plan.Pool) string { return pool.Class + " " + poolOf(pool.Plan) })
 	return fmt.Sprintf("A pool for each class, %s, for %s%s: %s", plural(pools.GPUs, "GPU"), rateMeant(d.Rate, d.TraceRates),
 		costing(pools.PerHour, " per hour"), strings.Join(parts, "; "))
 }

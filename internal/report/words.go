@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"planner/internal/list"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
 )
@@ -87,11 +88,7 @@ func limits(b measure.Bound) string {
 	if b.Metric != measure.Goodput {
 		return limit(b.Limit)
 	}
-	var parts []string
-	for _, p := range b.Limits.Parts(b.Quantile) {
-		parts = append(parts, strings.ToUpper(p.Metric.String())+" "+limit(p.Limit))
-	}
-	return join(parts)
+	return join(list.Map(b.Limits.Parts(b.Quantile), func(p measure.Bound) string { return strings.ToUpper(p.Metric.String()) + " " + limit(p.Limit) }))
 }
 
 // join lists things as a sentence does: "a, b and c".

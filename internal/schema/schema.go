@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"planner/internal/list"
 	"planner/internal/wire"
 )
 
@@ -32,10 +33,7 @@ type Definition struct {
 func (d Definition) Schema() (map[string]any, error) {
 	b := builder{defs: map[string]any{}, closed: d.Closed}
 	b.said, b.err = readComments()
-	var forms []map[string]any
-	for _, v := range d.Types {
-		forms = append(forms, b.of(reflect.TypeOf(v)))
-	}
+	forms := list.Map(d.Types, func(v any) map[string]any { return b.of(reflect.TypeOf(v)) })
 	return map[string]any{"$schema": "https://json-schema.org/draft/2020-12/schema", "title": d.Title,
 		"description": d.Description, "$defs": b.defs, "anyOf": forms}, b.err
 }

@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
+	"planner/internal/list"
 	"planner/model"
 	"planner/sweep/measure"
 )
@@ -165,9 +166,8 @@ func newRegression(runs []LoadPoint, o *FitOptions) *regression {
 	if !frontend {
 		p.terms = slices.DeleteFunc(p.terms, func(t model.Doubt) bool { return t == model.DoubtFrontend })
 	}
-	for _, t := range p.terms {
-		p.prior = append(p.prior, model.SpreadFor(o.Deployment, o.engine())[t])
-	}
+	spread := model.SpreadFor(o.Deployment, o.engine())
+	p.prior = list.Map(p.terms, func(t model.Doubt) float64 { return spread[t] })
 	return p
 }
 

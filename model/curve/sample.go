@@ -34,10 +34,7 @@ const floorSlack = 1.05
 
 // newSample takes the statistics of the levels from the points.
 func newSample(points []Point, levels []float64) *sample {
-	s := &sample{levels: levels, points: len(points), common: math.Inf(1), next: math.Inf(1)}
-	for range levels {
-		s.floor = append(s.floor, math.Inf(1))
-	}
+	s := &sample{levels: levels, points: len(points), common: math.Inf(1), next: math.Inf(1), floor: slices.Repeat([]float64{math.Inf(1)}, len(levels))}
 	for i := range points {
 		p := &points[i]
 		s.highest = max(s.highest, p.Rate)

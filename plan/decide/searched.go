@@ -58,10 +58,8 @@ func (d *Decision) digest() string { return fmt.Sprintf("%x", sha256.Sum256([]by
 // Searched is what the searches found.
 func (d *Decision) Searched() []SearchResults {
 	s := SearchResults{Of: d.digest(), Looks: d.looked, Rejected: d.rejected, Doubts: d.doubts, Placed: d.placed,
+		Kinds:  list.Map(d.instances, func(i *instance) search.RaceResult { return i.race() }),
 		Trials: list.Map(d.Seen, func(m measure.Measurement) int { return m.Trial.Number })}
-	for _, i := range d.instances {
-		s.Kinds = append(s.Kinds, i.race())
-	}
 	if d.certificate != nil {
 		s.Certificate = new(d.certificate())
 	}

@@ -84,10 +84,7 @@ func mainEffects(settings []Setting) []Effect {
 	if free > 0 {
 		spread = stat.StudentT((1+confidence)/2, float64(free)) * math.Sqrt(mat.Dot(&residual, &residual)/float64(free))
 	}
-	var out []Effect
-	for _, f := range factors {
-		out = append(out, f.effect(settings, &beta, &inverse, spread))
-	}
+	out := list.Map(factors, func(f factor) Effect { return f.effect(settings, &beta, &inverse, spread) })
 	slices.SortStableFunc(out, func(a, b Effect) int { return cmp.Compare(b.Cost, a.Cost) })
 	return out
 }

@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
 
+	"planner/internal/list"
 	"planner/internal/parallel"
 	"planner/sweep/measure"
 )
@@ -230,9 +231,9 @@ func (p *Plant) sum(all []EpisodeSummary) *Answer {
 	a.Counts = Counts{mean(func(s *EpisodeSummary) int { return s.Starts }), mean(func(s *EpisodeSummary) int { return len(s.Decisions) }),
 		mean(func(s *EpisodeSummary) int { return s.Failures }), mean(func(s *EpisodeSummary) int { return s.Retries }), mean(func(s *EpisodeSummary) int { return s.Failed })}
 	a.Cost = p.cost(all)
-	for _, s := range all {
-		a.Seeds = append(a.Seeds, SeedRow{s.Seed, s.Within, s.Replicas, s.ReplicaHours * float64(p.GPUs)})
-	}
+	a.Seeds = list.Map(all, func(s EpisodeSummary) SeedRow {
+		return SeedRow{s.Seed, s.Within, s.Replicas, s.ReplicaHours * float64(p.GPUs)}
+	})
 	return a
 }
 

@@ -153,11 +153,7 @@ func Replayed(w *workload.Workload, spike *Spike, scale float64, repeat int, see
 		}, seed)
 	}
 	requests := copied.Schedule(0, math.MaxInt64, seed)
-	var out []Stage
-	for range repeat {
-		out = append(out, Stage{Requests: requests, Length: length})
-	}
-	return out
+	return slices.Repeat([]Stage{{Requests: requests, Length: length}}, repeat)
 }
 
 // RateByMinute counts the requests of traffic minute by minute.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"planner/internal/list"
 )
 
 // variants are the policies that a search tries around one: static fleets of every size
@@ -124,10 +126,7 @@ func Name(p *Policy) string {
 		return fmt.Sprintf("static %d, %s", p.Replicas, p.Router)
 	}
 	a := &p.Autoscaler
-	var by []string
-	for _, m := range a.Metrics {
-		by = append(by, strings.TrimSpace(fmt.Sprintf("%s %.4g", m.Name, m.Target)))
-	}
+	by := list.Map(a.Metrics, func(m Metric) string { return strings.TrimSpace(fmt.Sprintf("%s %.4g", m.Name, m.Target)) })
 	for _, e := range a.Entries {
 		by = append(by, fmt.Sprintf("%s: %d;", e.Cron, e.Replicas))
 	}

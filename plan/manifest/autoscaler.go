@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"planner/internal/list"
 	"planner/plan"
 	"planner/plan/fleet"
 	"planner/sweep/engine"
@@ -100,11 +101,7 @@ func (s *scaler) trigger(m fleet.Metric) (trigger, error) {
 			"or another metric", m.Name)
 	}
 	sum := func(by string) string {
-		var all []string
-		for _, part := range parts {
-			all = append(all, "sum"+by+"("+part+")")
-		}
-		return strings.Join(all, " + ")
+		return strings.Join(list.Map(parts, func(part string) string { return "sum" + by + "(" + part + ")" }), " + ")
 	}
 	return trigger{m, fmt.Sprintf(sum(""), s.matcher()), fmt.Sprintf(sum(" by (<<.GroupBy>>) "), "<<.LabelMatchers>>")}, nil
 }

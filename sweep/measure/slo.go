@@ -67,10 +67,7 @@ func (s SLO) Latencies() []Bound {
 // Metrics lists the latencies that the objective limits, those of Goodput
 // included, each once and in the order of TTFT, TPOT, ITL, E2E.
 func (s SLO) Metrics() []Metric {
-	var out []Metric
-	for _, b := range s.Latencies() {
-		out = append(out, b.Metric)
-	}
+	out := list.Map(s.Latencies(), func(b Bound) Metric { return b.Metric })
 	slices.Sort(out)
 	return slices.Compact(out)
 }

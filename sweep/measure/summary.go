@@ -8,6 +8,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"gonum.org/v1/gonum/stat/distuv"
 
+	"planner/internal/list"
 	"planner/internal/stat"
 )
 
@@ -234,11 +235,7 @@ const (
 // once an hour; no trial shorter than that can.
 func (s *series) dispersion(q, own float64) float64 {
 	level := stat.Quantile(s.sorted.Known(), min(q, ownLevel))
-	beyond := make([]bool, len(s.values))
-	for i, v := range s.values {
-		beyond[i] = v > level
-	}
-	low := ownFactor * stat.BatchDispersion(s.at, beyond)
+	low := ownFactor * stat.BatchDispersion(s.at, list.Map(s.values, func(v time.Duration) bool { return v > level }))
 	if math.IsNaN(low) {
 		// No value above: nothing varies, so nothing queues.
 		low = 1
@@ -291,7 +288,6 @@ type tail struct {
 func (s *series) tail(quantile float64) tail {
 	level, _ := s.sorted.Quantile(min(quantile, ownLevel))
 	t := tail{level: level}
-	beyond := make([]bool, len(s.values))
 	exceeds := func(v time.Duration) bool {
 		if v <= level {
 			return false
@@ -299,9 +295,7 @@ func (s *series) tail(quantile float64) tail {
 		t.k, t.sumLogs = t.k+1, t.sumLogs+math.Log(float64(v)/float64(level))
 		return true
 	}
-	for i, v := range s.values {
-		beyond[i] = exceeds(v)
-	}
+	beyond := list.Map(s.values, exceeds)
 	t.ended = t.k
 	for _, v := range s.longer {
 		exceeds(v)
