@@ -106,12 +106,7 @@ func (r Row) named(t CatalogTable, name string) bool {
 
 // Column returns the column of a name.
 func (t CatalogTable) Column(name string) (CatalogColumn, bool) {
-	for _, c := range t.Columns() {
-		if c.Name == name {
-			return c, true
-		}
-	}
-	return CatalogColumn{}, false
+	return list.Find(t.Columns(), func(c CatalogColumn) bool { return c.Name == name })
 }
 
 // Check returns an error if the text cannot stand in the column.

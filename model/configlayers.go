@@ -189,12 +189,8 @@ func (c *hfConfig) quantization() map[string]any {
 // weight_block_size, ModelOpt's FP8_PB_WO, a strategy of compressed-tensors.
 func (c *hfConfig) blocks() bool {
 	q := c.quantization()
-	for _, weights := range groupWeights(q) {
-		if weights["strategy"] == "block" {
-			return true
-		}
-	}
-	return q["weight_block_size"] != nil || strings.HasPrefix(strings.ToUpper(field[string](q, "quant_algo")), "FP8_PB")
+	return q["weight_block_size"] != nil || strings.HasPrefix(strings.ToUpper(field[string](q, "quant_algo")), "FP8_PB") ||
+		slices.ContainsFunc(groupWeights(q), func(weights map[string]any) bool { return weights["strategy"] == "block" })
 }
 
 // group returns how many 4-bit integers share a scale, 0 for the usual number.

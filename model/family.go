@@ -1,6 +1,10 @@
 package model
 
-import "strings"
+import (
+	"strings"
+
+	"planner/internal/list"
+)
 
 // family is what an architecture class says about its checkpoints beyond the numbers
 // in config.json.
@@ -82,10 +86,5 @@ func (a Arch) WithoutMTP() bool {
 // familyOf returns what is known of a class and whether anything is.
 func familyOf(class string) (family, bool) {
 	class = strings.ToLower(class)
-	for _, f := range families {
-		if strings.HasPrefix(class, f.mark) {
-			return f, true
-		}
-	}
-	return family{}, false
+	return list.Find(families, func(f family) bool { return strings.HasPrefix(class, f.mark) })
 }

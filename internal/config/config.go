@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"planner/internal/list"
 	"planner/model"
 	"planner/plan"
 	"planner/sweep/measure"
@@ -150,12 +151,7 @@ func (c *Config) Simulated() bool {
 
 // GPU returns the hardware of a name as [Config.Candidates] writes it.
 func (c *Config) GPU(name string) (GPU, bool) {
-	for _, g := range c.GPUs {
-		if g.Hardware.Name == name {
-			return g, true
-		}
-	}
-	return GPU{}, false
+	return list.Find(c.GPUs, func(g GPU) bool { return g.Hardware.Name == name })
 }
 
 // Deployment is the model on the GPUs of one configuration of [Config.Candidates].

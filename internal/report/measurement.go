@@ -75,10 +75,8 @@ func decided(m *measure.Measurement) string {
 	case unsure:
 		s = name + " is worst"
 	}
-	for _, b := range m.Trial.Objective.Bounds {
-		if seen := m.Bounded(b); b.String() == v.Binding && finite(v.Slack) && seen > 0 {
-			return s + ", " + latency(seen)
-		}
+	if b, ok := m.Trial.Objective.Bound(v.Binding); ok && finite(v.Slack) && m.Bounded(b) > 0 {
+		return s + ", " + latency(m.Bounded(b))
 	}
 	if c, ok := m.Count(measure.ThroughputBound); ok && v.Binding == c.Bound && c.N > 0 {
 		return s + ", " + percent(max(c.Value, 0)) + " of what came stayed"

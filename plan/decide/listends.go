@@ -149,14 +149,13 @@ func limitsGaps(slo measure.SLO, bound string) bool {
 // with a prompt in it is a gap in all answers under way, which few prompts keep rare, or small steps short: what
 // carries more rises at both ends, so that no neighbour of a large step tells that a small one is better.
 func smallerSteps(cfg *config.Config, k measure.Knobs) []measure.Knobs {
-	for _, n := range measure.Searched() {
-		if n.Name == "max_num_batched_tokens" && cfg.Open(n) {
-			n.Set(&k, n.Usual[0])
-			e := edge{axis: n, knobs: k, lower: true}
-			return e.beyond(math.MaxInt)
-		}
+	n, _ := measure.KnobNamed("max_num_batched_tokens")
+	if !cfg.Open(n) {
+		return nil
 	}
-	return nil
+	n.Set(&k, n.Usual[0])
+	e := edge{axis: n, knobs: k, lower: true}
+	return e.beyond(math.MaxInt)
 }
 
 // edgeWarnings tell where the best set stands at an end of the values tried and

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -45,20 +46,10 @@ func (w *Workload) LongOutput() int {
 
 // SharesPrefixes reports whether requests begin as others do.
 func (w *Workload) SharesPrefixes() bool {
-	for i := range w.Replay {
-		if len(w.Replay[i].Shared) > 0 {
-			return true
-		}
-	}
 	if w.Replayed() {
-		return false
+		return slices.ContainsFunc(w.Replay, func(r TraceRow) bool { return len(r.Shared) > 0 })
 	}
-	for _, s := range w.Shapes {
-		if s.Prefix.Groups > 0 {
-			return true
-		}
-	}
-	return w.Turns > 1
+	return w.Turns > 1 || slices.ContainsFunc(w.Shapes, func(s Shape) bool { return s.Prefix.Groups > 0 })
 }
 
 // Course is about how long a conversation lasts, from its first request to the
