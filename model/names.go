@@ -2,8 +2,9 @@ package model
 
 import (
 	"fmt"
-	"slices"
 	"strings"
+
+	"planner/internal/list"
 )
 
 // Enumeration is a setting of few values with names; the empty name is that of no value.
@@ -16,7 +17,7 @@ type Enumeration interface {
 // Names lists the names of an enumeration's values.
 func Names[T Enumeration]() []string {
 	var t T
-	return slices.DeleteFunc(slices.Clone(t.names()), func(name string) bool { return name == "" })
+	return list.Filter(t.names(), func(name string) bool { return name != "" })
 }
 
 // Parse reads a name of an enumeration's value, whatever its case. The error lists what is

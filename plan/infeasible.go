@@ -65,7 +65,7 @@ func (e *Unsolved) Reasons() []string {
 func (e *Unsolved) Doubts() []string { return reasonsOf(e.undecided(), nil) }
 
 func (e *Unsolved) undecided() []Alternative {
-	return slices.DeleteFunc(slices.Clone(e.Alternatives), func(a Alternative) bool { return !a.Undecided })
+	return list.Filter(e.Alternatives, func(a Alternative) bool { return a.Undecided })
 }
 
 // reasonsOf lists the reasons of offers and of rejections, each once. Rejections that differ

@@ -9,6 +9,7 @@ import (
 	fileinput "planner/internal/input"
 	"planner/internal/list"
 	"planner/sweep/ingest"
+	"planner/sweep/measure"
 	"planner/sweep/workload"
 )
 
@@ -262,11 +263,7 @@ func (c *Config) Pool(class string) *Config {
 	i := slices.IndexFunc(c.Workload.Shapes, func(s workload.Shape) bool { return s.Name == class })
 	own.Workload.Class, own.Workload.Shapes = class, []workload.Shape{c.Workload.Shapes[i]}
 	own.Objective = c.Objective.Of(class)
-	for _, b := range c.Objective.Bounds {
-		if b.Class == "" {
-			own.Objective.Bounds = append(own.Objective.Bounds, b)
-		}
-	}
+	own.Objective.Bounds = append(own.Objective.Bounds, list.Filter(c.Objective.Bounds, func(b measure.Bound) bool { return b.Class == "" })...)
 	own.Objective.Throughput = len(own.Objective.Bounds) == 0
 	d := &own.Demand
 	d.Rate, d.MeanRate = share*d.Rate, share*d.MeanRate

@@ -20,6 +20,16 @@ func Find[T any](items []T, is func(T) bool) (found T, ok bool) {
 	return found, false
 }
 
+// Filter are the items for which something is true.
+func Filter[T any](items []T, is func(T) bool) (out []T) {
+	for _, item := range items {
+		if is(item) {
+			out = append(out, item)
+		}
+	}
+	return out
+}
+
 // Distinct are the items without those that came before, in their order.
 func Distinct[T comparable](items []T) []T {
 	var out []T

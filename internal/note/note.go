@@ -93,7 +93,7 @@ func (ns Notes) Has(k Kind) bool {
 
 // Of lists the notes of a kind.
 func (ns Notes) Of(k Kind) Notes {
-	return slices.DeleteFunc(slices.Clone(ns), func(n Note) bool { return n.Kind != k })
+	return list.Filter(ns, func(n Note) bool { return n.Kind == k })
 }
 
 // Distinct lists the notes without those that say what an earlier one said.

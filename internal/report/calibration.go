@@ -2,10 +2,10 @@ package report
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
+	"planner/internal/list"
 	"planner/internal/note"
 	"planner/model"
 	"planner/model/calibrate"
@@ -55,8 +55,8 @@ func inUnits(ms float64) string { return latency(milliseconds(ms)) }
 
 func probeDocument(p *design.Probed, e Engines) Document {
 	d := Document{Title: fmt.Sprintf("Probed at %d load points in %s of the engine's time", len(p.Points), p.EngineTime.Round(time.Second)), Data: data(p.Seen)}
-	used := slices.DeleteFunc(slices.Clone(p.Points), func(x design.ProbePoint) bool { return !x.Used })
-	held := slices.DeleteFunc(slices.Clone(p.Points), func(x design.ProbePoint) bool { return x.Used })
+	used := list.Filter(p.Points, func(x design.ProbePoint) bool { return x.Used })
+	held := list.Filter(p.Points, func(x design.ProbePoint) bool { return !x.Used })
 	if p.TPOTError != nil {
 		facts := Facts{}.with("off by", fmt.Sprintf("%s of the time per output token and %s of the time to first token, in the mean of %d points that were not used",
 			percent(*p.TPOTError), percent(*p.TTFTError), p.Scored), Plain)

@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 
+	"planner/internal/list"
+
 	"gonum.org/v1/plot/plotter"
 )
 
@@ -166,8 +168,8 @@ type drawnLine struct {
 // times what was measured, so that a pole does not flatten the rest.
 func (c *Chart) drawing() drawing {
 	d := drawing{Title: c.Title, Series: []drawnLine{}}
-	d.Limits = slices.DeleteFunc(slices.Clone(c.Limits), func(r Reference) bool { return !c.drawable(1, r.At) })
-	d.Rates = slices.DeleteFunc(slices.Clone(c.Rates), func(r Reference) bool { return !c.drawable(r.At, 1) })
+	d.Limits = list.Filter(c.Limits, func(r Reference) bool { return c.drawable(1, r.At) })
+	d.Rates = list.Filter(c.Rates, func(r Reference) bool { return c.drawable(r.At, 1) })
 	slices.SortStableFunc(d.Rates, func(a, b Reference) int { return cmp.Compare(a.At, b.At) })
 
 	highest := 0.0

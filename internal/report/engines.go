@@ -77,7 +77,7 @@ func addEngines(d *Document, e *Engines, trials []measure.Measurement, chosen *m
 	}
 	mine := e.Seen
 	if chosen != nil {
-		mine = slices.DeleteFunc(slices.Clone(e.Seen), func(s sweep.EngineTelemetry) bool { return s.Knobs != *chosen })
+		mine = list.Filter(e.Seen, func(s sweep.EngineTelemetry) bool { return s.Knobs == *chosen })
 	}
 	d.section("Engines", slices.Concat(Facts{cost}.with("starts", e.started(), Plain), startFacts(mine)))
 	d.add(startTable(e.Seen))
@@ -97,7 +97,7 @@ func startFacts(seen []sweep.EngineTelemetry) Facts {
 }
 
 func startTable(seen []sweep.EngineTelemetry) Table {
-	starts := slices.DeleteFunc(slices.Clone(seen), func(s sweep.EngineTelemetry) bool { return !s.Engine.Fresh })
+	starts := list.Filter(seen, func(s sweep.EngineTelemetry) bool { return s.Engine.Fresh })
 	tab := table(wrapped("start for"), right("serves after"))
 	var stages []string
 	var all []measure.Knobs

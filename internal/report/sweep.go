@@ -19,7 +19,7 @@ func sweepDocument(s *design.Swept, e Engines) Document {
 	for _, r := range s.Rows {
 		outcome := findings[r.Finding]
 		d.section(r.ID+"  "+r.Name, Facts{{Label: "question", Text: r.Question}, {Label: "hypothesis", Text: r.Hypothesis}, {"outcome", outcome.Text + ": " + r.Outcome, outcome.Tone}})
-		mine := slices.DeleteFunc(slices.Clone(s.Seen), func(m measure.Measurement) bool { return !slices.Contains(r.Trials, m.Trial.Number) })
+		mine := list.Filter(s.Seen, func(m measure.Measurement) bool { return slices.Contains(r.Trials, m.Trial.Number) })
 		d.add(sweepTable(mine, s.Objective))
 	}
 	which, cannot := apart(knobsOf(s.Rejected)), table(wrapped("settings", "reason"))

@@ -11,7 +11,7 @@ import (
 )
 
 func ran(trials []measure.Measurement) []*measure.Measurement {
-	return slices.DeleteFunc(pointers(trials), func(m *measure.Measurement) bool { return !m.Ran() })
+	return list.Filter(pointers(trials), (*measure.Measurement).Ran)
 }
 
 // byLoad orders the trials that ran by rate, closed loops first by concurrency.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"planner/internal/list"
 	"planner/internal/note"
 	"planner/sweep/measure"
 )
@@ -126,7 +127,7 @@ func commonLevels(points []Point) []float64 {
 
 // steady lists the points that are not overload.
 func (c *Curve) steady() []Point {
-	return slices.DeleteFunc(slices.Clone(c.Points), func(p Point) bool { return p.Regime == Overload })
+	return list.Filter(c.Points, func(p Point) bool { return p.Regime != Overload })
 }
 
 func (c *Curve) warnRegimes() {

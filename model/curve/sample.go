@@ -54,7 +54,7 @@ func newSample(points []Point, levels []float64) *sample {
 // without is the sample less one point; bounds stay those of the whole.
 func (s *sample) without(point int) *sample {
 	t := *s
-	t.obs = slices.DeleteFunc(slices.Clone(s.obs), func(o fitPoint) bool { return o.point == point })
+	t.obs = list.Filter(s.obs, func(o fitPoint) bool { return o.point != point })
 	return &t
 }
 

@@ -106,7 +106,7 @@ func (c *Curve) served() (Route, bool) {
 // there is one, and the stationary forms that are about as good.
 func (c *Curve) stationaryRoute(steady []Point, best *fitted, boot [2]float64, seed uint64) Route {
 	m := best.model
-	kept := slices.DeleteFunc(slices.Clone(steady), func(p Point) bool { return p.Rate > trusted*m.Mu })
+	kept := list.Filter(steady, func(p Point) bool { return p.Rate <= trusted*m.Mu })
 	if len(kept) < len(steady) && len(rates(kept)) >= pointsToFit {
 		m = fit(newSample(kept, m.Levels).weigh(kept, &m), m, seed).model
 	}

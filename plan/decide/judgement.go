@@ -1,8 +1,7 @@
 package decide
 
 import (
-	"slices"
-
+	"planner/internal/list"
 	"planner/model"
 	"planner/model/curve"
 	"planner/plan"
@@ -25,7 +24,7 @@ func Settings(p *plan.Plan, trials []measure.Measurement) []effects.Setting {
 // judge diagnoses the server with some knobs by its trials, and holds these against the
 // checklist of a benchmark for a rate that they are to show.
 func (s *searches) judge(k measure.Knobs, gpu string, rate float64) ([]diagnose.Finding, []trust.Item) {
-	mine := slices.DeleteFunc(slices.Clone(s.Seen), func(m measure.Measurement) bool { return m.Trial.Knobs != k })
+	mine := list.Filter(s.Seen, func(m measure.Measurement) bool { return m.Trial.Knobs == k })
 	of := trust.Subject{GPU: gpu, Rate: rate, Objective: s.cfg.Objective}
 	if s.cfg.Model.Known {
 		of.Weights = s.cfg.Precision(k).Weights.String()

@@ -85,7 +85,7 @@ func (d *Decision) Recall(found []SearchResults, trials []measure.Measurement) b
 			return false // neither searched nor left out by a coarse pass
 		}
 	}
-	trials = slices.DeleteFunc(slices.Clone(trials), func(m measure.Measurement) bool { return !slices.Contains(s.Trials, m.Trial.Number) })
+	trials = list.Filter(trials, func(m measure.Measurement) bool { return slices.Contains(s.Trials, m.Trial.Number) })
 	if len(trials) != len(s.Trials) || kept != len(s.Kinds) {
 		return false
 	}

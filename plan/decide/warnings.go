@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"planner/internal/config"
+	"planner/internal/list"
 	"planner/internal/note"
 	"planner/plan"
 	"planner/search"
@@ -247,7 +248,7 @@ func brokeDown(warnings note.Notes, trials []measure.Measurement, k measure.Knob
 		}
 	}
 	if len(broke) > 0 || lowest != nil {
-		warnings = slices.DeleteFunc(slices.Clone(warnings), func(n note.Note) bool { return n.Kind == note.OneStart })
+		warnings = list.Filter(warnings, func(n note.Note) bool { return n.Kind != note.OneStart })
 	}
 	if len(broke) > 0 {
 		warnings = append(warnings, note.New(note.BrokeDown, len(broke), all, broke[0].Figures["why"]))

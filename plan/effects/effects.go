@@ -93,10 +93,10 @@ func mainEffects(settings []Setting) []Effect {
 // told from what another does.
 func repeated(settings []Setting, alone int) []Setting {
 	for {
-		kept := slices.DeleteFunc(slices.Clone(settings), func(s Setting) bool {
+		kept := list.Filter(settings, func(s Setting) bool {
 			return list.Count(measure.KnobTable, func(n measure.Knob) bool {
 				return !slices.ContainsFunc(settings, func(o Setting) bool { return o.Knobs != s.Knobs && n.Get(o.Knobs) == n.Get(s.Knobs) })
-			}) > alone
+			}) <= alone
 		})
 		if len(kept) == len(settings) {
 			return kept
@@ -107,15 +107,7 @@ func repeated(settings []Setting, alone int) []Setting {
 
 // beside are the first setting and those that differ from it in one knob alone.
 func beside(settings []Setting) []Setting {
-	return slices.DeleteFunc(slices.Clone(settings), func(s Setting) bool {
-		different := 0
-		for _, n := range measure.KnobTable {
-			if n.Get(s.Knobs) != n.Get(settings[0].Knobs) {
-				different++
-			}
-		}
-		return different > 1
-	})
+	return list.Filter(settings, func(s Setting) bool { return s.Knobs.Differences(settings[0].Knobs) <= 1 })
 }
 
 // factor is a knob in which settings differ, with its values; those behind the first have

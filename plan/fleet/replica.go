@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"planner/internal/list"
 	"planner/model/sim"
 	"planner/sweep/measure"
 )
@@ -51,12 +52,7 @@ type gpuNode struct {
 // that are too many the ones go first that serve least, as a ReplicaSet chooses them.
 func (f *fleetRun) ask(want int) {
 	f.asked = want
-	var have []*replica
-	for _, r := range f.replicas {
-		if r.state <= ready {
-			have = append(have, r)
-		}
-	}
+	have := list.Filter(f.replicas, func(r *replica) bool { return r.state <= ready })
 	for n := len(have); n < want; n++ {
 		r := &replica{number: f.count, replaces: f.lost > 0}
 		f.lost = max(f.lost-1, 0)

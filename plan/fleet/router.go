@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"planner/internal/list"
 	"planner/sweep/workload"
 )
 
@@ -52,12 +53,8 @@ func (x *router) pick(targets []*replica, q *workload.Request) *replica {
 	case LeastPrefill:
 		// Of several one at random, as llm-d's router does it.
 		prefill := func(r *replica) int { return r.flight.prefill }
-		fewest, best := prefill(least(targets, prefill)), []*replica(nil)
-		for _, r := range targets {
-			if prefill(r) == fewest {
-				best = append(best, r)
-			}
-		}
+		fewest := prefill(least(targets, prefill))
+		best := list.Filter(targets, func(r *replica) bool { return prefill(r) == fewest })
 		return best[x.rng.IntN(len(best))]
 	case PrefixAffinity:
 		if r := x.home(targets, q); r != nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"planner/internal/list"
 	"planner/sweep/measure"
 )
 
@@ -90,7 +91,7 @@ func (p *Plant) Find(base Policy, seeds, heldOut []uint64, heldOutTraffic func(s
 
 // keep are the policies that keep what is asked, the cheapest first.
 func keep(tried []Tried) []Tried {
-	kept := slices.DeleteFunc(slices.Clone(tried), func(t Tried) bool { return !t.Kept })
+	kept := list.Filter(tried, func(t Tried) bool { return t.Kept })
 	slices.SortStableFunc(kept, func(a, b Tried) int { return cmp.Compare(a.GPUHours, b.GPUHours) })
 	return kept
 }

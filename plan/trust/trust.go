@@ -115,8 +115,8 @@ const some = 0.25
 // near are the trials that can be trusted within a factor of the rate in question, all of
 // them where none is near, and says which.
 func (d *dataset) near(factor float64) (trials []*measure.Measurement, where string) {
-	trials = slices.DeleteFunc(slices.Clone(d.used), func(m *measure.Measurement) bool {
-		return !(d.Rate > 0) || m.Trial.Rate < d.Rate/factor || m.Trial.Rate > d.Rate*factor
+	trials = list.Filter(d.used, func(m *measure.Measurement) bool {
+		return d.Rate > 0 && m.Trial.Rate >= d.Rate/factor && m.Trial.Rate <= d.Rate*factor
 	})
 	if len(trials) == 0 {
 		return d.used, "not near the maximum"

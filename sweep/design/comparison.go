@@ -81,8 +81,8 @@ type Terms struct {
 // Failed are the figures that are worse by more than the terms allow: shown to be worse at
 // all, by all figures together, and by more than that in the mean of the pairs.
 func (c *Compared) Failed() []Contrast {
-	return slices.DeleteFunc(slices.Clone(c.Contrasts), func(x Contrast) bool {
-		return c.FailIfWorse <= 0 || x.Judgement != Worse || math.Abs(x.Relative.Value) <= c.FailIfWorse
+	return list.Filter(c.Contrasts, func(x Contrast) bool {
+		return c.FailIfWorse > 0 && x.Judgement == Worse && math.Abs(x.Relative.Value) > c.FailIfWorse
 	})
 }
 

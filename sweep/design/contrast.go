@@ -75,8 +75,8 @@ const tested = "Student's t over the logarithms of the ratios of the pairs; valu
 // shown and nothing is decided by them. The loads at which one side alone fell behind are a
 // figure of their own: together with loads that both carry, the ratios have no common spread.
 func contrast(pairs []pairing, t Terms) []Contrast {
-	sound := slices.DeleteFunc(slices.Clone(pairs), func(p pairing) bool { return !p.a.Valid || !p.b.Valid })
-	valid := slices.Clone(sound)
+	sound := list.Filter(pairs, func(p pairing) bool { return p.a.Valid && p.b.Valid })
+	valid := sound
 	few := len(valid) < 2 && len(valid) < len(pairs)
 	if few {
 		valid = pairs
@@ -89,9 +89,9 @@ func contrast(pairs []pairing, t Terms) []Contrast {
 		}
 	}
 	shown := len(all)
-	kept := slices.DeleteFunc(sound, func(p pairing) bool { return p.behind() != "" })
+	kept := list.Filter(sound, func(p pairing) bool { return p.behind() == "" })
 	for _, side := range []string{"A", "B"} {
-		alone := slices.DeleteFunc(slices.Clone(pairs), func(p pairing) bool { return p.behind() != side })
+		alone := list.Filter(pairs, func(p pairing) bool { return p.behind() == side })
 		f := aspect{"achieved_per_s where " + side + " fell behind", "requests/s where " + side + " fell behind", achieved}
 		if c, ok := contrastIn(f, alone, kept, t); ok {
 			all = append(all, c)

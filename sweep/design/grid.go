@@ -236,7 +236,7 @@ var gridShares = []float64{0.1, 0.3, 0.5, 0.7, 0.85, 1, 1.2}
 // oneAtATime keeps the sets that differ from the first one in at most one knob,
 // in their order.
 func oneAtATime(sets []measure.Knobs) []measure.Knobs {
-	return slices.DeleteFunc(slices.Clone(sets), func(k measure.Knobs) bool { return sets[0].Differences(k) > 1 })
+	return list.Filter(sets, func(k measure.Knobs) bool { return sets[0].Differences(k) <= 1 })
 }
 
 // Temperatures of the prefix cache at the start of the window.

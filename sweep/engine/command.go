@@ -103,11 +103,7 @@ func (c *Command) own(s *Settings, a *adapter, k measure.Knobs, values map[strin
 			c.Without = append(c.Without, n.Name)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.Options)) {
-		if !a.mentions(name) {
-			c.Without = append(c.Without, name)
-		}
-	}
+	c.Without = append(c.Without, list.Filter(slices.Sorted(maps.Keys(s.Options)), func(name string) bool { return !a.mentions(name) })...)
 	if a.derived != nil {
 		for name, x := range a.derived(k) {
 			values[name] = strconv.Itoa(x)

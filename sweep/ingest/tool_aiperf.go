@@ -1,11 +1,11 @@
 package ingest
 
 import (
-	"slices"
 	"time"
 
 	"github.com/valyala/fastjson"
 
+	"planner/internal/list"
 	"planner/internal/note"
 )
 
@@ -110,8 +110,8 @@ func (p *pointReader) aiperfLoad() {
 	// perf_analyzer, which the predecessor ran, sends evenly unless told otherwise.
 	even := p.has("input_config.perf_analyzer") || p.text("input_config.loadgen.arrival_pattern|input_config.loadgen.request_rate_mode") == "constant"
 	if all := input.GetArray("phases"); len(all) > 0 {
-		measured := slices.DeleteFunc(slices.Clone(all), func(v *fastjson.Value) bool {
-			return v.GetBool("exclude_from_results") || string(v.GetStringBytes("kind")) == "warmup"
+		measured := list.Filter(all, func(v *fastjson.Value) bool {
+			return !v.GetBool("exclude_from_results") && string(v.GetStringBytes("kind")) != "warmup"
 		})
 		if rate, limit = 0, 0; len(measured) == 1 {
 			rate, limit = measured[0].GetFloat64("rate"), measured[0].GetFloat64("concurrency")

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"planner/internal/input"
+	"planner/internal/list"
 	"planner/internal/note"
 	"planner/sweep/workload"
 )
@@ -116,7 +117,7 @@ func (t *Trace) remarkUnread(m mapping, columns []string) {
 	for _, k := range m {
 		read = append(read, k.names...)
 	}
-	unread := slices.DeleteFunc(slices.Clone(columns), func(c string) bool { return slices.Contains(read, c) })
+	unread := list.Filter(columns, func(c string) bool { return !slices.Contains(read, c) })
 	t.Warnings.AddIf(len(unread) > 0, note.ColumnsIgnored, strings.Join(unread, ", "))
 }
 

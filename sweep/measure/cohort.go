@@ -38,7 +38,7 @@ func (c *cohort) of(class string) *cohort {
 	}
 	index := c.trial.class(class)
 	mine := func(all []*Record) []*Record {
-		return slices.DeleteFunc(slices.Clone(all), func(r *Record) bool { return r.Class != index })
+		return list.Filter(all, func(r *Record) bool { return r.Class == index })
 	}
 	part := &cohort{trial: c.trial, from: c.from, to: c.to, end: c.end, whole: c.whole, records: mine(c.records), all: mine(c.all), drawn: map[Metric]*series{}}
 	c.parts[class] = part

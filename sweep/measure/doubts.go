@@ -187,8 +187,8 @@ func (c *cohort) anew() *cohort {
 // sent is the cohort without the requests that the client did not send.
 func (c *cohort) sent() *cohort {
 	out := c.anew()
-	out.records = slices.DeleteFunc(slices.Clone(c.records), func(r *Record) bool {
-		return r.Outcome == Dropped || r.Outcome == InFlight && r.Sent < 0
+	out.records = list.Filter(c.records, func(r *Record) bool {
+		return r.Outcome != Dropped && (r.Outcome != InFlight || r.Sent >= 0)
 	})
 	return out
 }

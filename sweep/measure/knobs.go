@@ -179,7 +179,7 @@ func KnobOf(option string) (Knob, bool) {
 
 // Searched lists the knobs that are searched, those that usually matter most first.
 func Searched() []Knob {
-	searched := slices.DeleteFunc(slices.Clone(KnobTable), func(n Knob) bool { return n.Precedence == 0 })
+	searched := list.Filter(KnobTable, func(n Knob) bool { return n.Precedence > 0 })
 	slices.SortFunc(searched, func(a, b Knob) int { return cmp.Compare(a.Precedence, b.Precedence) })
 	return searched
 }

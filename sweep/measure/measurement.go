@@ -256,7 +256,7 @@ func RanWith(trials []Measurement, k Knobs) iter.Seq[*Measurement] {
 
 // KnobSets are the distinct knobs of trials that ran, in the order of their first trial.
 func KnobSets(trials []Measurement) []Knobs {
-	ran := slices.DeleteFunc(slices.Clone(trials), func(m Measurement) bool { return !m.Ran() })
+	ran := list.Filter(trials, func(m Measurement) bool { return m.Ran() })
 	return list.Distinct(list.Map(ran, func(m Measurement) Knobs { return m.Trial.Knobs }))
 }
 

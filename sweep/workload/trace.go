@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"planner/internal/list"
 )
 
 // TraceRow is one request of a trace.
@@ -82,13 +84,7 @@ func (w *Workload) start(seed uint64) int {
 // less of it in a cache. A share of 1 and above keeps all.
 func Thin(rows []TraceRow, share float64, seed uint64) []TraceRow {
 	rng := rand.New(rand.NewPCG(seed, streamThin))
-	var kept []TraceRow
-	for _, r := range rows {
-		if rng.Float64() < share {
-			kept = append(kept, r)
-		}
-	}
-	return kept
+	return list.Filter(rows, func(TraceRow) bool { return rng.Float64() < share })
 }
 
 // AtRate stretches or shrinks the clock of rows in order of arrival so that
