@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"planner/internal/list"
+	"planner/internal/note"
 	"planner/search"
 	"planner/sweep/engine"
 	"planner/sweep/load"
@@ -59,12 +60,9 @@ func (s *runState) effort() string {
 	if s.working {
 		return s.now
 	}
-	text := strconv.Itoa(s.trials) + " trials"
-	switch {
-	case s.of > 0:
+	text := note.Count(s.trials, "trial")
+	if s.of > 0 {
 		text = fmt.Sprintf("%d of %d trials", s.trials, s.of)
-	case s.trials == 1:
-		text = "1 trial"
 	}
 	if s.spent > 0 {
 		text += ", " + span(s.spent) + " of engine time"
