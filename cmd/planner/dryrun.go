@@ -38,7 +38,7 @@ func (p *program) dryDecision(r *run) ([]report.StartCommand, error) {
 	})
 	servers := list.Map(runnable, func(k measure.Knobs) report.StartCommand { return engines.Start(r.cfg, k) })
 	if len(runnable) > mostListed && !r.verbose {
-		groups := measure.ByKind(runnable)
+		groups := list.Groups(runnable, measure.Knobs.Kind)
 		fmt.Fprintf(p.plain, "would search %d knob sets of %d kinds of instance (--verbose lists each):\n", len(runnable), len(groups))
 		for _, sets := range groups {
 			fmt.Fprintf(p.plain, "  %5d  %s\n", len(sets), report.Settings(sets, true))
@@ -110,13 +110,10 @@ func (p *program) cannotRun(r *run) {
 		}
 		return
 	}
-	reasons := map[measure.Knobs]string{}
-	for _, x := range rejected {
-		reasons[x.Knobs] = x.Reason.Text
-	}
 	fmt.Fprintf(p.plain, "cannot run: %d knob sets\n", len(rejected))
-	for _, sets := range measure.ByKind(list.Map(rejected, func(x measure.Rejection) measure.Knobs { return x.Knobs })) {
-		fmt.Fprintf(p.plain, "  %5d  %s: %s\n", len(sets), report.Settings(sets, true), reasons[sets[0]])
+	for _, alike := range list.Groups(rejected, func(x measure.Rejection) measure.Knobs { return x.Knobs.Kind() }) {
+		sets := list.Map(alike, func(x measure.Rejection) measure.Knobs { return x.Knobs })
+		fmt.Fprintf(p.plain, "  %5d  %s: %s\n", len(sets), report.Settings(sets, true), alike[0].Reason.Text)
 	}
 }
 

@@ -30,6 +30,21 @@ func Filter[T any](items []T, is func(T) bool) (out []T) {
 	return out
 }
 
+// Groups divides items by a key, in the order of the first of each.
+func Groups[T any, K comparable](items []T, key func(T) K) (groups [][]T) {
+	at := map[K]int{}
+	for _, item := range items {
+		k := key(item)
+		i, known := at[k]
+		if !known {
+			i, groups = len(groups), append(groups, nil)
+			at[k] = i
+		}
+		groups[i] = append(groups[i], item)
+	}
+	return groups
+}
+
 // Distinct are the items without those that came before, in their order.
 func Distinct[T comparable](items []T) []T {
 	var out []T

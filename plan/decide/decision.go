@@ -15,6 +15,7 @@ import (
 	"slices"
 
 	"planner/internal/config"
+	"planner/internal/list"
 	"planner/internal/note"
 	"planner/plan"
 	"planner/search"
@@ -143,6 +144,7 @@ func searchesOf(cfg *config.Config, g sweep.Ground) (s searches, err error) {
 		}
 	}
 	mean := sweep.MeanRequest(&cfg.Workload)
+	var priors []search.Prior
 	for _, k := range runnable {
 		prior, err := priorFor(cfg, g.Predict, k, mean)
 		if r, ok := errors.AsType[*measure.Rejection](err); ok {
@@ -151,23 +153,18 @@ func searchesOf(cfg *config.Config, g sweep.Ground) (s searches, err error) {
 		} else if err != nil {
 			return s, err
 		}
-		i := slices.IndexFunc(s.instances, func(i *instance) bool {
-			return i.priors[0].Knobs.Kind() == k.Kind()
-		})
-		if i < 0 {
-			gpu, _ := cfg.GPU(k.GPU)
-			i, s.instances = len(s.instances), append(s.instances, &instance{gpu: gpu})
-		}
-		s.instances[i].priors = append(s.instances[i].priors, prior)
+		priors = append(priors, prior)
 	}
 	s.rejected = rejected
-	for _, i := range s.instances {
-		if g.Predict == nil {
-			break
+	for _, of := range list.Groups(priors, func(p search.Prior) measure.Knobs { return p.Knobs.Kind() }) {
+		i := &instance{priors: of}
+		i.gpu, _ = cfg.GPU(of[0].Knobs.GPU)
+		if g.Predict != nil {
+			if prior, err := priorFor(cfg, g.Predict, cfg.EngineDefaults(of[0].Knobs), mean); err == nil {
+				i.standard = &prior
+			}
 		}
-		if prior, err := priorFor(cfg, g.Predict, cfg.EngineDefaults(i.priors[0].Knobs), mean); err == nil {
-			i.standard = &prior
-		}
+		s.instances = append(s.instances, i)
 	}
 	return s, nil
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"planner/internal/config"
+	"planner/internal/list"
 	"planner/internal/note"
 	"planner/internal/stat"
 	"planner/model"
@@ -156,8 +157,7 @@ type fittedSet struct {
 // come. A set that cannot be fitted is rejected with the reason, unless it is the only
 // one. Different traffic has no common curve.
 func fitSets(cfg *config.Config, trials []measure.Measurement) (fits []fittedSet, rejected []measure.Rejection, err error) {
-	var order []measure.Knobs
-	sets := map[measure.Knobs][]measure.Measurement{}
+	var ran []measure.Measurement
 	var traffic []byte
 	for _, m := range trials {
 		if !m.Ran() { // it was no trial, and had no traffic
@@ -171,21 +171,16 @@ func fitSets(cfg *config.Config, trials []measure.Measurement) (fits []fittedSet
 		if err != nil {
 			return nil, nil, err
 		}
-		traffic = text
-		k := m.Trial.Knobs
-		if sets[k] == nil {
-			order = append(order, k)
-		}
-		sets[k] = append(sets[k], m)
+		traffic, ran = text, append(ran, m)
 	}
-	for _, k := range order {
-		f, why := fitSet(cfg, sets[k])
+	for _, set := range list.Groups(ran, func(m measure.Measurement) measure.Knobs { return m.Trial.Knobs }) {
+		f, why := fitSet(cfg, set)
 		if why == nil {
 			fits = append(fits, f)
 			continue
 		}
 		err = cmp.Or(err, why)
-		rejected = append(rejected, measure.Rejection{Knobs: k, Reason: note.ReasonOf(why)})
+		rejected = append(rejected, measure.Rejection{Knobs: set[0].Trial.Knobs, Reason: note.ReasonOf(why)})
 	}
 	if len(fits) > 0 {
 		err = nil

@@ -181,31 +181,25 @@ func (d *Decision) crossed(p *plan.Plan) []effects.Setting {
 	for _, s := range Settings(p, d.Seen) {
 		placed[s.Knobs] = true
 	}
-	alike, sets := map[outcome]int{}, [][]measure.Knobs{}
-	for _, prior := range d.chosen.priors {
-		of := outcome{rate: prior.Rate}
-		switch mine := seen[prior.Knobs]; {
-		case len(mine) > 1 || len(mine) == 1 && mine[0].Aborted.Text == "" && placed[prior.Knobs]:
-			continue
-		case len(mine) == 1:
-			of = outcome{mine[0].Trial.Rate, mine[0].Achieved, mine[0].TTFT.Mean}
+	open := list.Filter(d.chosen.priors, func(prior search.Prior) bool {
+		mine := seen[prior.Knobs]
+		return len(mine) == 0 || len(mine) == 1 && (mine[0].Aborted.Text != "" || !placed[prior.Knobs])
+	})
+	sets := list.Groups(open, func(prior search.Prior) outcome {
+		if mine := seen[prior.Knobs]; len(mine) == 1 {
+			return outcome{mine[0].Trial.Rate, mine[0].Achieved, mine[0].TTFT.Mean}
 		}
-		i, known := alike[of]
-		if !known {
-			i, sets = len(sets), append(sets, nil)
-			alike[of] = i
-		}
-		sets[i] = append(sets[i], prior.Knobs)
-	}
+		return outcome{rate: prior.Rate}
+	})
 	if len(sets) > mostCrossed {
 		return out
 	}
-	situations := list.Map(sets, func(s []measure.Knobs) calibrate.Situation { return d.situation(s[0]) })
+	situations := list.Map(sets, func(alike []search.Prior) calibrate.Situation { return d.situation(alike[0].Knobs) })
 	moves, err := calibrate.Moves(p.Offer.Rate.Value, d.situation(p.Offer.Knobs), situations)
 	for i, m := range moves {
-		for _, k := range sets[i] {
+		for _, prior := range sets[i] {
 			if err == nil && m.Err == nil && math.Abs(m.By) < calibrate.WidestMove {
-				out = append(out, effects.Setting{Knobs: k, Rate: p.Offer.Rate.Value * math.Exp(m.By)})
+				out = append(out, effects.Setting{Knobs: prior.Knobs, Rate: p.Offer.Rate.Value * math.Exp(m.By)})
 			}
 		}
 	}

@@ -52,22 +52,6 @@ func (k Knobs) Kind() Knobs {
 	return kind
 }
 
-// ByKind divides sets by the kind of instance that they are of, in the order of the first
-// of each.
-func ByKind(sets []Knobs) [][]Knobs {
-	var groups [][]Knobs
-	at := map[Knobs]int{}
-	for _, k := range sets {
-		i, known := at[k.Kind()]
-		if !known {
-			i, groups = len(groups), append(groups, nil)
-			at[k.Kind()] = i
-		}
-		groups[i] = append(groups[i], k)
-	}
-	return groups
-}
-
 // Knob is all that is known of one of the [Knobs]. Its values are an int, a float64,
 // a bool or a string; nil is a value that is left to the engine, or not known.
 type Knob struct {
