@@ -145,7 +145,7 @@ func hardwareOf(r Row) (Hardware, error) {
 			FP4: r.num("fp4_dense_tflops") * tera, INT8: r.num("int8_dense_tops") * tera,
 			MeasuredBF16: r.num("measured_bf16_tflops") * tera,
 		},
-		Link: linkOf(r["scaleup_link"], r.num("scaleup_gbs_per_direction")*giga),
+		Link: Link{linkOf(r["scaleup_link"]), r.num("scaleup_gbs_per_direction") * giga},
 		Node: NodeSpec{GPUs: r.count("node_gpus"), Link: r["internode_link"], Rate: r.num("internode_gbs_per_direction") * giga},
 		PCIe: r.num("pcie_gbs_per_direction") * giga, TDP: r.num("tdp_w"),
 		Price: Price{USDPerHour: r.num("list_price_usd_per_gpu_hour"), Basis: r["price_basis"], Date: r["price_date"], Low: r.num("list_price_low"), High: r.num("list_price_high"),
@@ -167,18 +167,18 @@ func hardwareOf(r Row) (Hardware, error) {
 	return h, nil
 }
 
-// linkOf classifies a link by its name on the data sheet.
-func linkOf(name string, rate float64) Link {
-	lower := strings.ToLower(name)
+// linkOf is the kind of a link by its name on the data sheet.
+func linkOf(name string) LinkKind {
+	name = strings.ToLower(name)
 	switch {
-	case strings.HasPrefix(lower, "nvlink"):
-		return Link{LinkNVLink, name, rate}
-	case strings.HasPrefix(lower, "infinity fabric"), strings.HasPrefix(lower, "xgmi"):
-		return Link{LinkInfinityFabric, name, rate}
-	case lower == "" || lower == "none" || strings.HasPrefix(lower, "pcie"):
-		return Link{LinkPCIe, "PCIe", rate}
+	case strings.HasPrefix(name, "nvlink"):
+		return LinkNVLink
+	case strings.HasPrefix(name, "infinity fabric"), strings.HasPrefix(name, "xgmi"):
+		return LinkInfinityFabric
+	case name == "" || name == "none" || strings.HasPrefix(name, "pcie"):
+		return LinkPCIe
 	}
-	return Link{LinkOther, name, rate}
+	return LinkOther
 }
 
 //go:embed catalog/configs/*.json

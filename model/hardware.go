@@ -48,7 +48,6 @@ type Flops struct {
 // uses.
 type Link struct {
 	Kind LinkKind
-	Name string  // as on the data sheet: "NVLink4", "Infinity Fabric mesh"
 	Rate float64 // bytes/s per direction and GPU, over all its links together
 }
 

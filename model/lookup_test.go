@@ -128,7 +128,7 @@ func TestCatalogGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	if h.Memory != 80*gib || h.Bandwidth != 3350e9 || h.Flops.BF16 != 989e12 || h.Flops.FP8 != 1979e12 ||
-		h.Link != (Link{LinkNVLink, "NVLink4", 450e9}) || h.TDP != 700 || h.Price.USDPerHour != 3.9 ||
+		h.Link != (Link{LinkNVLink, 450e9}) || h.TDP != 700 || h.Price.USDPerHour != 3.9 ||
 		h.Price.Date != "2026-03-03" || strings.Count(h.Price.String(), h.Price.Date) != 1 || h.Generation != GenerationHopper {
 		t.Errorf("%+v", h)
 	}

@@ -16,7 +16,7 @@ const gib = 1 << 30
 func h100() model.Hardware {
 	return model.Hardware{Name: "H100 SXM", Generation: model.GenerationHopper, Memory: 80 * gib, Bandwidth: 3350e9,
 		Flops: model.Flops{BF16: 989e12, FP8: 1979e12, INT8: 1979e12},
-		Link:  model.Link{Kind: model.LinkNVLink, Name: "NVLink4", Rate: 450e9}, PCIe: 64e9}
+		Link:  model.Link{Kind: model.LinkNVLink, Rate: 450e9}, PCIe: 64e9}
 }
 
 func llama8B() model.Arch {
