@@ -117,10 +117,11 @@ func printTemplate(c *Config, set []string) []byte {
 	}
 	fallback.draft.budget = usualBudget // printed, though it counts only when it is given
 	left := map[string]string{}
-	printKeys(&bytes.Buffer{}, fallback.sections(), func(key string, k tomlKey) (mark, text, comment string) {
-		left[key] = k.text()
-		return "", "", ""
-	})
+	for _, s := range fallback.sections() {
+		for _, k := range s.rows {
+			left[s.name+"."+k.name] = k.text()
+		}
+	}
 	var b bytes.Buffer
 	b.WriteString("# Starter configuration. What is commented out shows its default, or an example\n" +
 		"# where there is none; planner plan --print-config shows all that holds.\n\n")

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"planner/internal/config"
+	"planner/internal/list"
 	"planner/internal/note"
 	"planner/model/curve"
 	"planner/plan"
@@ -207,16 +208,16 @@ func (d *Decision) failures() []string {
 		switch {
 		case i.selected.found.Outcome != search.Unmeasured:
 			return nil
-		case why.Note.Kind == note.FailsIdle && !slices.Contains(reasons, why.Text):
+		case why.Note.Kind == note.FailsIdle:
 			reasons = append(reasons, why.Text)
 		}
 	}
 	for i := range d.Seen {
-		if why := d.Seen[i].Rejected; (why.Note.Kind == note.EngineFailed || why.Note.Kind == note.NotPlaced) && !slices.Contains(reasons, why.Text) {
+		if why := d.Seen[i].Rejected; why.Note.Kind == note.EngineFailed || why.Note.Kind == note.NotPlaced {
 			reasons = append(reasons, why.Text)
 		}
 	}
-	return reasons
+	return list.Distinct(reasons)
 }
 
 // idle is the latency of an idle engine that misses the objective already; nil
