@@ -300,7 +300,7 @@ func backlog(t *measure.Trial, records []measure.Record) float64 {
 // find returns where the limits are just met, by their pressure: steps until that is bracketed, then false
 // position (the Illinois variant, which never stalls). It is near enough where the pressure is, by the flatter one of
 // the slopes between the last two probes and around the known rate, which tells the less, the farther that is. How steep
-// the pressure is between the last two probes comes with it; of one probe, around the known rate.
+// the pressure is between the last two probes, or between the two around it, comes with it; of one probe, around the known rate.
 func (s *shiftSearch) find(in Situation) (x, steep float64, err error) {
 	a, b, fa, fb := 0.0, s.snap(in.Guess), math.NaN(), math.NaN()
 	var slope float64
@@ -327,19 +327,27 @@ func (s *shiftSearch) find(in Situation) (x, steep float64, err error) {
 			return b - fb/slope, steep, err
 		}
 	}
+	weight := 1.0 // of fa: halved each time that a stays; at a jump that is not enough, and after three times the middle is next
 	for probes := 0; probes < mostProbes && math.Abs(b-a) > s.tolerance; probes++ {
-		x := (a*fb - b*fa) / (fb - fa)
+		x := (a*fb - b*weight*fa) / (fb - weight*fa)
+		if weight < 0.2 {
+			x = (a + b) / 2
+		}
 		// The curve bends: keep off the ends, or one of them never moves.
 		low, high := min(a, b), max(a, b)
-		other, fOther := a, fa/2
+		other, fOther := a, fa
 		if found, err := try(s.snap(min(max(x, low+0.1*(high-low)), high-0.1*(high-low)))); found || err != nil {
 			return b - fb/slope, steep, err
 		}
+		weight /= 2
 		if fa*fb > 0 {
 			a, fa = other, fOther
+		} else {
+			weight = 1
 		}
 	}
-	return (a*fb - b*fa) / (fb - fa), steep, nil
+	// The last two probes may lie on one side of a jump.
+	return (a*fb - b*weight*fa) / (fb - weight*fa), (fb - fa) / (b - a), nil
 }
 
 // snap puts a shift on the grid.

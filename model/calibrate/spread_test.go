@@ -90,6 +90,36 @@ func TestShiftOfAQueueInClosedForm(t *testing.T) {
 	}
 }
 
+// A latency that jumps, as the p99 of gaps does where 1 % of them hold a prompt, passes all limits between both of its
+// values at the same rate.
+func TestMovesAcrossAJump(t *testing.T) {
+	const jump = 0.53
+	in := func(limit time.Duration) Situation {
+		return Situation{Objective: measure.SLO{Bounds: []measure.Bound{{Metric: measure.TTFT, Quantile: 0.99, Limit: limit}}},
+			Run: func(rate, _ float64) (measure.Trial, measure.Observation, error) {
+				wait := 18 + rate
+				if rate > jump {
+					wait = 190 + rate
+				}
+				r := measure.Record{First: time.Duration(wait * 1e6), Last: time.Duration(wait*1e6) + 1, Output: 2, Outcome: measure.OK}
+				return measure.Trial{}, measure.Observation{Records: []measure.Record{r}}, nil
+			}}
+	}
+	var to []Situation
+	for limit := 25; limit <= 185; limit += 5 {
+		to = append(to, in(time.Duration(limit)*time.Millisecond))
+	}
+	moves, err := Moves(0.52, in(100*time.Millisecond), to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, m := range moves {
+		if m.Err != nil || math.Abs(m.By) > 0.03 {
+			t.Errorf("limit %v: moved by %.3f, %v; no limit between both latencies moves the rate", to[i].Objective.Bounds[0].Limit, m.By, m.Err)
+		}
+	}
+}
+
 // A draw of requests that by chance brings a latency far below the limit at the maximum rate
 // says nothing of where other constants meet it; another draw does. A short run of a server
 // whose latency hardly grows with the rate is no better.
