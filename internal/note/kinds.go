@@ -259,7 +259,7 @@ const (
 	NarrowEnough Kind = "narrow_enough: the interval is narrower than +-{precision_percent%.3g} %"
 	InvalidInRow Kind = "invalid_in_row: {trials%d} trials in a row could not be trusted: {doubts%s}"
 	InvalidTime  Kind = "invalid_time: {invalid%d} of {trials%d} trials, {wasted_s%dur} of the budget of {budget_s%dur}, could not be trusted: {doubts%s}"
-	TrialsSpent  Kind = "trials_spent: {trials%d} trials"
+	TrialsSpent  Kind = "trials_spent: {trials%d} trials, as many as an engine in virtual time gets by itself; with a search.budget a search goes on"
 	BudgetNoRoom Kind = "budget_no_room: the budget of {budget_s%dur} engine time has no room for another trial"
 	StillWide    Kind = "still_wide: interrupted: the interval is not as narrow as asked yet"
 )

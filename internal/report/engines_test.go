@@ -98,3 +98,12 @@ func TestSearchWithoutRate(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+// A search that ends by itself has no budget that ended it.
+func TestSearchEndsByItself(t *testing.T) {
+	r := search.Result{Outcome: search.OutOfBudget, Estimate: search.Estimate{Value: 2, Low: 1, High: 3}, Reason: note.Because(note.TrialsSpent, 9)}
+	text := string(Text(foundDocument(measure.Knobs{}, r, decide.Background{}, Engines{}), 200, false))
+	if strings.Contains(text, "budget ended") || !strings.Contains(text, "with a search.budget") {
+		t.Error(text)
+	}
+}

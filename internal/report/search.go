@@ -72,7 +72,7 @@ func found(r *search.Result, slo measure.SLO, trials []measure.Measurement) stri
 	case r.Outcome == search.Searching:
 		return answer + " so far: the search has not ended"
 	case r.Outcome == search.OutOfBudget:
-		return answer + ": the budget ended before the interval was as narrow as asked"
+		return answer + ": the search ended before the interval was as narrow as asked"
 	}
 	return answer
 }

@@ -98,6 +98,8 @@ func ofEngine(cfg *config.Config, dep model.Deployment, args model.EngineArgs) [
 	all := slices.Concat([]plan.Feature{feature("engine.version", cmp.Or(args.EngineVersion, sweep.NewestKnown), aged != "", aged)},
 		when(e.Kind != "simulated" && e.Kind != "vllm", feature("engine.kind", e.Kind, true, "the simulated engine schedules as vLLM does")),
 		when(e.API == "chat", feature("engine.api", "chat", true, "the tokens of the chat template are those of workload.prompt")),
+		when(!e.Stream, plan.Feature{Name: "engine.stream = false", State: plan.Refused,
+			How: "a client sees no token before the whole answer; times to the first token, and between tokens, are of streams"}),
 		when(s.On(), feature("engine.speculative", fmt.Sprintf("%s, %d tokens", s.Method, s.Tokens), true, untested)),
 		when(l.On(), feature("engine.lora", fmt.Sprintf("%d adapters of rank %d, %d at once", l.Adapters, l.Rank, l.Slots), true,
 			"each is as likely as the others, and all are in the host's memory; "+untested)),
