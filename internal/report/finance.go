@@ -330,7 +330,7 @@ func addSensitivity(d *Document, changes []plan.Change, gpus int, cost *plan.Cos
 	}
 	d.section("If it turns out otherwise", tab.known(), Bullets{Items: cannot})
 	if approximate {
-		d.add(Paragraph{Text: "* about: the chosen instance with its settings, its rate moved by what short simulated runs say; a plan for it searches anew.", Tone: Quiet})
+		d.add(Paragraph{Text: "* about: the chosen instance with its settings, its safe rate moved by what short simulated runs say of the likely one, with the same doubt; a plan for it searches anew.", Tone: Quiet})
 	}
 }
 
