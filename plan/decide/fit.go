@@ -343,7 +343,14 @@ func fitCurvesOf(cfg *config.Config, trials []measure.Measurement) ([]*curve.Cur
 	of := limited(cfg.Objective)
 	curves, errs := curvesOf(trials, of, cfg.Workload.Seed)
 	for i, err := range errs {
-		if err != nil {
+		seen := slices.ContainsFunc(trials, func(m measure.Measurement) bool {
+			l := m.Of(of[i].Class).Latency(of[i].Metric)
+			return slices.ContainsFunc(measure.Statistics, func(q float64) bool { return l.Stat(q) > 0 })
+		})
+		switch {
+		case err != nil && !seen:
+			return nil, curve.Crossing{}, fmt.Errorf("fit %s: the results say nothing of it; want limits on latencies that they have", of[i].Metric)
+		case err != nil:
 			return nil, curve.Crossing{}, fmt.Errorf("fit %s: %w; %s", strings.TrimSuffix(of[i].Metric.String()+" of "+of[i].Class, " of "), err, moreTrials)
 		}
 	}
