@@ -14,12 +14,13 @@ import (
 // More trials are asked for where they help, and not where no curve can be fitted
 // to what the objective bounds.
 func TestFitAsksForTrialsThatHelp(t *testing.T) {
-	trials := []measure.Measurement{{Trial: measure.Trial{Rate: 1}}}
+	trials := []measure.Measurement{{Trial: measure.Trial{Rate: 1}, Latencies: measure.Latencies{TTFT: measure.Summary{Mean: time.Second, N: 1}}}}
 	for _, c := range []struct {
 		bound measure.Bound
 		helps bool
 	}{
 		{measure.Bound{Metric: measure.TTFT, Quantile: 0.99, Limit: time.Second}, true},
+		{measure.Bound{Metric: measure.E2E, Quantile: 0.99, Limit: time.Second}, false},
 		{measure.Bound{Metric: measure.Goodput, Quantile: 0.95, Limits: measure.Limits{TTFT: time.Second}}, false},
 	} {
 		cfg := &config.Config{Objective: measure.SLO{Bounds: []measure.Bound{c.bound}}}
