@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"planner/internal/note"
+	"planner/internal/stat"
 )
 
 // Driver is an assumption that carries a part of the cost: without it the same instances
@@ -50,7 +51,7 @@ func (p *Plan) drivers() []Driver {
 	without(fmt.Sprintf("availability of %.6g %%, of instances that are up %.6g %% of the time", 100*d.TargetAvailability, 100*d.Availability),
 		func(p *Plan) { p.Demand.TargetAvailability = 0 })
 	without(fmt.Sprintf("%d zones, of which any may be lost", d.Zones), func(p *Plan) { p.Demand.Zones = 1 })
-	without(fmt.Sprintf("the safe rate of an instance, %.4g requests/s, and not the likely %.4g", o.Rate.SafeTo(4), o.Rate.Value),
+	without(fmt.Sprintf("the safe rate of an instance, %.4g requests/s, and not the likely %.4g", stat.RoundedDown(o.Rate.Safe, 4), o.Rate.Value),
 		func(p *Plan) { p.Offer.Rate.Safe = p.Offer.Rate.Value })
 	if l := o.Listed; l != nil && l.Low > 0 {
 		without(fmt.Sprintf("the price of %.4g USD per GPU and hour, and not the lowest list's %.4g", o.PricePerGPUHour, l.Low),

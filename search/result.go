@@ -25,15 +25,6 @@ type Estimate struct {
 	Safe float64 `json:"safe"`
 }
 
-// SafeTo is the safe rate to so many digits, rounded down: what a fleet may rely on.
-func (e Estimate) SafeTo(digits int) float64 {
-	if !(e.Safe > 0) {
-		return e.Safe
-	}
-	unit := math.Pow(10, float64(digits-1)-math.Floor(math.Log10(e.Safe)))
-	return math.Floor(e.Safe*unit*(1+1e-12)) / unit
-}
-
 // atLeast is the estimate where a rate is the largest that was tried, and met.
 func (e Estimate) atLeast(rate float64) Estimate {
 	e.Value, e.Low, e.High, e.Safe = rate, min(e.Low, rate), max(e.High, rate), min(e.Safe, rate)

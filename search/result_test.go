@@ -28,11 +28,3 @@ func TestCollapse(t *testing.T) {
 		}
 	}
 }
-
-func TestSafeRatesAreRoundedDown(t *testing.T) {
-	for safe, want := range map[float64]float64{5.11199: 5.111, 5.112: 5.112, 0.0012349: 0.001234, 12349: 12340, 0: 0} {
-		if got := (Estimate{Safe: safe}).SafeTo(4); got != want {
-			t.Errorf("%g: %g, want %g", safe, got, want)
-		}
-	}
-}

@@ -8,6 +8,7 @@ import (
 
 	"planner/internal/list"
 	"planner/internal/note"
+	"planner/internal/stat"
 	"planner/plan"
 	"planner/sweep/engine"
 	"planner/sweep/measure"
@@ -57,7 +58,7 @@ func addOffers(d *Document, title string, all []plan.Alternative, rejected []mea
 }
 
 // safeRate is the rate that sizes fleets of an offer, with digits enough to size them again.
-func safeRate(o *plan.Offer) string { return exact(o.Rate.SafeTo(5)) }
+func safeRate(o *plan.Offer) string { return exact(stat.RoundedDown(o.Rate.Safe, 5)) }
 
 func knobsOf(rejected []measure.Rejection) []measure.Knobs {
 	return list.Map(rejected, func(r measure.Rejection) measure.Knobs { return r.Knobs })

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"planner/internal/stat"
 	"planner/search"
 )
 
@@ -177,7 +178,7 @@ func estimate(e search.Estimate) (value, interval, safe string) {
 		}
 		value, interval, safe = fixed(e.Value, d), down(e.Low, d)+"-"+up(e.High, d), down(e.Safe, d)
 	} else { // a hyphen would read as a sign of an exponent
-		value, interval, safe = number(e.Value, 3), number(e.Low, 3)+" to "+number(e.High, 3), number(e.SafeTo(3), 3)
+		value, interval, safe = number(e.Value, 3), number(e.Low, 3)+" to "+number(e.High, 3), number(stat.RoundedDown(e.Safe, 3), 3)
 	}
 	return value, where(sensible && half > 0, interval+where(e.Confidence > 0, " at "+percent(e.Confidence))), safe
 }

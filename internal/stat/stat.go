@@ -61,3 +61,13 @@ func Monotone(y, weights []float64) []float64 {
 	}
 	return out
 }
+
+// RoundedDown is a positive number to so many significant digits, rounded down, such as a safe rate that
+// a fleet is to rely on; any other number is as it was.
+func RoundedDown(x float64, digits int) float64 {
+	if !(x > 0) || math.IsInf(x, 1) {
+		return x
+	}
+	unit := math.Pow(10, float64(digits-1)-math.Floor(math.Log10(x)))
+	return math.Floor(x*unit*(1+1e-12)) / unit
+}

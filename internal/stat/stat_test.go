@@ -176,3 +176,11 @@ func TestBetaBinomialBelow(t *testing.T) {
 		}
 	}
 }
+
+func TestRoundedDown(t *testing.T) {
+	for x, want := range map[float64]float64{5.11199: 5.111, 5.112: 5.112, 0.0012349: 0.001234, 12349: 12340, 0: 0} {
+		if got := RoundedDown(x, 4); got != want {
+			t.Errorf("%g: %g, want %g", x, got, want)
+		}
+	}
+}

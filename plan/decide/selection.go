@@ -7,6 +7,7 @@ import (
 	"planner/internal/config"
 	"planner/internal/list"
 	"planner/internal/note"
+	"planner/internal/stat"
 	"planner/model/calibrate"
 	"planner/plan"
 	"planner/search"
@@ -172,7 +173,7 @@ func (d *Decision) preferSafe(s *selection, others []search.Contestant) error {
 		}
 	}
 	if safest.found.Trials > 0 {
-		s.take(safest.knobs, safest.found, safest.doubt, note.Because(note.LessSafe, s.rate.Value, s.rate.SafeTo(3), safest.rate.SafeTo(3)))
+		s.take(safest.knobs, safest.found, safest.doubt, note.Because(note.LessSafe, s.rate.Value, stat.RoundedDown(s.rate.Safe, 3), stat.RoundedDown(safest.rate.Safe, 3)))
 	}
 	return nil
 }
