@@ -45,7 +45,7 @@ const (
 	Found                      // The interval is as narrow as asked for.
 	Infeasible                 // No rate meets the objective, or the configuration can never run.
 	NotReached                 // The objective is met at the largest rate that was tried.
-	OutOfBudget                // The budget ended before the interval was narrow enough.
+	OutOfBudget                // The budget, or what free trials may take, ended before the interval was narrow enough.
 	Unmeasured                 // The engine failed, which is no word on what it could meet.
 	Undecided                  // What a file calls OutOfBudget without any rate.
 )

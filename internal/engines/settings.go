@@ -72,8 +72,8 @@ func Settings(cfg *config.Config) engine.Settings {
 }
 
 // ServedModel is what an engine is told to load: unless another is named, the checkpoint that
-// was tuned to be told what to do, and where all traffic is code to be continued, and no
-// conversation, the one that only continues text.
+// was tuned to be told what to do, and where all traffic is of the class "code", by that
+// name, and no conversation, the one that only continues text.
 func ServedModel(cfg *config.Config) string {
 	switch {
 	case cfg.Model.File != "":

@@ -26,6 +26,7 @@ func addOffers(d *Document, title string, all []plan.Alternative, rejected []mea
 	tab := table(wrapped("instance"), right("GPUs", "instances", "per hour", "per million output tokens", "safe req/s of one"),
 		extra(left("limited by")), extra(wrapped("note")))
 	var unknown []measure.Rejection
+	var shown []plan.Alternative
 	rejected = slices.Clip(rejected)
 	best := eachGPU(all)
 	for i, a := range all {
@@ -45,13 +46,14 @@ func addOffers(d *Document, title string, all []plan.Alternative, rejected []mea
 			tone = Strong
 		}
 		name := gpus(a.Offer.GPUs, &a.Offer) + behind(", ", values(ks[i:i+1], which)) + mark(&a.Offer)
+		shown = append(shown, a)
 		tab.row(Cell{name, tone}, a.Fleet.GPUs, a.Fleet.Instances, Cell{dollars(a.Cost.PerHour), tone}, dollars(a.Cost.PerMillionOutputTokens),
 			safeRate(&a.Offer), boundName(a.Offer.Binding), Cell{a.Reason.Text, Quiet})
 	}
 	if chosen := len(all) == 1 && all[0].Feasible; !chosen {
 		tab.first("instances", "JSON")
 		d.section(title, tab.known())
-		addMarked(d, all)
+		addMarked(d, shown)
 	}
 	d.section("Not decided", Bullets{Items: grouped(unknown, ks)})
 	d.section("Rejected", Bullets{Items: grouped(rejected, append(ks, knobsOf(rejected)...))})

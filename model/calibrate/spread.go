@@ -148,6 +148,7 @@ func Shift(k Known, probe Probe) (Shifts, error) {
 			s, err = begin(from, in(k.Constants))
 		}
 		if errors.Is(err, errNoRate) {
+			from.latencies = true
 			if from.level, err = from.pressure(in(k.Constants), 0); err == nil {
 				s, err = begin(from, in(k.Constants))
 			}
@@ -186,8 +187,10 @@ func Moves(rate float64, from Situation, to []Situation) ([]Move, error) {
 // shiftSearch is the common ground of all moves of a rate.
 type shiftSearch struct {
 	rate, tolerance float64
-	// level is the pressure that is looked for, 0 where the limits are just met.
-	level float64
+	// level is the pressure that is looked for, 0 where the limits are just met; elsewhere latencies are what
+	// is compared, of gaps as well.
+	level     float64
+	latencies bool
 	// grid is what rates are tried on: runs on one are found again by who keeps them; 0 is none. A run of up to longer
 	// times the length decides where the slope is flat; 0 is none.
 	grid, longer float64
@@ -265,7 +268,7 @@ func (s *shiftSearch) pressure(in Situation, x float64) (float64, error) {
 			return 0, fmt.Errorf("moves of the maximum rate: no request shows %s", b)
 		}
 		over := math.Log(v / limitOf(b))
-		if b.Metric == measure.ITL && b.Quantile > 0 && math.Abs(x) < WidestMove {
+		if b.Metric == measure.ITL && b.Quantile > 0 && !s.latencies && math.Abs(x) < WidestMove {
 			share := float64(o.Gaps.Above(b.Limit)) / float64(o.Gaps.TotalCount())
 			over = -math.Log(math.Log(share) / math.Log(b.Allowed()))
 		}

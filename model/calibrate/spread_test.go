@@ -175,17 +175,22 @@ func TestShiftOfAnUnlikelyLimit(t *testing.T) {
 	probe := func(c model.Constants, rate, _ float64, _ uint64) (measure.Trial, measure.Observation, error) {
 		wait := time.Duration(1e9 * (1 + rate/mu(c))) // of a limit of half a second
 		r := measure.Record{First: wait, Last: wait + 1, Output: 2, Outcome: measure.OK}
-		return measure.Trial{}, measure.Observation{Records: []measure.Record{r}}, nil
+		g := measure.NewGaps(0, 0)
+		g.Add(0, wait, 100)
+		return measure.Trial{}, measure.Observation{Records: []measure.Record{r}, Gaps: g}, nil
 	}
-	k := Known{Constants: c, Spread: model.Spread{model.DoubtStep: 0.1}, Rate: mu(c), Objective: ttftLimit, Seed: 3}
-	got, err := Shift(k, probe)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, x := range got {
-		want := math.Log(mu(c.Sample(rand.New(rand.NewPCG(3, uint64(i))), k.Spread)) / mu(c))
-		if math.Abs(x-want) > 0.03 {
-			t.Errorf("sample %d: shift %.3f, exactly %.3f", i, x, want)
+	for _, metric := range []measure.Metric{measure.TTFT, measure.ITL} {
+		slo := measure.SLO{Bounds: []measure.Bound{{Metric: metric, Quantile: 0.99, Limit: 500 * time.Millisecond}}}
+		k := Known{Constants: c, Spread: model.Spread{model.DoubtStep: 0.1}, Rate: mu(c), Objective: slo, Seed: 3}
+		got, err := Shift(k, probe)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, x := range got {
+			want := math.Log(mu(c.Sample(rand.New(rand.NewPCG(3, uint64(i))), k.Spread)) / mu(c))
+			if math.Abs(x-want) > 0.03 {
+				t.Errorf("%v, sample %d: shift %.3f, exactly %.3f", metric, i, x, want)
+			}
 		}
 	}
 }

@@ -251,7 +251,7 @@ func (d *Decision) offers() ([]plan.Offer, []measure.Rejection, error) {
 		o := plan.Offer{
 			Knobs: s.knobs, GPU: i.gpu.Hardware.Name, GPUs: s.knobs.GPUs(), Rate: s.rate, Binding: s.found.Binding,
 			Pricing: i.gpu.Pricing, PromptTokens: prompt, OutputTokens: output,
-			Warnings: slices.Concat(s.warnings, d.uncalibrated(s.knobs)),
+			Warnings: slices.Concat(s.warnings, uncalibrated(d.cfg, d.ground, s.knobs)),
 		}
 		switch s.found.Outcome {
 		case search.Infeasible, search.Unmeasured:

@@ -66,6 +66,7 @@ func Fit(cfg *config.Config, trials []measure.Measurement, m Measured) (sweep.An
 		if m.Ground.Predict != nil { // a run folder, whose configuration has the requests
 			o.PromptTokens, o.OutputTokens = cfg.Workload.MeanTokens()
 		}
+		o.Warnings = append(o.Warnings, uncalibrated(cfg, m.Ground, o.Knobs)...)
 		offers[i] = *o
 	}
 	b := Background{Trials: trials}
@@ -343,15 +344,16 @@ func fitCurvesOf(cfg *config.Config, trials []measure.Measurement) ([]*curve.Cur
 	of := limited(cfg.Objective)
 	curves, errs := curvesOf(trials, of, cfg.Workload.Seed)
 	for i, err := range errs {
+		name := strings.TrimSuffix(of[i].Metric.String()+" of "+of[i].Class, " of ")
 		seen := slices.ContainsFunc(trials, func(m measure.Measurement) bool {
 			l := m.Of(of[i].Class).Latency(of[i].Metric)
 			return slices.ContainsFunc(measure.Statistics, func(q float64) bool { return l.Stat(q) > 0 })
 		})
 		switch {
 		case err != nil && !seen:
-			return nil, curve.Crossing{}, fmt.Errorf("fit %s: the results say nothing of it; want limits on latencies that they have", of[i].Metric)
+			return nil, curve.Crossing{}, fmt.Errorf("fit %s: the results say nothing of it; want limits on latencies that they have", name)
 		case err != nil:
-			return nil, curve.Crossing{}, fmt.Errorf("fit %s: %w; %s", strings.TrimSuffix(of[i].Metric.String()+" of "+of[i].Class, " of "), err, moreTrials)
+			return nil, curve.Crossing{}, fmt.Errorf("fit %s: %w; %s", name, err, moreTrials)
 		}
 	}
 	var crossings []curve.Crossing

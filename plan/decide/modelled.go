@@ -159,11 +159,11 @@ func ofTraffic(w *workload.Workload) []plan.Feature {
 
 // uncalibrated warns of what the constants were not calibrated on, by whose runs
 // nothing says how far off the rates are.
-func (s *searches) uncalibrated(k measure.Knobs) note.Notes {
-	if !s.ground.Virtual || s.ground.Predict == nil || s.cfg.Engine.Calibration != "" {
+func uncalibrated(cfg *config.Config, g sweep.Ground, k measure.Knobs) note.Notes {
+	if !g.Virtual || g.Predict == nil || cfg.Engine.Calibration != "" {
 		return nil
 	}
-	what, within := model.Uncalibrated(s.ground.Predict.Deployment(k))
+	what, within := model.Uncalibrated(g.Predict.Deployment(k))
 	return note.If(len(what) > 0, note.Uncalibrated, strings.Join(what, ", "), 100*within)
 }
 

@@ -58,6 +58,7 @@ type Finding struct {
 const (
 	fewest        = 100  // requests of a trial that says anything
 	alone         = 0.1  // of the highest throughput seen: up to it requests are hardly ever together
+	few           = 4    // requests in flight in the mean that are little load for any server
 	nearLimit     = 0.7  // of a limit, at low load: what is left for load is little
 	slowerThan    = 2.0  // times the modelled idle latency
 	grows         = 0.6  // of what a TTFT in proportion to the prompt would grow by
@@ -139,7 +140,7 @@ func (s *serverTrials) low() *measure.Measurement {
 	if len(all) == 0 || all[0].Overloaded {
 		return nil
 	}
-	if m := all[0]; m.Achieved <= s.highest/2 || inFlight(m) <= 4 {
+	if m := all[0]; m.Achieved <= s.highest/2 || inFlight(m) <= few {
 		return m
 	}
 	return nil

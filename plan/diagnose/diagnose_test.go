@@ -120,6 +120,23 @@ func TestFasterThanHardware(t *testing.T) {
 	}
 }
 
+// Whether requests are together tells only who knows how long they take, and a tenth of the load may be many of them.
+func TestTightOnlyOfLoneRequests(t *testing.T) {
+	slo := measure.SLO{Bounds: []measure.Bound{{Metric: measure.TTFT, Quantile: 0.99, Limit: 500 * time.Millisecond}}}
+	for e2e, want := range map[time.Duration]bool{-1: false, 50 * time.Millisecond: true, 10 * time.Second: false} {
+		points := make([]measure.Measurement, 2)
+		for i, rate := range []float64{12, 150} {
+			m := &points[i]
+			*m = measure.Measurement{Trial: measure.Trial{Rate: rate}, Valid: true, Tally: measure.Tally{Requests: 1000}, Throughput: measure.Throughput{Achieved: rate}}
+			m.TTFT.P50, m.TTFT.P99, m.E2E.Mean = 200*time.Millisecond, 480*time.Millisecond, e2e
+		}
+		found := diagnose.Of(points, nil, slo)
+		if got := slices.ContainsFunc(found, func(f diagnose.Finding) bool { return f.Kind == diagnose.Tight }); got != want {
+			t.Errorf("mean E2E %v: %+v", e2e, found)
+		}
+	}
+}
+
 // A limit of the configuration holds for trials that have none of their own, that of a class not for all requests.
 func TestLimitsOfImportedTrials(t *testing.T) {
 	limit := measure.Bound{Metric: measure.TPOT, Quantile: 0.99, Limit: 30 * time.Millisecond}

@@ -108,7 +108,7 @@ func (s *serverTrials) decode() *Finding {
 // tight looks for the latency that is nearest to its limit where requests are hardly ever together.
 func (s *serverTrials) tight() *Finding {
 	m := s.low()
-	if m == nil || len(s.slo.Bounds) == 0 || inFlight(m) > 1 && m.Achieved > alone*s.highest {
+	if m == nil || len(s.slo.Bounds) == 0 || m.E2E.Mean <= 0 || inFlight(m) > 1 && (m.Achieved > alone*s.highest || inFlight(m) > few) {
 		return nil
 	}
 	b := slices.MaxFunc(s.slo.Bounds, func(a, b measure.Bound) int {

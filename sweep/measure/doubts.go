@@ -45,17 +45,17 @@ func (c *cohort) doubts(m *Measurement, all []judged, o *Observation) note.Notes
 // lagDoubt tells whether the client was late by an amount that matters, be it seen by when
 // requests left or by how it stood still, when it reads late.
 func (c *cohort) lagDoubt(all []judged, o *Observation) note.Notes {
-	slo, most, d := c.trial.Objective, o.Pause, o.Pauses
+	slo, most, d := c.trial.Objective, time.Duration(0), o.Pauses
 	if lags := slices.Sorted(slices.Values(c.sendLag().values)); len(lags) > 0 {
-		most = max(most, lags[len(lags)-1])
+		most = lags[len(lags)-1]
 		p99, allowed := stat.Quantile(lags, 0.99), slo.ClientLag()
 		d = slices.Concat(note.If(p99 > allowed, note.SendLag, p99.Round(10*time.Microsecond), allowed), d)
 	}
-	if len(d) > 0 && !c.tolerates(most, all, o) {
-		return d
-	}
 	tightest := slo.tightest(false)
 	allowed := max(leastLag, time.Duration(lagMost*float64(tightest)))
+	if len(o.Pauses) > 0 && o.Pause > allowed || len(d) > 0 && !c.tolerates(max(most, o.Pause), all, o) {
+		return d
+	}
 	return note.If(tightest > 0 && most > allowed, note.LargestSendLag, most.Round(10*time.Microsecond), allowed)
 }
 

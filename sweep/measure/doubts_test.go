@@ -65,6 +65,16 @@ func TestClientExcusesOnlyWhatItCan(t *testing.T) {
 		if m.Valid != c.valid || m.Verdict.State != c.want {
 			t.Errorf("%s: valid %v, %v, want %v and %v: %q", c.name, m.Valid, m.Verdict.State, c.valid, c.want, m.Warnings)
 		}
+		if o.Pause > 0 && !m.Valid && m.Warnings.Of(note.ClientCollecting) == nil {
+			t.Errorf("%s: %q does not say what paused", c.name, m.Warnings)
+		}
+	}
+	// Nothing is bounded that a pause could be held against.
+	trial, o := late(100 * ms)
+	trial.Objective = SLO{Errors: 0.001, Throughput: true}
+	paused(10 * time.Second)(&o)
+	if m := Reduce(trial, o); m.Valid {
+		t.Errorf("a pause of 10 s without a limit: valid")
 	}
 }
 
