@@ -64,7 +64,7 @@ func Certify(cfg MaxRateConfig, found Result) *Certificate {
 	if c.result.Rate <= 0 {
 		c.result.Reason = note.Because(note.NoRateToTest)
 	}
-	for j, b := range assume(cfg.SLO, cfg.Prior) {
+	for j, b := range assume(cfg.SLO, cfg.Prior, false) {
 		x := tested{name: b.name, share: b.share, part: 1}
 		if j < len(cfg.SLO.Bounds) {
 			x.part = cfg.Workload.Share(cfg.SLO.Bounds[j].Class)

@@ -25,7 +25,8 @@ const (
 //	link p(rate) = link p0 + rise(kappa, rate/max)
 //
 // where max is the largest rate that meets the bound, and ln(mean/limit) the same with 0 for link p0: for M/M/1 ln p
-// is linear in the rate, and heavy traffic gives the same form with other constants. A server that is offered more
+// is linear in the rate, and heavy traffic gives the same form with other constants. Part of p0, or of the limit on a
+// mean, may be of lone requests, at any load; then the rest follows the form, see raised. A server that is offered more
 // than it completes completes max, so that the rest, 1 - max/rate of what comes, stays.
 type assumed struct {
 	name string
@@ -40,25 +41,28 @@ type assumed struct {
 	kappa, phi, gamma float64
 	// rate is the predicted max, 0 for none, and spread the standard deviation of its logarithm.
 	rate, spread float64
-	// widths are how far the server may be off the curve in one trial, as it is faster or slower: not at all first.
-	widths []width
+	// forms are those that the curve may have and its trials may leave it by: those without any scatter come first.
+	forms []form
 }
 
-// width is how far off the curve trials are.
-type width struct {
-	// sd is the standard deviation on the scale of the curve.
+// form is what may be added to a curve of two parameters.
+type form struct {
+	// floor is the part that lone requests take of what is allowed, see raised; logProb is the log probability of the form.
+	floor, logProb float64
+	// sd is the standard deviation, on the scale of the curve, by which trials are off it, as the server is faster or slower.
 	sd float64
-	// shift is how far below the curve, at each node of z, trials are in the middle: the curve is of the
-	// share of all of them, which those that are slow make up most of.
-	shift []float64
+	// places are where on the scale, in nodes of the table of a likelihood, trials are that are off the curve by each of
+	// phiOffsets, for each node of the curve without a floor. Throughput has none.
+	places [phiNodes][zNodes]float64
 }
 
 // assume lists the bounds of an objective with what is believed of each; the share of failed requests, where it is
-// bounded, and the throughput come last, as in measure.Measurement.Counts.
-func assume(slo measure.SLO, prior Prior) []assumed {
+// bounded, and the throughput come last, as in measure.Measurement.Counts. With scatter the server may be faster in one
+// trial than in another, as all are that run in real time.
+func assume(slo measure.SLO, prior Prior, scatter bool) []assumed {
 	bounds := make([]assumed, 0, len(slo.Bounds)+2)
 	for _, b := range slo.Bounds {
-		a := generic(b.String(), b.Allowed())
+		a := generic(b.String(), b.Allowed(), scatter)
 		a.waits = b.Waits()
 		a.rate, a.spread = prior.Rate, cmp.Or(prior.Spread, rateSpread)
 		if prior.Binding == a.name || prior.Binding == "" && a.kind == onShare && len(slo.Bounds) == 1 {
@@ -67,11 +71,13 @@ func assume(slo measure.SLO, prior Prior) []assumed {
 		bounds = append(bounds, a)
 	}
 	if slo.Errors >= 0 {
-		a := generic(measure.ErrorsBound, max(slo.Errors, 1e-6))
+		a := generic(measure.ErrorsBound, max(slo.Errors, 1e-6), scatter)
 		a.rate = prior.Rate
 		bounds = append(bounds, a)
 	}
-	return append(bounds, assumed{name: measure.ThroughputBound, kind: onThroughput, kappa: 1, phi: 1, widths: make([]width, 1)})
+	flow := assumed{name: measure.ThroughputBound, kind: onThroughput, kappa: 1, phi: 1}
+	flow.addForms(scatter)
+	return append(bounds, flow)
 }
 
 // generic is what is believed of a bound without a simulator. If the latency above its floor is exponential with a
@@ -79,49 +85,63 @@ func assume(slo measure.SLO, prior Prior) []assumed {
 // alone. Queues follow that, while engines hardly become flatter as more requests are allowed beyond the limit (29, 24
 // and 17 for a hundredth, a tenth and a half; M/M/1 13, 9 and 4): the root of steep is in the middle. The dispersion
 // is the same whatever the share of queues at equal utilisation; of engines it grows with it (97, 177 and 356).
-func generic(name string, share float64) assumed {
-	a := assumed{name: name, share: share, kappa: flat, phi: stat.Generic, gamma: stat.Growth, spread: rateSpread, widths: make([]width, 1)}
-	if share == 0 {
-		a.kind = onMean
-		return a
+func generic(name string, share float64, scatter bool) assumed {
+	a := assumed{name: name, kind: onMean, share: share, kappa: flat, phi: stat.Generic, gamma: stat.Growth, spread: rateSpread}
+	if share > 0 {
+		a.kind = onShare
+		a.offset = stat.CLogLog(share)
+		a.above = min(far, stat.CLogLog(share+(1-share)*plateau)-a.offset)
+		a.kappa = genericKappa * math.Sqrt(steep(share)/steep(0.01))
+		rarer := math.Sqrt(math.Log(0.01) / math.Log(share))
+		a.phi, a.gamma = rarer*stat.Generic, rarer*stat.Growth
 	}
-	a.offset = stat.CLogLog(share)
-	a.above = min(far, stat.CLogLog(share+(1-share)*plateau)-a.offset)
-	a.kappa = genericKappa * math.Sqrt(steep(share)/steep(0.01))
-	rarer := math.Sqrt(math.Log(0.01) / math.Log(share))
-	a.phi, a.gamma = rarer*stat.Generic, rarer*stat.Growth
+	a.addForms(scatter)
 	return a
 }
 
 // steep is d ln(-ln(1-p)) / d ln(saturation - rate) of an exponential tail.
 func steep(p float64) float64 { return p * math.Log(p) / ((1 - p) * math.Log1p(-p)) }
 
-// scattered are bounds of a server that may be faster in one trial than in others, as all are that run in real time.
-func scattered(bounds []assumed) []assumed {
-	for _, offset := range phiOffsets {
-		// A curve that is steeper than most is left further by the same scatter.
-		sd := usualScatter * genericKappa * math.Exp(phiSpread*(offset+1))
-		shares, means := make([]float64, zNodes), make([]float64, zNodes)
-		for i := range zNodes {
-			shares[i], means[i] = shareShift(zLow+float64(i)*zStep, sd), sd*sd/2
-		}
-		for j := range bounds {
-			b := &bounds[j]
-			w := width{sd, shares}
-			switch b.kind {
-			case onMean:
-				w.shift = means
-			case onThroughput:
-				w.sd /= genericKappa
-			}
-			b.widths = append(b.widths, w)
+// addForms adds those that the curve of a bound may have.
+func (a *assumed) addForms(scatter bool) {
+	speeds := []form{{}}
+	if scatter {
+		speeds[0].logProb = math.Log(steady)
+		for _, x := range phiOffsets {
+			speeds = append(speeds, form{sd: usualScatter * math.Exp(phiSpread*(x+1)), logProb: math.Log((1 - steady) / math.Sqrt(2*math.Pi))})
 		}
 	}
-	return bounds
+	for _, f := range speeds {
+		if a.kind == onThroughput {
+			a.forms = append(a.forms, f)
+			continue
+		}
+		// A curve that is steeper than most is left further by the same scatter.
+		f.sd *= genericKappa
+		var middle [zNodes]float64
+		for i := range middle {
+			z := zLow + float64(i)*zStep
+			middle[i] = z - a.below(z, f.sd)
+		}
+		each := f.logProb
+		for lone, prob := range []float64{floorless, (1 - floorless) / 2, (1 - floorless) / 2} {
+			f.floor, f.logProb = lonePart*float64(lone), each+math.Log(prob)
+			for n, x := range phiOffsets {
+				for i, z := range middle {
+					f.places[n][i] = min(max((raised(a.offset, f.floor, z+x*f.sd)-zLow)/zStep, 0), float64(zNodes-1))
+				}
+			}
+			a.forms = append(a.forms, f)
+		}
+	}
 }
 
-// shareShift is by how much the trials in the middle are below the curve at z, if all have its share and scatter by sd.
-func shareShift(z, sd float64) float64 {
+// below is how far below the curve at z trials are in the middle, if they scatter by sd: the curve is of the share, or
+// the mean, of all of them, which those that are slow make up most of.
+func (a *assumed) below(z, sd float64) float64 {
+	if a.kind == onMean {
+		return sd * sd / 2
+	}
 	low, high := 0.0, sd*(sd+1)
 	for range 20 {
 		mid, share := (low+high)/2, 0.0
@@ -150,17 +170,11 @@ func (a *assumed) curve(kappa, ratio float64) float64 {
 	return a.offset + rise(kappa, ratio)
 }
 
-// logWidth is the log density of a width of a curve of a steepness. What differs is the speed of
-// the server, so it is one of width/kappa; all servers may be the same in every trial.
-func (a *assumed) logWidth(i int, kappa float64) float64 {
-	if len(a.widths) == 1 {
-		return 0
-	}
-	if i == 0 {
-		return math.Log(steady)
-	}
-	x := math.Log(a.widths[i].sd/kappa/usualScatter) / phiSpread
-	return math.Log((1-steady)/math.Sqrt(2*math.Pi)) - x*x/2
+// raised is the value of a curve, which has the value limit at the limit, of which lone requests make up the part floor
+// of what is allowed, where it were z without them: rates at which requests come to be late add up, and so do times. At
+// the limit it is as steep, so that the rest is steeper.
+func raised(limit, floor, z float64) float64 {
+	return limit + math.Log(floor+(1-floor)*math.Exp((z-limit)/(1-floor)))
 }
 
 // studentT2 is the log density of Student's t with two degrees of freedom, up to a constant. It is that of

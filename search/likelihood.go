@@ -22,15 +22,13 @@ type likelihood struct {
 	rate float64
 	// n and k are in units of requests.
 	n, k float64
-	// phi is the dispersion that the trial showed by itself.
-	phi float64
 	// value is mean/limit of a bound on a mean, and of throughput the share of what
 	// came that stayed, with its standard deviation in spread.
 	value, spread float64
 	// atLeast says that in the long run the share, or the mean, is larger still: the
 	// server was overloaded, and its queue not yet as long as it will be.
 	atLeast bool
-	// table holds log likelihoods, phiNodes of each width for each node of z. Throughput has none.
+	// table holds log likelihoods, phiNodes of each form for each node of z. Throughput has none.
 	table []float64
 }
 
@@ -38,7 +36,7 @@ type likelihood struct {
 // which nothing of the bound was decided has no table, but keeps its rate.
 func (a *assumed) observe(c measure.Count, rate float64, atLeast bool) likelihood {
 	unit := max(c.Cluster, 1)
-	e := likelihood{rate: rate, n: float64(c.N) / unit, phi: max(c.Phi, 1), value: c.Value, atLeast: atLeast}
+	e := likelihood{rate: rate, n: float64(c.N) / unit, value: c.Value, atLeast: atLeast}
 	switch {
 	case c.N == 0:
 	case a.kind == onThroughput:
@@ -52,10 +50,9 @@ func (a *assumed) observe(c measure.Count, rate float64, atLeast bool) likelihoo
 	return e
 }
 
-// tabulate fills the table: where the server is as fast as in the middle of its trials, and
-// then for each width by which trials are off the curve, as it is on another place of it.
+// tabulate fills the table: each form sees the likelihood of another place of the curve.
 func (e *likelihood) tabulate(a *assumed) {
-	nodes := len(a.widths) * phiNodes
+	nodes := len(a.forms) * phiNodes
 	e.table = make([]float64, zNodes*nodes)
 	for j, offset := range phiOffsets {
 		phi := a.phi * math.Exp(phiSpread*offset)
@@ -68,27 +65,20 @@ func (e *likelihood) tabulate(a *assumed) {
 		}
 		top := slices.Max(column[:])
 		for i := range column {
-			e.table[i*nodes+j] = column[i]
 			column[i] = math.Exp(column[i] - top)
 		}
-		for w, width := range a.widths[1:] {
-			for i, l := range width.blurred(&column) {
-				e.table[i*nodes+(w+1)*phiNodes+j] = top + math.Log(max(l, math.SmallestNonzeroFloat64))
+		for n := range a.forms {
+			for i := range zNodes {
+				seen := math.SmallestNonzeroFloat64
+				for m, weight := range nodeWeights {
+					at := a.forms[n].places[m][i]
+					k := min(int(at), zNodes-2)
+					seen += weight * (column[k] + (at-float64(k))*(column[k+1]-column[k]))
+				}
+				e.table[i*nodes+n*phiNodes+j] = top + math.Log(seen)
 			}
 		}
 	}
-}
-
-// blurred is a column of likelihoods, which goes on as at its ends, averaged over where a width puts trials on the curve.
-func (w *width) blurred(column *[zNodes]float64) (out [zNodes]float64) {
-	for n, x := range phiOffsets {
-		for i := range out {
-			at := min(max(float64(i)+(x*w.sd-w.shift[i])/zStep, 0), float64(zNodes-1))
-			j := min(int(at), zNodes-2)
-			out[i] += nodeWeights[n] * (column[j] + (at-float64(j))*(column[j+1]-column[j]))
-		}
-	}
-	return out
 }
 
 // flowFreedom is the number of degrees of freedom of the spread of a throughput, which comes from eight blocks.
@@ -140,14 +130,14 @@ func logMean(e *likelihood, z, phi float64) float64 {
 	return -d*d/(2*variance) - math.Log(variance)/2
 }
 
-// at adds the log likelihoods at z to sum, one a width and dispersion. Beyond the
+// at adds the log likelihoods at z to sum, one a form and dispersion. Beyond the
 // table a share is 1e-7 or nearly 1, and they stay as they are at its ends.
-func (e *likelihood) at(z float64, widths []width, sum []float64) {
+func (e *likelihood) at(z float64, forms []form, sum []float64) {
 	if e.spread > 0 {
-		for w, width := range widths {
-			flow := e.logFlow(z, width.sd)
+		for n, f := range forms {
+			flow := e.logFlow(z, f.sd)
 			for j := range phiNodes {
-				sum[w*phiNodes+j] += flow
+				sum[n*phiNodes+j] += flow
 			}
 		}
 	}

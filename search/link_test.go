@@ -34,6 +34,23 @@ func TestLinkStraightensQueues(t *testing.T) {
 	}
 }
 
+// A curve with a floor has the value and the steepness at the limit of one without, and goes down to what lone requests
+// take: of them (1-p)^floor are within a limit that 1-p may be within, so that those of which half may be late leave more.
+func TestFloorKeepsTheLimit(t *testing.T) {
+	for _, share := range []float64{0.001, 0.1, 0.5} {
+		limit := stat.CLogLog(share)
+		for _, floor := range []float64{0, 0.3, 0.6} {
+			at := func(z float64) float64 { return raised(limit, floor, limit+z) - limit }
+			if slope := (at(1e-4) - at(-1e-4)) / 2e-4; math.Abs(at(0)) > 1e-9 || math.Abs(slope-1) > 1e-6 {
+				t.Errorf("share %g, floor %g: the limit is off by %g, the slope there is %g", share, floor, at(0), slope)
+			}
+			if lone := 1 - math.Pow(1-share, floor); math.Abs(unlink(limit+at(-40))-lone) > 1e-9 {
+				t.Errorf("share %g, floor %g: %g of lone requests are late, want %g", share, floor, unlink(limit+at(-40)), lone)
+			}
+		}
+	}
+}
+
 // A search whose budget ends before any rate met the objective has seen no rate that
 // is safe, and says below which one the answer lies.
 func TestAllMissedNamesNoRate(t *testing.T) {
@@ -100,7 +117,7 @@ func TestThroughputLimits(t *testing.T) {
 // do, are found where they are, from trials on both sides, and with none beyond twice
 // the limit; a prior that believes only in queues would be off by half.
 func TestFlatCurve(t *testing.T) {
-	a := generic("itl.p99", 0.01)
+	a := generic("itl.p99", 0.01, false)
 	var trials []measure.Measurement
 	for _, rate := range []float64{3, 4, 6, 8, 12, 20} {
 		const n = 20_000

@@ -123,15 +123,12 @@ func NewMaxRate(cfg MaxRateConfig) *MaxRate {
 		panic("search: maximum rate under an objective without bounds")
 	}
 	s := &MaxRate{cfg: cfg.withDefaults(), latency: cfg.Prior.Latency, idle: idle{broken: -1}}
-	s.bounds = assume(s.cfg.SLO, s.cfg.Prior)
+	s.bounds = assume(s.cfg.SLO, s.cfg.Prior, !s.cfg.free() && !s.cfg.Steady)
 	if turns := s.cfg.Workload.Turns; turns > 1 && cfg.Prior.Phi == 0 {
 		for j := range s.bounds {
 			// When the engine falls behind, all turns of the conversations under way are late.
 			s.bounds[j].phi *= float64(turns)
 		}
-	}
-	if !s.cfg.free() && !s.cfg.Steady {
-		s.bounds = scattered(s.bounds)
 	}
 	return s
 }

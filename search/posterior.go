@@ -25,8 +25,8 @@ type posterior struct {
 	// kappa is the geometric mean steepness, phi that of the dispersion, and scatter the root of the
 	// mean square by which the speed of the server differs between trials.
 	kappa, phi, scatter float64
-	// steady is the probability that it does not differ.
-	steady float64
+	// steady is the probability that it does not differ, floor the mean part of lone requests in what is allowed.
+	steady, floor float64
 }
 
 // node is a curve with its probability.
@@ -67,7 +67,7 @@ func (p *posterior) holding(share float64) int {
 	return sort.Search(gridRates-1, func(i int) bool { return p.cumulative[i+1] >= share })
 }
 
-// grid evaluates the posterior on gridRates x gridKappas points of the curve, and on all widths and dispersions.
+// grid evaluates the posterior on gridRates x gridKappas points of the curve, and on all forms and dispersions.
 func (a *assumed) grid(seen []likelihood, low, high float64) *posterior {
 	p := &posterior{bound: a, low: low, step: (high - low) / (gridRates - 1)}
 	kappas := make([]float64, gridKappas)
@@ -77,11 +77,16 @@ func (a *assumed) grid(seen []likelihood, low, high float64) *posterior {
 	if a.kind == onThroughput {
 		kappas = []float64{1}
 	}
-	nodes := len(a.widths) * phiNodes
+	nodes := len(a.forms) * phiNodes
 	prior := make([]float64, 0, len(kappas)*nodes)
 	for _, kappa := range kappas {
 		for l := range nodes {
-			prior = append(prior, studentT2(math.Log(kappa/a.kappa)/kappaSpread)+studentT2(phiOffsets[l%phiNodes])+a.logWidth(l/phiNodes, kappa))
+			f, scatter := &a.forms[l/phiNodes], 0.0
+			if f.sd > 0 {
+				// What differs between trials is the speed of the server, by sd/kappa.
+				scatter = math.Log(f.sd/kappa/usualScatter) / phiSpread
+			}
+			prior = append(prior, studentT2(math.Log(kappa/a.kappa)/kappaSpread)+studentT2(phiOffsets[l%phiNodes])+f.logProb-scatter*scatter/2)
 		}
 	}
 	top := math.Inf(-1)
@@ -100,7 +105,7 @@ func (a *assumed) grid(seen []likelihood, low, high float64) *posterior {
 			sum := joint[i*len(prior)+j*nodes:][:nodes]
 			copy(sum, prior[j*nodes:])
 			for t := range seen {
-				seen[t].at(a.curve(kappa, ratio[t]), a.widths, sum)
+				seen[t].at(a.curve(kappa, ratio[t]), a.forms, sum)
 			}
 			for l := range sum {
 				sum[l] += atRate
@@ -112,7 +117,7 @@ func (a *assumed) grid(seen []likelihood, low, high float64) *posterior {
 	return p
 }
 
-// normalise turns the log densities of (ln max, ln kappa, width, ln phi), top the largest, into the posterior.
+// normalise turns the log densities of (ln max, ln kappa, form, ln phi), top the largest, into the posterior.
 func (p *posterior) normalise(joint, kappas []float64, top float64) {
 	total := 0.0
 	for i, v := range joint {
@@ -132,8 +137,10 @@ func (p *posterior) normalise(joint, kappas []float64, top float64) {
 				mass /= total
 				x.mass += mass
 				meanPhi += mass * phiOffsets[l%phiNodes]
-				sigma := p.bound.widths[l/phiNodes].sd / kappa
+				f := &p.bound.forms[l/phiNodes]
+				sigma := f.sd / kappa
 				square += mass * sigma * sigma
+				p.floor += mass * f.floor
 				if sigma == 0 {
 					p.steady += mass
 				}

@@ -24,7 +24,7 @@ func evidenceOf(a *assumed, trials ...measure.Measurement) []likelihood {
 // TestLikelihoodIsADistribution sums the likelihood over all counts: it is one
 // at any share, on either side of where the count distribution changes.
 func TestLikelihoodIsADistribution(t *testing.T) {
-	a := generic("ttft.p90", 0.1)
+	a := generic("ttft.p90", 0.1, false)
 	for _, z := range []float64{-4, -2, -1.4, -1.3, 0, 2} {
 		sum := 0.0
 		const n = 400
@@ -49,7 +49,7 @@ func TestLikelihoodIsADistribution(t *testing.T) {
 // and so a large weight. A trial without exceedances must leave a fair chance to
 // a rate that is just allowed: phi^(-n p0/(phi-1)) = 0.39 for 1000 requests.
 func TestDispersionAtTheModelsShare(t *testing.T) {
-	a := generic("ttft.p99", 0.01)
+	a := generic("ttft.p99", 0.01, false)
 	e := likelihood{n: 1000}
 	got := math.Exp(a.logLikelihood(&e, a.offset, 40))
 	if want := math.Pow(40, -10.0/39); math.Abs(got-want) > 1e-2 {
@@ -59,7 +59,7 @@ func TestDispersionAtTheModelsShare(t *testing.T) {
 
 // TestGridReachesTheMass puts data far from where the prior points.
 func TestGridReachesTheMass(t *testing.T) {
-	a := generic("ttft.p99", 0.01)
+	a := generic("ttft.p99", 0.01, false)
 	a.rate = 1
 	seen := evidenceOf(&a, counted(900, 20_000, 2), counted(1000, 20_000, 180), counted(1100, 20_000, 900))
 	p := a.infer(seen)
@@ -82,7 +82,7 @@ func TestGridReachesTheMass(t *testing.T) {
 // TestPosteriorFollowsTheEvidence checks directions: more exceedances lower the
 // rate, more of the same evidence narrows it.
 func TestPosteriorFollowsTheEvidence(t *testing.T) {
-	a := generic("ttft.p99", 0.01)
+	a := generic("ttft.p99", 0.01, false)
 	of := func(trials ...measure.Measurement) posteriors {
 		return posteriors{a.infer(evidenceOf(&a, trials...))}
 	}
@@ -101,7 +101,7 @@ func TestPosteriorFollowsTheEvidence(t *testing.T) {
 // scatters, as that of the times between tokens of a long trial: what it scatters about
 // its curve says how well it is known, as with counts.
 func TestMeansTellTheirDispersion(t *testing.T) {
-	a := generic("itl.mean", 0)
+	a := generic("itl.mean", 0, false)
 	var seen []likelihood
 	for i, rate := range []float64{3.7, 4.9, 6.5, 4.3, 4.9, 5.6} {
 		mean := math.Pow(rate/6, 0.4) * math.Exp(0.002*float64(i%3-1))
@@ -117,7 +117,7 @@ func TestMeansTellTheirDispersion(t *testing.T) {
 }
 
 func BenchmarkInfer(b *testing.B) {
-	a := generic("ttft.p99", 0.01)
+	a := generic("ttft.p99", 0.01, false)
 	var seen []likelihood
 	for i := range 10 {
 		seen = append(seen, evidenceOf(&a, counted(22+float64(i), 3000, i*i*3))...)
@@ -128,7 +128,7 @@ func BenchmarkInfer(b *testing.B) {
 }
 
 func BenchmarkObserve(b *testing.B) {
-	a := generic("ttft.p99", 0.01)
+	a := generic("ttft.p99", 0.01, false)
 	m := counted(25, 3000, 30)
 	for b.Loop() {
 		a.observe(m.Counts[0], m.Trial.Rate, false)

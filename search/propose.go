@@ -174,7 +174,7 @@ func (p *posterior) gain(rate float64, window, latency time.Duration) float64 {
 	}
 	var mean, square, with, precision float64
 	for _, x := range p.nodes {
-		seen, variance := p.bound.expected(p.bound.curve(x.kappa, rate*math.Exp(-x.logMax)), n, p.phi)
+		seen, variance := p.bound.expected(raised(p.bound.offset, p.floor, p.bound.curve(x.kappa, rate*math.Exp(-x.logMax))), n, p.phi)
 		variance += x.kappa * x.kappa * p.scatter * p.scatter
 		mean += x.mass * seen
 		square += x.mass * seen * seen

@@ -87,7 +87,7 @@ type Result struct {
 
 // BoundResult is what a search knows of one bound. The share of requests beyond the limit at a rate is fitted by
 // ln(-ln(1-p)) = ln(-ln(1-Share)) + Kappa (rate/Rate - 1), flat curves less steeply; with Share 0 it is the ratio of a
-// mean to its limit, exp(Kappa (rate/Rate - 1)).
+// mean to its limit, exp(Kappa (rate/Rate - 1)). What lone requests take of either stays at any rate.
 type BoundResult struct {
 	Bound       string  `json:"bound"`       // its name
 	Probability float64 `json:"probability"` // that of this bound being the one that limits the rate
@@ -96,17 +96,18 @@ type BoundResult struct {
 	High        float64 `json:"high_per_s"`  // the upper end
 	Share       float64 `json:"share"`       // what is allowed beyond the limit
 	Kappa       float64 `json:"steepness"`   // at Rate
+	Floor       float64 `json:"floor"`       // the part of -ln(1-Share), or of the limit on a mean, that lone requests take
 	Phi         float64 `json:"dispersion"`  // of counts at the allowed share
 	Gamma       float64 `json:"growth"`      // of the dispersion with the share, as in stat.Dispersion
 }
 
 // At is the fitted share of requests beyond the limit, or the mean over its limit, at a rate in requests per second.
 func (b BoundResult) At(rate float64) float64 {
-	x := rise(b.Kappa, rate/b.Rate)
+	z := raised(0, b.Floor, rise(b.Kappa, rate/b.Rate))
 	if b.Share == 0 {
-		return math.Exp(x)
+		return math.Exp(z)
 	}
-	return unlink(stat.CLogLog(b.Share) + x)
+	return unlink(stat.CLogLog(b.Share) + z)
 }
 
 // Result tells what is known so far.
@@ -125,7 +126,7 @@ func (s *MaxRate) Result() Result {
 	for i, p := range s.posteriors {
 		e, b := s.posteriors[i:i+1].estimate(s.cfg.Confidence), p.bound
 		r.Bounds = append(r.Bounds, BoundResult{Bound: b.name, Probability: probability[i], Rate: e.Value, Low: e.Low, High: e.High,
-			Share: b.share, Kappa: p.kappa, Phi: p.phi, Gamma: b.gamma})
+			Share: b.share, Kappa: p.kappa, Floor: p.floor, Phi: p.phi, Gamma: b.gamma})
 	}
 	if r.Outcome.hopeless() {
 		return r
@@ -150,9 +151,8 @@ func (s *MaxRate) Result() Result {
 	return r
 }
 
-// estimate is the minimum's, widened where one curve does not fit all trials of the bound j that limits the rate: by
-// the rates that those say which contradict others, and by what a server completes that a backlog once formed in, as
-// trials below the limit are too short to show how often one does.
+// estimate is the minimum's, with what is to be said of the bound j that limits the rate, and at most what a server
+// completes that a backlog once formed in: trials below the limit are too short to show how often one does.
 func (s *MaxRate) estimate(j int, r *Result) Estimate {
 	e, p := s.posteriors.estimate(s.cfg.Confidence), s.posteriors[j]
 	b := p.bound
@@ -165,10 +165,6 @@ func (s *MaxRate) estimate(j int, r *Result) Estimate {
 	if pressed, carried := s.collapse(); pressed > 0 {
 		r.Warnings = append(r.Warnings, note.New(note.Collapses, pressed, carried))
 		e.Low, e.Safe = min(e.Low, pressed), min(e.Safe, pressed)
-	}
-	if low, high := b.contradictions(s.seen(j)); high > 0 {
-		r.Warnings = append(r.Warnings, note.New(note.NonMonotone, b.name))
-		e.Low, e.Safe, e.High = min(e.Low, low), min(e.Safe, low), max(e.High, min(high, e.Value*(1+wide)))
 	}
 	return e
 }
@@ -193,34 +189,6 @@ func (s *MaxRate) noneMet(why note.Reason) note.Reason {
 		return note.Because(note.AllMissed, why.Text, lowest.rate, seen, missed[1], 100*(1-safeQuantile))
 	}
 	return note.Because(note.NoneMet, why.Text, lowest.rate, seen)
-}
-
-// contradictions are the trials that clearly miss the bound at a rate below others which together meet it, with the
-// dispersions of before the first trial and of the trials by themselves. That of the posterior would not do: a server
-// that is another one from trial to trial looks like one whose requests clump. low is the least rate at which one of
-// them would meet the bound by the steepness believed before, and high the highest that they contradict; else 0.
-func (a *assumed) contradictions(seen []likelihood) (low, high float64) {
-	for i := range seen {
-		bad := &seen[i]
-		if a.kind != onShare || bad.n == 0 || a.dispersion(a.phi).CountAbove(bad.k, bad.n, a.share) >= disturbed {
-			continue
-		}
-		var good likelihood
-		for _, e := range seen {
-			if e.rate > bad.rate && e.k <= e.n*a.share {
-				good = likelihood{rate: max(good.rate, e.rate), n: good.n + e.n, k: good.k + e.k, phi: max(good.phi, e.phi)}
-			}
-		}
-		if good.n > 0 && a.dispersion(good.phi).CountBelow(good.k, good.n, a.share) < safeQuantile {
-			excess := min(stat.CLogLog((bad.k+0.5)/(bad.n+1))-a.offset, a.above)
-			alone := bad.rate / (1 + excess/a.kappa)
-			if low == 0 || alone < low {
-				low = alone
-			}
-			high = max(high, good.rate)
-		}
-	}
-	return low, high
 }
 
 // collapse is the most that the server completed when it was pressed, so that a backlog clearly grew and behind the time

@@ -13,7 +13,7 @@ import (
 func TestScatterKeepsTheShareOfAll(t *testing.T) {
 	for _, z := range []float64{stat.CLogLog(1e-4), stat.CLogLog(0.01), stat.CLogLog(0.1), stat.CLogLog(0.5)} {
 		for _, sd := range []float64{0.3, 1, 4} {
-			shift, share := shareShift(z, sd), 0.0
+			shift, share := (&assumed{}).below(z, sd), 0.0
 			for i, x := range phiOffsets {
 				share += nodeWeights[i] * unlink(z-shift+x*sd)
 			}
@@ -28,7 +28,7 @@ func TestScatterKeepsTheShareOfAll(t *testing.T) {
 // that lie on one curve are not.
 func TestScatterIsTold(t *testing.T) {
 	const n = 5000
-	a := scattered([]assumed{generic("ttft.p99", 0.01)})[0]
+	a := generic("ttft.p99", 0.01, true)
 	var alike, differ []likelihood
 	for i, rate := range []float64{8, 8.5, 9, 9.5, 10, 10.5, 11, 11.5} {
 		z := a.offset + rise(genericKappa, rate/10)
@@ -53,15 +53,19 @@ func TestScatterIsTold(t *testing.T) {
 func TestSimulatedEnginesAreSteady(t *testing.T) {
 	slo := measure.SLO{Bounds: []measure.Bound{{Metric: measure.TTFT, Quantile: 0.99, Limit: time.Second}}, Errors: -1}
 	for _, c := range []struct {
-		cfg    MaxRateConfig
-		widths int
+		cfg      MaxRateConfig
+		scatters int
 	}{
 		{MaxRateConfig{Budget: time.Hour}, phiNodes + 1}, {MaxRateConfig{Budget: time.Hour, Steady: true}, 1}, {MaxRateConfig{Steady: true}, 1},
 	} {
 		c.cfg.SLO, c.cfg.Workload = slo, raceWorkload()
 		for _, b := range NewMaxRate(c.cfg).bounds {
-			if len(b.widths) != c.widths {
-				t.Errorf("budget %v, steady %v: %s has %d widths, want %d", c.cfg.Budget, c.cfg.Steady, b.name, len(b.widths), c.widths)
+			want := c.scatters * 3
+			if b.kind == onThroughput {
+				want = c.scatters
+			}
+			if len(b.forms) != want {
+				t.Errorf("budget %v, steady %v: %s has %d forms, want %d", c.cfg.Budget, c.cfg.Steady, b.name, len(b.forms), want)
 			}
 		}
 	}

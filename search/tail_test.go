@@ -13,7 +13,7 @@ import (
 // TestTailIsNoQuasiBinomial compares the chance of no exceedance with that of a tail whose counts are
 // divided by their dispersion, which is too large where clumps are nearly as long as the trial.
 func TestTailIsNoQuasiBinomial(t *testing.T) {
-	a := generic("ttft.p90", 0.1)
+	a := generic("ttft.p90", 0.1, false)
 	for _, phi := range []float64{20, 100, 300} {
 		got, quasi := stat.BetaBinomial{N: 1700, P: 0.2, Phi: a.dispersion(phi).Phi(0.2)}.LogCDF(0), math.Log(stat.Dispersion{At: phi * 0.9, Level: 0.1, Gamma: a.gamma}.CountBelow(0, 1700, 0.2))
 		if got > quasi {
@@ -26,7 +26,7 @@ func TestTailIsNoQuasiBinomial(t *testing.T) {
 // their minimum is what each says, and no quantile of any minimum is above that of
 // one of its bounds.
 func TestMinimumOfEqualBounds(t *testing.T) {
-	a := generic("ttft.p99", 0.01)
+	a := generic("ttft.p99", 0.01, false)
 	one := a.infer(evidenceOf(&a, counted(20, 3000, 5), counted(25, 3000, 30)))
 	other := a.infer(evidenceOf(&a, counted(21, 3000, 9), counted(26, 3000, 90)))
 	alone, three, mixed := posteriors{one}, posteriors{one, one, one}, posteriors{one, other}

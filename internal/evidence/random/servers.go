@@ -49,6 +49,7 @@ func oddServers() []oddServer {
 		{name: "M/G/8, lognormal services of sigma 1.5", server: lognormal, bound: ttft(0.99, 3000*ms), capacity: 40},
 		{name: "M/G/8, Pareto services of exponent 2.2", server: pareto, bound: ttft(0.95, 1000*ms), capacity: 40},
 		{name: "M/G/8, Pareto services, mean", server: pareto, bound: ttft(0, 500*ms), capacity: 40},
+		{name: "M/M/4, 3 % late on an idle server", server: slow, bound: ttft(0.9, 350*ms), capacity: 40},
 		{name: "rests of 1 s every 30 s", server: rests, bound: ttft(0.99, 1500*ms), capacity: 38},
 		{name: "cliff: half as fast from 40 under way", server: crowd, bound: ttft(0.99, 2000*ms), capacity: 40},
 		{name: "1 % slower a minute", server: leak, bound: ttft(0.99, 1000*ms), lasting: slow, capacity: 40},

@@ -29,7 +29,7 @@ const (
 // Told reports whether an answer warns of a server that is not the same in all trials.
 func Told(said note.Notes) bool {
 	return slices.ContainsFunc(said, func(n note.Note) bool {
-		return n.Kind == note.NonMonotone || n.Kind == note.TrialsDiffer || n.Kind == note.Collapses || n.Kind == note.Cliff
+		return n.Kind == note.TrialsDiffer || n.Kind == note.Collapses || n.Kind == note.Cliff
 	})
 }
 
