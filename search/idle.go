@@ -135,8 +135,8 @@ func (s *MaxRate) floorOf(j int, m *measure.Measurement) Floor {
 	return Floor{Bound: s.bounds[j].name}
 }
 
-// loneRate reports whether at the lowest rate tried requests hardly ever meet, in a trial that missed for sure. Where an
-// idle engine meets the objective for sure, arrivals in bunches meet at any rate that is not negligible.
+// loneRate reports whether at the lowest rate tried requests hardly ever meet, in a trial that came to its end. Where an
+// idle engine meets the objective for sure, arrivals in bunches meet at any rate that is not negligible, and that is missed.
 func (s *MaxRate) loneRate() bool {
 	low, load := s.lowest(), math.Exp(negligible/2)
 	if !s.idle.meets {
@@ -147,5 +147,5 @@ func (s *MaxRate) loneRate() bool {
 			}
 		}
 	}
-	return s.idle.looks > 0 && low.rate*s.idle.service.Seconds() < load && low.missed()
+	return s.idle.looks > 0 && low.rate*s.idle.service.Seconds() < load && (low.missed() || !s.idle.meets && low.Aborted.Text == "")
 }
