@@ -123,8 +123,8 @@ func (a *assumed) addForms(scatter bool) {
 			z := zLow + float64(i)*zStep
 			middle[i] = z - a.below(z, f.sd)
 		}
-		each := f.logProb
-		for lone, prob := range []float64{floorless, (1 - floorless) / 2, (1 - floorless) / 2} {
+		each, some := f.logProb, (1-floorless)/3
+		for lone, prob := range []float64{floorless, some, some, some} {
 			f.floor, f.logProb = lonePart*float64(lone), each+math.Log(prob)
 			for n, x := range phiOffsets {
 				for i, z := range middle {

@@ -18,8 +18,8 @@ const (
 	// steepness, and of a predicted rate.
 	phiSpread, kappaSpread, rateSpread = 1.0, 0.6, 0.3
 	// floorless is the probability that lone requests are no part of what is allowed beyond a limit, or of a limit on a
-	// mean. Else they are lonePart of it, or twice as much: between, one form of the curve is as good as the other.
-	floorless, lonePart = 0.97, 0.3
+	// mean. Else they are lonePart of it, twice or three times as much, with equal probabilities.
+	floorless, lonePart = 0.97, 0.2
 	// disturbed is how likely it is that what a trial saw beyond the limit came from without
 	// and tells nothing of its rate: the server stood still once, or another one on the machine
 	// took its turn, though not for the whole of the trial. No single trial rules a rate out any further.

@@ -60,7 +60,7 @@ func TestSimulatedEnginesAreSteady(t *testing.T) {
 	} {
 		c.cfg.SLO, c.cfg.Workload = slo, raceWorkload()
 		for _, b := range NewMaxRate(c.cfg).bounds {
-			want := c.scatters * 3
+			want := c.scatters * 4
 			if b.kind == onThroughput {
 				want = c.scatters
 			}
