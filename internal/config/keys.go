@@ -102,7 +102,7 @@ func (c *Config) demandRows() []tomlKey {
 		{"mean_rate", "requests/s over the day; given, costs are stated at it too; 0 = not known", numberIn(atLeast(0)).in(&c.Demand.MeanRate)},
 		{"max_gpus", "refuse plans above it; 0 = no limit", wholeIn(atLeast(0)).in(&c.Demand.MaxGPUs)},
 		{"max_usd_per_hour", "refuse plans above it; 0 = no limit", numberIn(atLeast(0)).in(&c.Demand.MaxUSDPerHour)},
-		{"headroom", "the fleet is sized for (1 + headroom) x the planned rate", numberIn(atLeast(0)).in(&c.Demand.Headroom)},
+		{"headroom", "the fleet is sized for (1 + headroom) x the planned rate: 0.2 is a fifth more", numberIn(atLeast(0).atMost(10)).in(&c.Demand.Headroom)},
 		{"spare_instances", "on top of what the load needs; 1 = N+1", wholeIn(atLeast(0)).in(&c.Demand.Spare)},
 		{"availability", "of one instance; with target_availability; not applied unless both are given",
 			orNothing(share()).in(&c.Demand.Availability)},

@@ -207,6 +207,12 @@ func lengths() codec[workload.Lengths] {
 }
 
 func readLengths(n input) (l workload.Lengths) {
+	for _, c := range n.children() {
+		if family, is := families[workload.Dist(c.name)]; is {
+			c.refuse(`is a distribution, want dist = %q, and its %s`, c.name, keyList(family.keys))
+			return l
+		}
+	}
 	if dist, given := n.child("dist"); given {
 		if lengthRows(&l)[0].take(dist); l.Dist == "" {
 			return l
