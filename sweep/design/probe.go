@@ -321,7 +321,9 @@ func (p *ProbeStudy) Answer() (sweep.Answer, error) {
 	}
 	out.Notes = append(out.Notes, note.FromTexts(p.fitted.Warnings)...)
 	file := *p.fitted
-	file.Scores = p.scores(out)
+	if file.Scores = p.scores(out); out.Scored == 0 && p.spec.Held > 0 {
+		a.State = sweep.Undecided // nobody knows how far off the fit is
+	}
 	out.Calibration = &file
 	return a, nil
 }

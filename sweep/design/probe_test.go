@@ -124,6 +124,22 @@ func TestProbeOfAnother(t *testing.T) {
 	}
 }
 
+// A fit that no point was left to score, as the engine hung behind two, decides nothing.
+func TestProbeWithoutAScoreIsUndecided(t *testing.T) {
+	cfg := must.Get(config.Load("", []config.Override{{Key: "model.name", Value: "llama-3.1-8b"}, {Key: "hardware.gpu", Value: "H100 SXM"},
+		{Key: "workload.class", Value: "chat"}}, config.For("probe")))
+	known := &sweep.Simulated{Deployment: cfg.Deployment}
+	p := must.Get(NewProbe(cfg, sweep.Ground{Run: known.Run, Predict: known}, ProbeSpec{Points: 7, Held: 4, Budget: 3 * time.Minute}))
+	for range 2 {
+		trial := p.Next()[0]
+		p.Observe(measure.Reduce(trial, must.Get(known.Observe(trial))))
+	}
+	p.Observe(measure.Measurement{Trial: p.Next()[0], Rejected: note.Because(note.EngineFailed, "hang", ": gone")})
+	if a := must.Get(p.Answer()); a.State != sweep.Undecided || a.Value.(*Probed).Calibration == nil {
+		t.Errorf("%v: %+v", a.State, a.Value)
+	}
+}
+
 // TestProbeKeepsToItsBudget: no trial takes longer than what is left, engines that were held without a load included, and
 // one that had to be ended is not fitted to.
 func TestProbeKeepsToItsBudget(t *testing.T) {
