@@ -95,6 +95,17 @@ func TestLateLoneRequests(t *testing.T) {
 	}
 }
 
+// A queue is no cliff, however wide an interval is asked for.
+func TestQueueIsNoCliff(t *testing.T) {
+	s := search.NewMaxRate(search.MaxRateConfig{Workload: poisson(), SLO: ttft(time.Second/2, 0.99), Seed: 1, Budget: 20 * time.Minute, Precision: 0.4})
+	for batch := s.Next(); len(batch) > 0; batch = s.Next() {
+		s.Observe(virtual.Bench{Server: virtual.Queue{Servers: 1, Rate: 35}}.Run(batch[0]))
+		if r := s.Result(); r.Warnings.Has(note.Cliff) {
+			t.Errorf("%d trials: %v", r.Trials, r.Warnings.Texts())
+		}
+	}
+}
+
 // A search whose budget ends while every rate met the objective answers the largest of them, which
 // is what it knows.
 func TestBudgetEndsBeforeARateMisses(t *testing.T) {

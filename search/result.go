@@ -156,7 +156,7 @@ func (s *MaxRate) Result() Result {
 func (s *MaxRate) estimate(j int, r *Result) Estimate {
 	e, p := s.posteriors.estimate(s.cfg.Confidence), s.posteriors[j]
 	b := p.bound
-	if b.kind == onShare && p.kappa*s.cfg.Precision > far {
+	if b.kind == onShare && p.kappa > b.kappa*math.Exp(kappaSpread) && p.kappa*s.cfg.Precision > far {
 		r.Warnings = append(r.Warnings, note.New(note.Cliff, b.name, 100*s.cfg.Precision))
 	}
 	if p.steady < safeQuantile {
