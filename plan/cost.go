@@ -82,7 +82,7 @@ func (o *Offer) bill(f *Fleet, d *Demand) Bill {
 		b.AtCapacity.Job = nil
 	}
 	if d.MeanRate > 0 {
-		b.AtMean = new(o.price(f, d.MeanRate))
+		b.AtMean = new(o.price(f, d.GrownMean()))
 	}
 	if len(o.Terms) < 2 {
 		return b

@@ -20,7 +20,7 @@ type Demand struct {
 	// BurstIndex is the index of dispersion of arrivals in windows of 10 s; 1 is
 	// Poisson, under which instances are measured. 0 stands for 1.
 	BurstIndex float64 `json:"burst_index"`
-	// MeanRate is the load over the day in requests per second; 0 means unknown.
+	// MeanRate is the load over the day in requests per second, before growth; 0 means unknown.
 	MeanRate float64 `json:"mean_rate_per_s"`
 	// MaxGPUs and MaxUSDPerHour refuse larger plans; 0 means no limit.
 	MaxGPUs       int     `json:"max_gpus"`
@@ -57,6 +57,9 @@ const (
 func (d *Demand) PlannedRate() float64 {
 	return d.Rate*(1+d.Growth) + burstZ*math.Sqrt(max(0, d.BurstIndex-1)*d.Rate/burstSeconds)
 }
+
+// GrownMean is the load over the day, with the growth that the peak has, in requests per second.
+func (d *Demand) GrownMean() float64 { return d.MeanRate * (1 + d.Growth) }
 
 // check refuses a demand that no fleet can be sized for.
 func (d *Demand) check() error {

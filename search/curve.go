@@ -118,16 +118,13 @@ func (a *assumed) addForms(scatter bool) {
 		}
 		// A curve that is steeper than most is left further by the same scatter.
 		f.sd *= genericKappa
-		var middle [zNodes]float64
-		for i := range middle {
-			z := zLow + float64(i)*zStep
-			middle[i] = z - a.below(z, f.sd)
-		}
 		each, some := f.logProb, (1-floorless)/3
 		for lone, prob := range []float64{floorless, some, some, some} {
 			f.floor, f.logProb = lonePart*float64(lone), each+math.Log(prob)
-			for n, x := range phiOffsets {
-				for i, z := range middle {
+			for i := range zNodes {
+				z := zLow + float64(i)*zStep
+				z -= a.below(f.floor, z, f.sd)
+				for n, x := range phiOffsets {
 					f.places[n][i] = min(max((raised(a.offset, f.floor, z+x*f.sd)-zLow)/zStep, 0), float64(zNodes-1))
 				}
 			}
@@ -136,19 +133,19 @@ func (a *assumed) addForms(scatter bool) {
 	}
 }
 
-// below is how far below the curve at z trials are in the middle, if they scatter by sd: the curve is of the share, or
-// the mean, of all of them, which those that are slow make up most of.
-func (a *assumed) below(z, sd float64) float64 {
-	if a.kind == onMean {
-		return sd * sd / 2
+// below is how far below a curve without a floor at z trials are in the middle, if they scatter by sd: with the floor the
+// curve is of the share, or the mean, of all of them, which those that are slow make up most of.
+func (a *assumed) below(floor, z, sd float64) float64 {
+	if a.kind == onMean || sd == 0 {
+		return sd * sd / 2 / (1 - floor)
 	}
-	low, high := 0.0, sd*(sd+1)
-	for range 20 {
+	low, high := 0.0, sd*(sd+1)/(1-floor)
+	for range 12 {
 		mid, share := (low+high)/2, 0.0
 		for i, x := range phiOffsets {
-			share += nodeWeights[i] * unlink(z-mid+x*sd)
+			share += nodeWeights[i] * unlink(raised(a.offset, floor, z-mid+x*sd))
 		}
-		if share > unlink(z) {
+		if share > unlink(raised(a.offset, floor, z)) {
 			low = mid
 		} else {
 			high = mid

@@ -116,3 +116,20 @@ func TestDoubtfulIdleProbeCondemnsNothing(t *testing.T) {
 		}
 	}
 }
+
+// Where an idle engine meets the objective for sure, only a clear miss at a rate at which requests hardly meet says that no
+// rate meets it: a count that is beyond what is allowed by a hair does not.
+func TestNearMissOfLoneRequests(t *testing.T) {
+	for _, c := range []struct {
+		meets bool
+		state measure.State
+		want  bool
+	}{{true, measure.Unsure, false}, {true, measure.Missed, true}, {false, measure.Unsure, true}} {
+		s := NewMaxRate(MaxRateConfig{Workload: raceWorkload(), SLO: raceObjective()})
+		s.idle = idle{looks: 2, service: 100 * time.Millisecond, broken: -1, meets: c.meets}
+		s.tried = []attempt{{Measurement: &measure.Measurement{Verdict: &measure.Verdict{State: c.state}}, rate: 0.001}}
+		if got := s.loneRate(); got != c.want {
+			t.Errorf("idle engine meets it %t, %v at a lone rate: ends %t, want %t", c.meets, c.state, got, c.want)
+		}
+	}
+}

@@ -9,7 +9,7 @@ import (
 )
 
 // The likelihood of one trial depends on the parameters only through the curve z at the trial's rate and through the
-// dispersion. It is tabulated over both once, as a posterior has 100,000 points.
+// dispersion. It is tabulated over both once, as a posterior has up to 400,000 points.
 
 // phiOffsets are values of a standard normal error, as of ln dispersion, and nodeWeights their probabilities (binomial).
 var (

@@ -112,7 +112,7 @@ const (
 	// under a flat prior a posterior median then grows, or shrinks, by a factor of 4 a trial until a limit is found.
 	// Steepness reaches as far below its prior's median as kappaBelow, a factor of 64: two requests that meet by chance
 	// in an idle engine are a share which grows with a rate's root. It reaches kappaAbove above it, a factor of 8: what
-	// is steeper would be taken for a server that is the same in all trials, as the widths of curves end.
+	// is steeper would be taken for a server that is the same in all trials, as the scatter of curves ends.
 	priorReach, kappaBelow, kappaAbove = 4 * math.Ln2, 6 * math.Ln2, 3 * math.Ln2
 	// negligible is the log density, against the largest, of what grids leave out, and half of it that of their ends' mass.
 	negligible = -16.0

@@ -150,6 +150,9 @@ func (p *program) planAgain(c *cli.Context, trials []measure.Measurement) (again
 	if c.Args().Len() > 1 || c.IsSet("config") || err != nil || about.Command != "plan" && about.Command != "estimate" {
 		return nil, answer, nil
 	}
+	if err = refuse(c, "is in the folder of the plan", "gpu", "gpus-per-instance"); err != nil {
+		return nil, answer, err
+	}
 	again = &run{}
 	if again.cfg, err = p.configure(c, folder.File(sweep.ConfigFile), about.Command); err != nil {
 		return nil, answer, err

@@ -177,7 +177,7 @@ output = { dist = "lognormal", median = 50, sigma = 1 }
 		warning    string
 	}{
 		{"smallest that holds the longest", minimal, 6000, ""},
-		{"the model's own without an end", unbounded, 131072, ""},
+		{"the model's own without an end", unbounded, 131072, "give prompt and output a max, or knobs.max_model_len"},
 		{"pinned, and cut there", unbounded + "[knobs]\nmax_model_len = 300\n", 300, ""},
 		{"with its prefix", minimal + "[workload]\nprefix = { groups = 1, tokens = 11 }\n", 6011, ""},
 		{"a whole conversation", minimal + "[workload]\nturns = 4\n", 24000, ""},

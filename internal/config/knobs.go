@@ -179,6 +179,9 @@ func (r *reader) checkLength(c *Config) {
 	default:
 		limit = max(whole, own)
 	}
+	if asked == 0 && whole == 0 && limit > 0 {
+		r.warn("workload: its lengths have no end, so that max_model_len is %d, the own limit of %s; give prompt and output a max, or knobs.max_model_len", limit, c.Model.Name)
+	}
 	if limit > 0 && limit < whole {
 		r.warn("workload: conversations can grow to %d tokens and are cut at max_model_len %d", whole, limit)
 	}

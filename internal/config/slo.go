@@ -216,8 +216,8 @@ func (r *reader) resolveJob(c *Config) {
 	if r.given("demand.rate") {
 		r.at("demand.rate").refuse(`is given, want tokens_per_day, or requests and deadline, because slo.objective is "throughput"`)
 	}
-	if c.Demand.BurstIndex != 1 || c.Fleet.InTime() {
-		r.warn("demand: burst_index and the traffic of [fleet] have no effect in a job, which the engines take as they can")
+	if c.Demand.BurstIndex != 1 || c.Demand.MeanRate > 0 || c.Fleet.InTime() {
+		r.warn("demand: burst_index, mean_rate and the traffic of [fleet] have no effect in a job, which the engines take as they can")
 	}
 	if !r.given("demand.spare_instances") {
 		c.Demand.Spare = 0 // a job waits where traffic does not

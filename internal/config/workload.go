@@ -106,8 +106,8 @@ func (r *reader) checkArrivals(c *Config) {
 		r.at("workload.turns").refuse("is %d, want 1, because the trace lists every request", w.Turns)
 	case replayed && len(c.draft.mix) > 0:
 		r.at("workload.mix").refuse("is given, want none, because the trace gives the lengths")
-	case w.Arrivals == workload.Gamma && !r.given("workload.burstiness"):
-		r.warn("workload: arrivals are gamma without burstiness, which is then 1: the same as poisson")
+	case w.Arrivals == workload.Gamma && w.Burstiness == 1:
+		r.warn("workload: arrivals are gamma of burstiness 1: the same as poisson")
 	}
 	r.warnUnused(c)
 }
@@ -121,6 +121,9 @@ func (r *reader) warnUnused(c *Config) {
 	}
 	if w.Turns == 1 && w.Think > 0 {
 		r.warn(without, "think_time", duration(w.Think), "turns above 1")
+	}
+	if w.Arrivals != workload.Trace && c.RateOf != workload.RateOfBusiestHour {
+		r.warn("demand: rate_of is %s, which has no effect without a trace", c.RateOf)
 	}
 	usual := unread().draft.shape
 	if w.Arrivals == workload.Trace && (own.Lengths() != usual.Lengths() || own.Prefix != usual.Prefix) {

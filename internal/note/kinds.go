@@ -164,7 +164,7 @@ const (
 		"{communication_percent%.0f} % of the step time instead of {before_percent%.0f} %"
 	NotReached Kind = "not_reached: no rate measured is beyond the limits: the maximum rate of one instance is not known, the fleet is sized by the highest rate measured and may be " +
 		"larger than needed; trials at higher rates would tell"
-	JobTail                Kind = "job_tail: the job may end behind its deadline: its last requests run on while the instances empty, p99 of E2E is {latency_ms%dur} at {rate_per_s%.3g} requests/s, and {spare_ms%dur} are to spare"
+	JobTail                Kind = "job_tail: the job takes longer than is said, and costs more: its last requests run on while the instances empty, p99 of E2E is {latency_ms%dur} at {rate_per_s%.3g} requests/s, and {spare_ms%dur} are to spare before its deadline"
 	MovedFar               Kind = "moved_far: one instance misses the limits even at {percent%.0f} % of its rate"
 	NotModelled            Kind = "not_modelled: not modelled by the simulated engine, whose rates are of an engine without: {features%s}"
 	Uncalibrated           Kind = "uncalibrated: constants: no served run of {what%s} is among those that the constants were calibrated on, so all times may be a further {percent%.0f} % off (90 %)"

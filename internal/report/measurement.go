@@ -52,7 +52,8 @@ func outcomeOf(m *measure.Measurement) string {
 	default:
 		state = "Not valid"
 	}
-	s := state + at + ": " + objective(m.Trial.Objective)
+	limits := objective(m.Trial.Objective)
+	s := state + at + where(limits != "", ": "+limits)
 	switch {
 	case !m.Valid && m.Verdict.State == measure.Unsure && m.Verdict.Slack >= 0 && len(m.Warnings) > 0:
 		return s + "; " + m.Warnings[0].String() // no limit is passed, and the first warning is the doubt

@@ -166,8 +166,8 @@ func outward(v float64, decimals int, side func(float64) float64, inward float64
 }
 
 // estimate prints an estimate with the decimals that its interval supports, and
-// three digits of the value at least: whoever divides a load by them is to get the
-// fleet that stands beside. The interval is "20.4-21.7 at 90 %", empty if there is none.
+// three digits of the value and the safe rate at least: whoever divides a load by them is
+// to get the fleet that stands beside. The interval is "20.4-21.7 at 90 %", empty if there is none.
 func estimate(e search.Estimate) (value, interval, safe string) {
 	half := (e.High - e.Low) / 2
 	sensible := finite(e.Value) && finite(half) && e.Value >= 0
@@ -176,7 +176,11 @@ func estimate(e search.Estimate) (value, interval, safe string) {
 		if half > 0 {
 			d = max(d, decimals(half))
 		}
-		value, interval, safe = fixed(e.Value, d), down(e.Low, d)+"-"+up(e.High, d), down(e.Safe, d)
+		low := d
+		if e.Safe > 0 {
+			low = max(d, min(2-exponent(e.Safe, 3), d+2))
+		}
+		value, interval, safe = fixed(e.Value, d), down(e.Low, low)+"-"+up(e.High, d), down(e.Safe, low)
 	} else { // a hyphen would read as a sign of an exponent
 		value, interval, safe = number(e.Value, 3), number(e.Low, 3)+" to "+number(e.High, 3), number(stat.RoundedDown(e.Safe, 3), 3)
 	}

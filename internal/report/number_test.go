@@ -75,6 +75,7 @@ func TestEstimatesAreRoundedToTheirUncertainty(t *testing.T) {
 	}{
 		{of(0.827, 0.119), "0.827", "0.708-0.946 at 90 %", "0.708"},
 		{of(0.827, 0.367), "0.827", "0.460-1.194 at 90 %", "0.460"},
+		{search.Estimate{Value: 12.34, Low: 0.2957, High: 40, Safe: 0.2957, Confidence: 0.9}, "12.3", "0.295-40.0 at 90 %", "0.295"},
 		{of(16.912, 0.78), "16.9", "16.1-17.7 at 90 %", "16.1"},
 		{of(123456, 2345), "123,500", "121,100-125,900 at 90 %", "121,100"},
 		{search.Estimate{Value: 27.6, Low: 23.73, High: 31.04, Safe: 23.73, Confidence: 0.9}, "27.6", "23.7-31.1 at 90 %", "23.7"},

@@ -200,7 +200,7 @@ func addCosts(d *Document, p *plan.Plan) {
 	row("planned load", p.Fleet.PlannedRate, &p.Cost.Cost, Strong)
 	row("capacity", float64(p.Fleet.Instances)*p.Offer.Rate.Safe, &p.Cost.AtCapacity, Plain)
 	if p.Cost.AtMean != nil {
-		row("mean load", p.Demand.MeanRate, p.Cost.AtMean, Plain)
+		row("mean load", p.Demand.GrownMean(), p.Cost.AtMean, Plain)
 	}
 	d.section("Cost by load", tab.known())
 }

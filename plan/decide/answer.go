@@ -111,7 +111,7 @@ func (d *Decision) Answer() (sweep.Answer, error) {
 	if err != nil {
 		return sweep.Answer{}, nil // nothing is known yet that could be reported
 	}
-	p.Warnings = append(p.Warnings, note.New(note.SearchInterrupted))
+	p.Warnings = slices.Concat(configured(d.cfg), p.Warnings, note.Notes{note.New(note.SearchInterrupted)})
 	d.doubtTrials(p)
 	d.fitCurves(p)
 	return sweep.Answer{Value: judged(p, d.background())}, nil
@@ -157,7 +157,8 @@ func (d *Decision) planned(solved *plan.Plan) (sweep.Answer, error) {
 func without(cfg *config.Config, why error, b Background) (sweep.Answer, error) {
 	n := &NoPlan{Demand: cfg.Demand, Objective: cfg.Objective, Why: why, Background: b}
 	tally := measure.OverviewOf(b.Trials)
-	n.Trials, n.Invalid, n.Doubts, n.Notes = tally.Trials, tally.Invalid, tally.Doubts.Texts(), tally.Doubts
+	n.Trials, n.Invalid, n.Doubts = tally.Trials, tally.Invalid, tally.Doubts.Texts()
+	n.Notes = slices.Concat(configured(cfg), tally.Doubts)
 	unsolved, ok := errors.AsType[*plan.Unsolved](why)
 	if !ok {
 		return sweep.Answer{State: sweep.Failed}, why

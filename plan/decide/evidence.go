@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"planner/internal/config"
 	"planner/internal/list"
 	"planner/internal/note"
 	"planner/internal/parallel"
@@ -52,6 +53,9 @@ func (d *Decision) measureCurve() sweep.Source {
 	return list
 }
 
+// configured are the warnings of a configuration.
+func configured(cfg *config.Config) note.Notes { return list.Map(cfg.Warnings, note.Text) }
+
 // addEvidence gives the plan its evidence: the curve of the chosen knobs, the
 // roofline, and the engine's own settings.
 func (d *Decision) addEvidence(p *plan.Plan) error {
@@ -62,7 +66,7 @@ func (d *Decision) addEvidence(p *plan.Plan) error {
 		load = p.Offer.Rate.Safe // until the job ends, and none then
 	}
 	k, rate := p.Offer.Knobs, p.Offer.Rate
-	p.Warnings = slices.Concat(list.Map(d.cfg.Warnings, note.Text), p.Warnings, d.busyFrontEnd(k, load), d.impreciseWarning(p), d.unlimitedWait(k, rate, load, "planned load"),
+	p.Warnings = slices.Concat(configured(d.cfg), p.Warnings, d.busyFrontEnd(k, load), d.impreciseWarning(p), d.unlimitedWait(k, rate, load, "planned load"),
 		jobTail(d.Seen, p), d.ofConversations(k, rate.Value), fewSlots(d.cfg, p.Offer.Binding, inFlightAt(d.Seen, k), rate.Value))
 	d.doubtTrials(p)
 	p.Assumptions = slices.Concat(p.Assumptions, routed(&d.cfg.Workload, p), clocked(d.cfg.Workload.Rates, rate.Value))

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"planner/internal/config"
-	"planner/internal/list"
 	"planner/internal/note"
 	"planner/plan/diagnose"
 	"planner/plan/trust"
@@ -120,7 +119,7 @@ func (s *RateSearch) Answer() (sweep.Answer, error) {
 	if len(doubt) > 0 {
 		found.Assumptions = append(found.Assumptions, doubtText(doubt))
 	}
-	r.Warnings = brokeDown(slices.Concat(list.Map(s.cfg.Warnings, note.Text), r.Warnings, ofOtherLoad(s.Seen), uncalibrated(s.cfg, s.ground, k), s.busyFrontEnd(k, found.Rate.Value),
+	r.Warnings = brokeDown(slices.Concat(configured(s.cfg), r.Warnings, ofOtherLoad(s.Seen), uncalibrated(s.cfg, s.ground, k), s.busyFrontEnd(k, found.Rate.Value),
 		s.unlimitedWait(k, found.Rate, found.Rate.Safe, "safe rate"), s.ofConversations(k, r.Estimate.Value), fewSlots(s.cfg, r.Binding, inFlightAt(s.Seen, k), r.Estimate.Value),
 		note.If(!s.ground.Virtual && s.ground.Owned && r.Estimate.Value > 0, note.OneStart)), s.Seen, k, r.Binding)
 	state := s.state(&r)

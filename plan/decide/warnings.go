@@ -145,8 +145,11 @@ func (s *searches) unlimitedWait(k measure.Knobs, e search.Estimate, load float6
 	return nil
 }
 
-// jobTail says where the last requests of a job take longer than its deadline leaves: its duration is that of full
-// instances, which then empty. They take about what the slowest took in the trial nearest to the safe rate that the
+// mostTail is the part of the duration of a job above which its last requests make it clearly longer.
+const mostTail = 0.1
+
+// jobTail says where the last requests of a job take longer than its deadline leaves, or than mostTail of it: its duration
+// is that of full instances, which then empty. They take about what the slowest took in the trial nearest to the safe rate that the
 // server kept up with.
 func jobTail(trials []measure.Measurement, p *plan.Plan) note.Notes {
 	if p.Demand.Job == nil || p.Cost.Job == nil {
@@ -154,7 +157,7 @@ func jobTail(trials []measure.Measurement, p *plan.Plan) note.Notes {
 	}
 	m := Nearest(trials, p.Offer.Knobs, p.Offer.Rate.Safe, func(m *measure.Measurement) bool { return m.Valid && m.KeptUp() })
 	spare := p.Demand.Job.Deadline - p.Cost.Job.Duration
-	if m == nil || m.E2E.P99 <= spare {
+	if m == nil || m.E2E.P99 <= min(spare, time.Duration(mostTail*float64(p.Cost.Job.Duration))) {
 		return nil
 	}
 	return note.Notes{note.New(note.JobTail, m.E2E.P99.Round(time.Millisecond), m.Trial.Rate, max(spare, 0))}

@@ -176,9 +176,14 @@ func TestJobTail(t *testing.T) {
 	if got := jobTail(trials, p); got != nil {
 		t.Errorf("without a job: %v", got)
 	}
+	p.Cost.Job = &plan.Batch{Duration: time.Hour}
+	p.Demand.Job = &plan.Job{Requests: 36_000, Deadline: 2 * time.Hour}
+	if got := jobTail(trials, p); got != nil {
+		t.Errorf("of a long job: %v", got)
+	}
 	p.Cost.Job = &plan.Batch{Duration: 46 * time.Second}
 	for deadline, want := range map[time.Duration]string{
-		time.Hour:        "",
+		time.Hour:        "the job takes longer than is said",
 		time.Minute:      "p99 of E2E is 25s at 9 requests/s, and 14s are to spare",
 		40 * time.Second: "p99 of E2E is 25s at 9 requests/s, and 0s are to spare",
 	} {
