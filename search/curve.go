@@ -42,11 +42,11 @@ type assumed struct {
 	// rate is the predicted max, 0 for none, and spread the standard deviation of its logarithm.
 	rate, spread float64
 	// forms are those that the curve may have and its trials may leave it by: those without any scatter come first.
-	forms []form
+	forms []curveForm
 }
 
-// form is what may be added to a curve of two parameters.
-type form struct {
+// curveForm is what may be added to a curve of two parameters.
+type curveForm struct {
 	// floor is the part that lone requests take of what is allowed, see raised; logProb is the log probability of the form.
 	floor, logProb float64
 	// sd is the standard deviation, on the scale of the curve, by which trials are off it, as the server is faster or slower.
@@ -104,11 +104,11 @@ func steep(p float64) float64 { return p * math.Log(p) / ((1 - p) * math.Log1p(-
 
 // addForms adds those that the curve of a bound may have.
 func (a *assumed) addForms(scatter bool) {
-	speeds := []form{{}}
+	speeds := []curveForm{{}}
 	if scatter {
 		speeds[0].logProb = math.Log(steady)
 		for _, x := range phiOffsets {
-			speeds = append(speeds, form{sd: usualScatter * math.Exp(phiSpread*(x+1)), logProb: math.Log((1 - steady) / math.Sqrt(2*math.Pi))})
+			speeds = append(speeds, curveForm{sd: usualScatter * math.Exp(phiSpread*(x+1)), logProb: math.Log((1 - steady) / math.Sqrt(2*math.Pi))})
 		}
 	}
 	for _, f := range speeds {

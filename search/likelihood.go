@@ -132,7 +132,7 @@ func logMean(e *likelihood, z, phi float64) float64 {
 
 // at adds the log likelihoods at z to sum, one a form and dispersion. Beyond the
 // table a share is 1e-7 or nearly 1, and they stay as they are at its ends.
-func (e *likelihood) at(z float64, forms []form, sum []float64) {
+func (e *likelihood) at(z float64, forms []curveForm, sum []float64) {
 	if e.spread > 0 {
 		for n, f := range forms {
 			flow := e.logFlow(z, f.sd)

@@ -139,13 +139,13 @@ func (r *reader) resolveModelFile(c *Config) {
 
 func (r *reader) modelConfig(c *Config) (model.Arch, bool) {
 	n := r.at("model.config")
-	arch := readFile(n, c.Model.Config, "a Hugging Face config.json", fileinput.Shape, func(file io.Reader) (model.Arch, error) {
+	arch := readFile(n, c.Model.Config, "a Hugging Face config.json", fileinput.ModelConfig, func(file io.Reader) (model.Arch, error) {
 		beside, err := os.Open(filepath.Join(filepath.Dir(c.Model.Config), "hf_quant_config.json"))
 		if err != nil {
 			return model.ParseConfig(file)
 		}
 		defer beside.Close()
-		return model.ParseQuantized(file, fileinput.Limit(beside, fileinput.Shape))
+		return model.ParseQuantized(file, fileinput.Limit(beside, fileinput.ModelConfig))
 	})
 	arch.Name = cmp.Or(c.draft.model, arch.Name, filepath.Base(filepath.Dir(c.Model.Config)))
 	return arch, r.clean(n.key)

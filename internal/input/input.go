@@ -14,8 +14,8 @@ import (
 const (
 	// Settings are written by hand: configurations, catalogs, calibrations.
 	Settings = 1 << 20
-	// Shape is a model's config.json, which may list every module that was not quantized: 3 MiB are seen.
-	Shape = 16 << 20
+	// ModelConfig is a model's config.json, which may list every module that was not quantized: 3 MiB are seen.
+	ModelConfig = 16 << 20
 	// Results are those of other tools, which may list every token of every request.
 	Results = 32 << 20
 	// Lengths are a list of numbers.
