@@ -237,7 +237,6 @@ func (c *core) fastForward(r *loadRun) bool {
 			output = end
 		}
 		s.stepSteady(need)
-		r.stats.peakKV = max(r.stats.peakKV, s.usage())
 		c.free, c.now = end, output
 		if s.steady.counted > 0 {
 			r.gaps.Add(duration(c.now), duration(c.now-c.lastOutput), s.steady.counted)
@@ -247,6 +246,7 @@ func (c *core) fastForward(r *loadRun) bool {
 		k.taken++
 	}
 	if k.taken > before {
+		r.stats.peakKV = max(r.stats.peakKV, s.usage())
 		s.steady.outputs = s.steady.steps
 		if async {
 			c.flight[0].end = c.free

@@ -52,9 +52,7 @@ func newCohort(t *Trial, records []Record, end time.Duration) *cohort {
 			c.all = append(c.all, &records[i])
 		}
 	}
-	if byDue := func(a, b *Record) int { return cmp.Compare(a.Due, b.Due) }; !slices.IsSortedFunc(c.all, byDue) {
-		slices.SortStableFunc(c.all, byDue)
-	}
+	slices.SortFunc(c.all, func(a, b *Record) int { return cmp.Or(cmp.Compare(a.Due, b.Due), a.ID-b.ID) })
 	replayed := t.replayed()
 	if t.Closed() || replayed && t.Rate == 0 {
 		c.records, c.whole = c.all, replayed

@@ -239,7 +239,7 @@ func ordered(out []Request, turns int) []Request {
 	if turns == 1 {
 		return out
 	}
-	slices.SortStableFunc(out, func(a, b Request) int { return cmp.Compare(a.Due, b.Due) })
+	slices.SortFunc(out, func(a, b Request) int { return cmp.Or(cmp.Compare(a.Due, b.Due), a.ID-b.ID) })
 	now := make([]int, len(out))
 	for i, r := range out {
 		now[r.ID] = i
