@@ -2,8 +2,10 @@ package sim
 
 import (
 	"math"
+	"sort"
 
 	"planner/model"
+	"planner/sweep/measure"
 )
 
 // core is one engine loop with its GPUs: a scheduler, or several that step
@@ -173,8 +175,58 @@ type streak struct {
 	step        model.StepTime
 	growth      float64 // of the time, from a step to the next
 	most, taken int
-	spent       float64
 	paused      bool
+	// begun is when the loop scheduled the first step, start when the GPUs began with it.
+	begun, start float64
+	async        bool
+}
+
+// took is how long a step of the streak takes: one that the GPUs and not the host bound
+// takes longer the more tokens went before.
+func (k *streak) took(step int) float64 {
+	return max(k.step.Total, k.step.Total-k.step.Host+k.growth*float64(step))
+}
+
+// alike is how many steps take as long as the first, which the host bounds.
+func (k *streak) alike() float64 {
+	if k.growth <= 0 {
+		return math.Inf(1)
+	}
+	return math.Ceil(k.step.Host / k.growth)
+}
+
+// spent is how long so many steps take: a sum of equal times, and then of an arithmetic series.
+func (k *streak) spent(steps int) float64 {
+	n := float64(steps)
+	alike := min(n, k.alike())
+	return n*k.step.Total + (n-alike)*(k.growth*(n+alike-1)/2-k.step.Host)
+}
+
+// now is when the loop schedules next after so many steps.
+func (k *streak) now(steps int) float64 {
+	switch {
+	case steps == 0:
+		return k.begun
+	case k.async:
+		steps--
+	}
+	return k.start + k.spent(steps)
+}
+
+// gaps adds the inter-token times of steps from one up to another: those that differ by less than
+// a microsecond at once.
+func (k *streak) gaps(to *measure.Gaps, from, end, each int) {
+	if k.async {
+		from, end = from-1, end-1
+	}
+	for n := 0; from < end; from += n {
+		gap := k.took(from)
+		n = end - from
+		if next := (math.Round(gap*1e6) + 0.5) / 1e6; k.growth > 0 {
+			n = int(min(float64(n), max(1, k.alike()-float64(from), (next-gap)/k.growth)))
+		}
+		to.AddRow(duration(k.start+k.spent(from+1)), duration(gap), n, each)
+	}
 }
 
 // begin looks whether a streak can begin; there must be a step of it.
@@ -190,7 +242,10 @@ func (c *core) begin() bool {
 	if most <= 0 || s.steadyDue() > s.pool.free {
 		return false
 	}
-	c.streak = streak{most: most}
+	c.streak = streak{most: most, begun: c.now, start: c.now, async: s.config.Rules.Async}
+	if c.streak.async {
+		c.streak.start = c.free
+	}
 	s.steady.steps++ // what the steady sequences will be in the next step
 	s.addSteadyLoad(&c.streak.load)
 	s.steady.steps--
@@ -203,13 +258,13 @@ func (c *core) begin() bool {
 func (c *core) settle(r *loadRun) {
 	if k := &c.streak; k.paused {
 		k.paused = false
-		r.stats.addSteps(c, &k.load, k.step, k.growth, k.spent, k.taken)
+		r.stats.addSteps(c, k)
 	}
 }
 
 // fastForward takes steps in which nothing happens but decoding, until something does.
-// The time of such a step grows by the same amount from one to the next, so each
-// costs an addition or two; block edges are counted, not stopped for. It returns
+// The time of such a step grows by the same amount from one to the next, so that of all is
+// a sum that is known; block edges are counted, not stopped for. It returns
 // false if there is no such step.
 func (c *core) fastForward(r *loadRun) bool {
 	k := &c.streak
@@ -217,43 +272,37 @@ func (c *core) fastForward(r *loadRun) bool {
 		return false
 	}
 	s := c.replicas[0]
-	async := s.config.Rules.Async
 	before := k.taken
 	limit := min(r.upcoming(), r.watchAt)
 	stop := min(limit, r.until)
 	// What another loop ends may start something here.
 	others := c.engine.nextOther(c)
-	short := false
-	for k.taken < k.most && c.now < stop && (k.taken == 0 || c.now < others) {
-		need := s.steadyDue()
-		if short = need > s.pool.free; short {
-			break
-		}
-		took := max(k.step.Total, k.step.Total-k.step.Host+k.growth*float64(k.taken))
-		end := c.free + took // of this step
-		output := c.free     // of the one before
-		if !async {
-			end = c.now + took
-			output = end
-		}
-		s.stepSteady(need)
-		c.free, c.now = end, output
-		if s.steady.counted > 0 {
-			r.gaps.Add(duration(c.now), duration(c.now-c.lastOutput), s.steady.counted)
-		}
-		c.lastOutput = c.now
-		k.spent += took
-		k.taken++
+	end := before + sort.Search(k.most-before, func(i int) bool {
+		now := k.now(before + i)
+		return now >= stop || before+i > 0 && now >= others
+	})
+	for ; k.taken < end && s.steadyDue() <= s.pool.free; k.taken++ {
+		s.stepSteady(s.steadyDue())
 	}
 	if k.taken > before {
+		first := before
+		if before == 0 && s.steady.counted > 0 {
+			first++
+			r.gaps.Add(duration(k.now(1)), duration(k.now(1)-c.lastOutput), s.steady.counted)
+		}
+		c.now, c.free = k.now(k.taken), k.start+k.spent(k.taken)
+		c.lastOutput = c.now
 		r.stats.peakKV = max(r.stats.peakKV, s.usage())
 		s.steady.outputs = s.steady.steps
-		if async {
+		if k.async {
 			c.flight[0].end = c.free
+		}
+		if s.steady.counted > 0 {
+			k.gaps(r.gaps, first, k.taken, s.steady.counted)
 		}
 	}
 	k.paused = k.taken > 0
-	if short || k.taken == before || k.taken == k.most || c.now >= limit || c.now >= others {
+	if k.taken < end || k.taken == before || k.taken == k.most || c.now >= limit || c.now >= others {
 		c.settle(r)
 	}
 	return k.taken > before

@@ -42,20 +42,21 @@ func (s *stats) addStep(c *core, t model.StepTime, batches []*stepBatch) {
 	}
 }
 
-// addSteps counts n steps of one replica that begin with a load and in which the
-// queues stay as they are.
-func (s *stats) addSteps(c *core, load *model.Batch, t model.StepTime, growth, spent float64, n int) {
+// addSteps counts the steps of a streak, of one replica whose queues stay as they are.
+func (s *stats) addSteps(c *core, k *streak) {
+	n := k.taken
 	// Bytes and operations are linear in the contexts, so the mean step will do.
-	mean := *load
-	mean.Context += load.Decodes * (n - 1) / 2
-	mean.Windowed += load.WindowedGrowing * (n - 1) / 2
+	mean := k.load
+	mean.Context += k.load.Decodes * (n - 1) / 2
+	mean.Windowed += k.load.WindowedGrowing * (n - 1) / 2
 	s.addWork(c, &mean, float64(n), 1)
-	further := growth * float64(n) * float64(n-1) / 2
+	longer := k.spent(n) - k.step.Total*float64(n)
+	further := k.growth * float64(n) * float64(n-1) / 2
 	s.steps += n
-	s.time.Add(t, float64(n))
+	s.time.Add(k.step, float64(n))
 	s.time.DecodeAttention += further
-	s.time.Host += spent - t.Total*float64(n) - further
-	s.time.Total += spent - t.Total*float64(n)
+	s.time.Host += longer - further
+	s.time.Total += longer
 }
 
 // observation is the run in the form that measured trials have, too.

@@ -64,3 +64,23 @@ func anyTrial(rng *rand.Rand) (Trial, Observation) {
 	}
 	return t, o
 }
+
+// TestRowOfGaps: gaps that are added in rows are in the same parts as one by one.
+func TestRowOfGaps(t *testing.T) {
+	for _, from := range []time.Duration{0, 999 * time.Millisecond, 5 * time.Second, 30 * time.Second} {
+		one, row := NewGaps(time.Second, 21*time.Second), NewGaps(time.Second, 21*time.Second)
+		const gap, n, each = 7 * time.Millisecond, 5000, 3
+		for i := range n {
+			one.Add(from+time.Duration(i)*gap, gap, each)
+		}
+		row.AddRow(from, gap, n, each)
+		if one.TotalCount() != row.TotalCount() {
+			t.Errorf("from %v: %d gaps, want %d", from, row.TotalCount(), one.TotalCount())
+		}
+		for i := range one.parts {
+			if a, b := one.parts[i].TotalCount(), row.parts[i].TotalCount(); a != b {
+				t.Errorf("from %v: part %d has %d gaps, want %d", from, i, b, a)
+			}
+		}
+	}
+}

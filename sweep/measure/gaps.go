@@ -49,8 +49,29 @@ func (g *Gaps) Add(at, gap time.Duration, n int) {
 	// The value is in range, so there is no error to see.
 	_ = g.RecordValues(us, int64(n))
 	if at >= g.from && at < g.to && g.parts != nil {
-		_ = g.parts[int(float64(at-g.from)/float64(g.to-g.from)*gapParts)].RecordValues(us, int64(n))
+		_ = g.parts[g.part(at)].RecordValues(us, int64(n))
 	}
+}
+
+// AddRow takes those of n steps, one after another, of each so many gaps of the same length; the first came at a time.
+func (g *Gaps) AddRow(at, gap time.Duration, n, each int) {
+	for n > 0 {
+		now := n
+		if at < g.to && g.parts != nil && gap > 0 {
+			end := g.from
+			if at >= g.from {
+				end += time.Duration(float64(g.to-g.from) * float64(1+g.part(at)) / gapParts)
+			}
+			now = min(n, 1+max(0, int((end-at-1)/gap)))
+		}
+		g.Add(at, gap, now*each)
+		at, n = at+time.Duration(now)*gap, n-now
+	}
+}
+
+// part is the part of the window that holds a time in it.
+func (g *Gaps) part(at time.Duration) int {
+	return int(float64(at-g.from) / float64(g.to-g.from) * gapParts)
 }
 
 // clump is how many gaps beyond a limit count as one: the larger of their dispersion and that of
