@@ -27,23 +27,31 @@ func (d Demand) JobDemand(j Job) Demand {
 type Batch struct {
 	Duration time.Duration `json:"duration_s"` // from the start until the fleet is done
 	GPUHours float64       `json:"gpu_hours"`  // of all GPUs until then
-	// USD is that of the GPU hours; nil without a price.
+	// USD is that of the GPU hours, or of all until the deadline where GPUs are bought or reserved; nil without a price.
 	USD *float64 `json:"usd"`
 }
 
 // running is the cost of a fleet that works on the job of a demand: that of an hour of it,
-// what it does in that hour, and the whole. Nothing is said of months, of which it runs a
-// part.
+// what it does for that, and the whole. Nothing is said of months, of which it runs a
+// part. GPUs that are the buyer's own, or reserved, cost until the deadline, busy or not.
 func (o *Offer) running(f *Fleet, d *Demand) Cost {
-	capacity := float64(f.Instances) * o.Rate.Safe
-	c := o.price(f, capacity)
+	hours := d.Job.Requests / (float64(f.Instances) * o.Rate.Safe) / secondsPerHour
+	paid := hours
+	if o.held() {
+		paid = max(paid, d.Job.Deadline.Hours())
+	}
+	c := o.price(f, d.Job.Requests/paid/secondsPerHour)
 	c.PerMonth, c.PerYear = nil, nil
-	hours := d.Job.Requests / capacity / secondsPerHour
 	c.Job = &Batch{Duration: max(time.Duration(hours*float64(time.Hour)).Round(time.Second), time.Second), GPUHours: hours * float64(f.GPUs)}
 	if c.PerHour != nil {
-		c.Job.USD = new(hours * *c.PerHour)
+		c.Job.USD = new(paid * *c.PerHour)
 	}
 	return c
+}
+
+// held reports whether the offer is paid for by GPUs that nobody can give back when a job has ended.
+func (o *Offer) held() bool {
+	return o.Bought() || len(o.Terms) > 0 && o.Terms[0].Name == Reserved
 }
 
 // Money is what fleets are ranked by: the cost of the job, or of an hour where there is
@@ -63,8 +71,12 @@ func (p *Plan) assumeJob() []string {
 		"requests wait at the client until an engine takes them, so that every instance is full until the job ends; starting engines, and the last requests, which leave them half empty, are not counted",
 		fmt.Sprintf("headroom of %.3g on the planned rate keeps the deadline if an instance carries less; GPU hours and cost do not grow with it, as the job ends earlier", p.Demand.Headroom),
 	}
-	if t := p.Offer.Terms; len(t) > 0 && (t[0].Name == Reserved || t[0].Name == Purchase) {
-		all = append(all, "the cost is that of the hours until the job ends; GPUs that are reserved or bought are paid for in the others, too")
+	if p.Offer.held() {
+		held := "the cost is that of all hours until the deadline: GPUs that are reserved or bought are paid for whether they work or not"
+		if !j.Daily {
+			held += ", and after it"
+		}
+		all = append(all, held)
 	}
 	return all
 }

@@ -49,7 +49,7 @@ func TestJobByHand(t *testing.T) {
 		"sized by the median rate, not by the safe one": 785.714}
 	for _, c := range p.Sensitivity {
 		near("cost with "+c.What, *c.ForJob, changed[c.What])
-		if c.What == "traffic +20 %" && (c.GPUs != 22 || math.Abs(c.Share(p.Fleet.GPUs, p.Cost.Money())-0.2) > 1e-9) {
+		if c.What == "traffic +20 %" && (c.GPUs != 22 || math.Abs(c.Share(p.Fleet.GPUs, &p.Cost.Cost)-0.2) > 1e-9) {
 			t.Errorf("%+v", c)
 		}
 	}
@@ -63,22 +63,28 @@ func TestJobByHand(t *testing.T) {
 	if p, err = Solve(d, measure.SLO{Throughput: true}, []Offer{of("large", 4, 2.5, 0), of("small", 1, 0.7, 2.2)}, nil); err != nil {
 		t.Fatal(err)
 	}
+	for _, c := range p.Sensitivity {
+		if c.What == "traffic +20 %" && math.Abs(c.JobGPUHours/p.Cost.Job.GPUHours-1.2) > 1e-9 {
+			t.Errorf("%s: %g GPU hours, of %g", c.What, c.JobGPUHours, p.Cost.Job.GPUHours)
+		}
+	}
 	near("break-even price", p.Alternatives[0].Reason.Note.Figures["break_even_usd_per_gpu_hour"].(float64), 785.714/400)
 
-	// By each way to pay it is the same job, for as many hours.
+	// By each way to pay it is the same job; what is reserved is paid for until the deadline, 18 GPUs for 24 hours.
 	reserved := of("small", 1, 0.7, 1.1)
 	reserved.Terms = []Term{{Name: Reserved, PerGPUHour: 1.1}, {Name: OnDemand, PerGPUHour: 2.2}}
 	if p, err = Solve(d, measure.SLO{Throughput: true}, []Offer{reserved}, nil); err != nil {
 		t.Fatal(err)
 	}
-	for i, way := range p.Cost.Ways {
-		near("job by "+way.Name, *way.Job.USD, 785.714*reserved.Terms[i].PerGPUHour/2.2)
-		near("tokens by "+way.Name, *way.PerMillionTokens, 785.714/360*reserved.Terms[i].PerGPUHour/2.2)
+	for i, usd := range []float64{18 * 24 * 1.1, 785.714} {
+		way := p.Cost.Ways[i]
+		near("job by "+way.Name, *way.Job.USD, usd)
+		near("tokens by "+way.Name, *way.PerMillionTokens, usd/360)
 		if way.PerMonth != nil {
 			t.Errorf("a month by %s costs %g, of which the job runs a part", way.Name, *way.PerMonth)
 		}
 	}
-	if last := p.Assumptions[3]; len(p.Cost.Ways) != 2 || !strings.Contains(last, "reserved or bought are paid for in the others") {
+	if last := p.Assumptions[3]; len(p.Cost.Ways) != 2 || !strings.Contains(last, "reserved or bought are paid for whether they work or not") {
 		t.Errorf("%d ways, assumption %q", len(p.Cost.Ways), last)
 	}
 

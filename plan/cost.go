@@ -78,8 +78,7 @@ func (o *Offer) cost(f *Fleet, d *Demand) Cost {
 func (o *Offer) bill(f *Fleet, d *Demand) Bill {
 	b := Bill{Cost: o.cost(f, d), AtCapacity: o.price(f, float64(f.Instances)*o.Rate.Safe)}
 	if d.Job != nil {
-		b.AtCapacity = b.Cost
-		b.AtCapacity.Job = nil
+		b.AtCapacity.PerMonth, b.AtCapacity.PerYear = nil, nil
 	}
 	if d.MeanRate > 0 {
 		b.AtMean = new(o.price(f, d.GrownMean()))
@@ -87,9 +86,9 @@ func (o *Offer) bill(f *Fleet, d *Demand) Bill {
 	if len(o.Terms) < 2 {
 		return b
 	}
-	for _, t := range o.Terms {
+	for i, t := range o.Terms {
 		other := *o
-		other.PricePerGPUHour = t.PerGPUHour
+		other.PricePerGPUHour, other.Terms = t.PerGPUHour, o.Terms[i:]
 		b.Ways = append(b.Ways, WayCost{t.Name, other.cost(f, d)})
 	}
 	return b

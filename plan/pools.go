@@ -64,7 +64,7 @@ func NewPools(d Demand, each []Pool, one *Plan) *Pools {
 	if priced >= 0 {
 		p.PerHour = &priced
 	}
-	p.Sensitivity = byMoved(p.changes(), p.GPUs, p.PerHour)
+	p.Sensitivity = byMoved(p.changes(), p.GPUs, &Cost{PerHour: p.PerHour})
 	all := p.Alternative()
 	if p.Reason = d.broken(&all); p.Reason.Text == "" && p.cheaper(one) {
 		p.Recommended = PoolEach

@@ -21,8 +21,10 @@ type Change struct {
 	GPUs      int      `json:"gpus"`
 	PerHour   *float64 `json:"usd_per_hour"`
 	// ForJob is what a job then costs; nil where the demand is none, or no price is known.
-	ForJob *float64    `json:"usd_for_job,omitempty"`
-	Reason note.Reason `json:",embed"`
+	ForJob *float64 `json:"usd_for_job,omitempty"`
+	// JobGPUHours are those of all GPUs until a job is done; 0 where the demand is none.
+	JobGPUHours float64     `json:"gpu_hours_for_job,omitempty"`
+	Reason      note.Reason `json:",embed"`
 	// Approximate changes move the rate by what short simulated runs, or the fitted curve,
 	// say, and not by a search of their own.
 	Approximate bool `json:"approximate"`
@@ -84,35 +86,40 @@ func (p *Plan) change(what string, safe float64) Change {
 	if p.Demand.Job != nil {
 		o := p.Offer
 		o.Rate.Safe = safe
-		c.ForJob = o.running(&f, &p.Demand).Job.USD
+		job := o.running(&f, &p.Demand).Job
+		c.ForJob, c.JobGPUHours = job.USD, job.GPUHours
 	}
 	return c
 }
 
 // AddChanges adds changes to those of the plan, the largest first.
 func (p *Plan) AddChanges(changes ...Change) {
-	p.Sensitivity = byMoved(append(p.Sensitivity, changes...), p.Fleet.GPUs, p.Cost.Money())
+	p.Sensitivity = byMoved(append(p.Sensitivity, changes...), p.Fleet.GPUs, &p.Cost.Cost)
 }
 
 // Money is what changes are ranked by, as [Cost.Money] is of fleets.
 func (c *Change) Money() *float64 { return cmp.Or(c.ForJob, c.PerHour) }
 
-// Share is by which share a change moves the cost of a fleet, or its GPUs where no price is
-// known, or it is 0.
-func (c *Change) Share(gpus int, money *float64) float64 {
-	if now := c.Money(); now != nil && money != nil && *money > 0 {
+// Share is by which share a change moves the cost of a fleet or, where no price is
+// known or it is 0, the GPU hours of its job or its GPUs.
+func (c *Change) Share(gpus int, cost *Cost) float64 {
+	now, money := c.Money(), cost.Money()
+	switch {
+	case now != nil && money != nil && *money > 0:
 		return *now / *money - 1
+	case cost.Job != nil:
+		return c.JobGPUHours/cost.Job.GPUHours - 1
 	}
 	return float64(c.GPUs)/float64(gpus) - 1
 }
 
 // byMoved orders changes by how far they move a fleet, those without a fleet before all.
-func byMoved(all []Change, gpus int, money *float64) []Change {
+func byMoved(all []Change, gpus int, cost *Cost) []Change {
 	size := func(c *Change) float64 {
 		if c.GPUs == 0 {
 			return math.Inf(1)
 		}
-		return math.Abs(c.Share(gpus, money))
+		return math.Abs(c.Share(gpus, cost))
 	}
 	slices.SortStableFunc(all, func(a, b Change) int { return cmp.Compare(size(&b), size(&a)) })
 	return all

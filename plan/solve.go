@@ -50,12 +50,21 @@ func (d *Demand) Rank(offers []Offer) []Alternative {
 	return all
 }
 
-// warnUndecided tells of offers that may have been better.
+// warnUndecided tells of offers that may have been better: that are, if they carry what their interval ends at.
 func (p *Plan) warnUndecided() {
+	chosen := Alternative{Offer: p.Offer, Fleet: p.Fleet, Cost: p.Cost.Cost, Feasible: true}
 	for i := range p.Alternatives {
-		if a := &p.Alternatives[i]; a.Undecided {
-			p.Warnings = append(p.Warnings, note.New(note.MayBeCheaper, note.Count(a.Offer.GPUs, "GPU"), cmp.Or(a.Offer.GPU, "another kind"), a.Reason.Text))
+		a := &p.Alternatives[i]
+		if !a.Undecided {
+			continue
 		}
+		gpus := a.Offer.GPUs
+		if best, known := p.Demand.atBest(&a.Offer); known {
+			if gpus = best.Fleet.GPUs; rank(best, chosen) >= 0 {
+				continue
+			}
+		}
+		p.Warnings = append(p.Warnings, note.New(note.MayBeCheaper, note.Count(gpus, "GPU"), cmp.Or(a.Offer.GPU, "another kind"), a.Reason.Text))
 	}
 }
 
@@ -83,19 +92,30 @@ func (d *Demand) consider(o *Offer) Alternative {
 		a.Reason = note.Because(note.NoRateKnown, cmp.Or(o.Unknown, "nothing was measured that tells one"))
 		return a
 	}
-	if a.Undecided = o.Loose.Text != ""; a.Undecided {
-		a.Reason = o.Loose
+	best, known := d.atBest(o)
+	if o.Loose.Text != "" {
+		if known && !best.Feasible {
+			best.Reason = note.Because(note.EvenAtHigh, o.Rate.High, best.Reason.Text)
+			return best
+		}
+		a.Undecided, a.Reason = true, o.Loose
 		return a
 	}
 	d.fit(&a, safe)
-	if highest := (Alternative{Offer: *o}); !a.Feasible && o.Unknown != "" {
+	if !a.Feasible && o.Unknown != "" && best.Feasible {
 		// A search that did not end proves nothing against what its high end would do.
-		d.fit(&highest, o.Rate.High)
-		if a.Undecided = highest.Feasible; a.Undecided {
-			a.Reason = note.Because(note.NoRateKnown, o.Unknown+"; by the safe rate so far, "+a.Reason.Text)
-		}
+		a.Undecided, a.Reason = true, note.Because(note.NoRateKnown, o.Unknown+"; by the safe rate so far, "+a.Reason.Text)
 	}
 	return a
+}
+
+// atBest is an offer at the high end of the interval of its rate, if one is known.
+func (d *Demand) atBest(o *Offer) (best Alternative, known bool) {
+	best.Offer = *o
+	if known = o.Rate.High > 0 && !math.IsInf(o.Rate.High, 0); known {
+		d.fit(&best, o.Rate.High)
+	}
+	return best, known
 }
 
 // fit sizes and prices an offer whose instances carry rate, and says whether that keeps

@@ -46,7 +46,7 @@ func TestFree(t *testing.T) {
 			t.Errorf("the other one: %s", why.Text)
 		}
 		for i := range p.Sensitivity {
-			if share := p.Sensitivity[i].Share(p.Fleet.GPUs, p.Cost.Money()); math.IsNaN(share) || math.IsInf(share, 0) {
+			if share := p.Sensitivity[i].Share(p.Fleet.GPUs, &p.Cost.Cost); math.IsNaN(share) || math.IsInf(share, 0) {
 				t.Errorf("%s: %g", p.Sensitivity[i].What, share)
 			}
 		}
@@ -295,6 +295,17 @@ func TestUndecided(t *testing.T) {
 	wide.Rate, wide.Loose = search.Estimate{Value: 0.29, Low: 0.053, High: 1.52, Safe: 0.08}, note.Because(note.RateLoose, 0.29, 0.053, 1.52, wide.Unknown)
 	if _, err := Solve(Demand{Rate: 1}, measure.SLO{}, []Offer{wide}, nil); !errors.As(err, &undecided) || !undecided.Undecided {
 		t.Errorf("a fleet of 13 where 4 are likely: %v", err)
+	}
+	// What even its high end breaks a limit by is infeasible: 1 GPU at 1.52/s is dearer than allowed.
+	if _, err := Solve(Demand{Rate: 1, MaxUSDPerHour: 0.5}, measure.SLO{}, []Offer{wide}, nil); !errors.As(err, &undecided) || undecided.Undecided || !strings.Contains(err.Error(), "even by 1.52 requests/s") {
+		t.Errorf("1 USD per hour where .50 are allowed: %v", err)
+	}
+	// Nor is one worth a warning that at its best takes more than the chosen one.
+	if p := solve(t, Demand{Rate: 6}, wide, offer(8, 1, 1)); len(p.Alternatives) != 1 || !p.Alternatives[0].Undecided || p.Warnings.Has(note.MayBeCheaper) {
+		t.Errorf("4 GPUs at least for the chosen %d: %q", p.Fleet.GPUs, p.Warnings)
+	}
+	if p := solve(t, Demand{Rate: 6}, wide, offer(1, 1, 1)); p.Fleet.GPUs != 6 || !p.Warnings.Has(note.MayBeCheaper) {
+		t.Errorf("4 GPUs at least for the chosen %d: %q", p.Fleet.GPUs, p.Warnings)
 	}
 	wide = offer(1, 1, 1)
 	wide.Unknown = "the budget is spent"

@@ -107,6 +107,11 @@ func (p *program) fit(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	if c.IsSet("gpu") {
+		if _, err := m.Catalog.GPU(m.GPU); err != nil { // a name of one's own is as good
+			p.warn(c, []string{"--gpu: " + err.Error()})
+		}
+	}
 	r, answer, err := p.planAgain(c, trials)
 	switch {
 	case err != nil:

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 
 	"planner/model"
 	"planner/plan"
@@ -124,6 +125,9 @@ func (r *reader) resolveHardware(c *Config) {
 		}
 	}
 	d.gpus = written
+	if len(c.GPUs) > 0 && c.Demand.MaxUSDPerHour > 0 && !slices.ContainsFunc(c.GPUs, func(g GPU) bool { return g.Priced() }) {
+		r.at("demand.max_usd_per_hour").refuse("cannot be held, as no price is known for %s; give hardware.price or hardware.price_per_gpu_hour", strings.Join(written, ", "))
+	}
 }
 
 func (r *reader) checkPrices(c *Config) {

@@ -303,7 +303,11 @@ func addSensitivity(d *Document, changes []plan.Change, gpus int, cost *plan.Cos
 	}
 	tab := table(wrapped("if"), right("GPUs", paid, "change"), left(""))
 	bars := &Bars{Name: "sensitivity", Title: "If it turns out otherwise: change of the cost"}
-	if costless(cost) {
+	switch {
+	case !costless(cost):
+	case cost.Job != nil:
+		bars.Title = "If it turns out otherwise: change of the GPU hours"
+	default:
 		bars.Title = "If it turns out otherwise: change of the number of GPUs"
 	}
 	var cannot, same []string
@@ -313,7 +317,7 @@ func addSensitivity(d *Document, changes []plan.Change, gpus int, cost *plan.Cos
 			cannot = append(cannot, c.What+": "+c.Reason.Text)
 			continue
 		}
-		moved := c.Share(gpus, cost.Money())
+		moved := c.Share(gpus, cost)
 		what := c.What
 		if c.Approximate {
 			what, approximate = what+" *", true

@@ -293,7 +293,7 @@ func infeasible() Document {
 	o.Rate, o.Obstacle = search.Estimate{}, note.Because(note.IdleMisses, "ttft.p99", 9, 120)
 	strict := measure.SLO{Bounds: []measure.Bound{{Metric: measure.TTFT, Quantile: 0.99, Limit: 20 * ms}}}
 	_, err := plan.Solve(demand(), strict, []plan.Offer{o}, rejected())
-	r := search.Result{Outcome: search.Infeasible, Binding: "ttft.p99", Floor: &search.Floor{Bound: "ttft.p99", Stat: "p99", Value: 43127 * time.Microsecond, Limit: 20 * ms}}
+	r := search.Result{Outcome: search.Infeasible, Binding: "ttft.p99", Knobs: measure.Knobs{PrefixCaching: true}, Floor: &search.Floor{Bound: "ttft.p99", Stat: "p99", Value: 43127 * time.Microsecond, Limit: 20 * ms}}
 	return noPlanDocument(&decide.NoPlan{Why: err, Demand: demand(), Objective: strict, Background: decide.Background{Subject: "llama-3.1-70b in fp8, chat", Search: &r}}, Engines{})
 }
 

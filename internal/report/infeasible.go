@@ -189,9 +189,12 @@ func remedies(e *plan.Unsolved, r *search.Result) []string {
 	if widerIsSlower(e.Alternatives) {
 		faster = "faster GPUs or links between them, as more GPUs to an instance make it slower"
 	}
+	cacheless := !r.Knobs.PrefixCaching && !r.Knobs.PrefixUnknown
 	switch {
 	case bound == measure.ErrorsBound:
 		help = append(help, "a workload.timeout longer than whole answers take, where requests fail by it", "the errors that the server or its log gives, where they fail otherwise")
+	case cacheless && strings.HasPrefix(bound, "ttft"):
+		help = append(help, "prefix_caching = true, where prompts share their beginnings, as turns of a conversation do", faster+", or shorter prompts")
 	case strings.HasPrefix(bound, "ttft"):
 		help = append(help, faster+": an idle engine's TTFT is the computing of one prompt", "shorter prompts, or shared prefixes that the cache holds")
 	case strings.HasPrefix(bound, "tpot"), strings.HasPrefix(bound, "itl"):

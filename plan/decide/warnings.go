@@ -73,27 +73,17 @@ func traffic(w *workload.Workload) string {
 	if w.Replayed() {
 		return fmt.Sprintf("%d requests of %s, %s", len(w.Replay), w.TraceFile, means)
 	}
-	var parts []string
-	for i := range w.Shapes {
-		parts = append(parts, shape(w, i))
-	}
+	parts := list.Map(w.Shapes, func(s workload.Shape) string {
+		if w.OwnLengths() {
+			return s.Words()
+		}
+		return cmp.Or(s.Name, w.Class) + ": " + s.Words()
+	})
 	s := fmt.Sprintf("%s, %s; %v arrivals", strings.Join(parts, "; "), means, w.Arrivals)
 	if w.Turns > 1 {
 		s += fmt.Sprintf("; conversations of %d turns", w.Turns)
 	}
 	return s
-}
-
-func shape(w *workload.Workload, i int) string {
-	s := w.Shapes[i]
-	text := cmp.Or(s.Name, w.Class) + ": " + s.Lengths()
-	if s.Prefix.Groups > 0 {
-		text += fmt.Sprintf(", %d shared prefixes of %d tokens", s.Prefix.Groups, s.Prefix.Tokens)
-		if s.Prefix.Prompts > 0 {
-			text += fmt.Sprintf(" with %d prompts each", s.Prefix.Prompts)
-		}
-	}
-	return text
 }
 
 // wideFactor is by how much an interval must be wider than asked for until a plan

@@ -128,9 +128,13 @@ func Of(trials []measure.Measurement, bounds *model.Bounds, objective measure.SL
 	return all
 }
 
-// whole are the trials that were not ended early.
+// whole are the trials that were not ended early. A closed loop has the first turns of conversations alone, which say
+// little of the others.
 func (s *serverTrials) whole() []*measure.Measurement {
-	return slices.DeleteFunc(slices.Clone(s.trials), func(m *measure.Measurement) bool { return m.Aborted.Text != "" })
+	return slices.DeleteFunc(slices.Clone(s.trials), func(m *measure.Measurement) bool {
+		w := m.Trial.Workload
+		return m.Aborted.Text != "" || m.Trial.Closed() && w != nil && w.Turns > 1
+	})
 }
 
 // low is the trial of the least load, nil where that is no low one: more than half of

@@ -61,6 +61,10 @@ var ailments = []struct {
 		v.load.Shapes[0].Prefix = workload.Prefix{Groups: 4 + rng.IntN(8), Tokens: 1000 + rng.IntN(1000)}
 		v.knobs.PrefixCaching = false
 	}, diagnose.CacheMisses},
+	{"conversations with the cache off", func(v *virtual, _ *rand.Rand) {
+		v.load.Turns, v.load.Think = 5, time.Second
+		v.knobs.PrefixCaching = false
+	}, diagnose.CacheMisses},
 	{"cache too small", func(v *virtual, rng *rand.Rand) {
 		v.load.Shapes[0].Prefix = workload.Prefix{Groups: 400 + rng.IntN(200), Tokens: 1500 + rng.IntN(1000)}
 		v.knobs.KVBlocks = 6000 + rng.IntN(4000)

@@ -42,6 +42,12 @@ func (s *serverTrials) missed(m *measure.Measurement, metrics ...measure.Metric)
 
 // cache looks whether shared prefixes are found in the prefix cache.
 func (s *serverTrials) cache() *Finding {
+	for _, m := range s.trials {
+		if w := m.Trial.Workload; w != nil && w.Turns > 1 && cacheless(m) {
+			return &Finding{CacheMisses, "every turn of a conversation is computed anew: the prefix cache is off",
+				[]string{fmt.Sprintf("each of %d turns begins with all that was said before", w.Turns)}, "prefix_caching = true"}
+		}
+	}
 	for _, m := range s.whole() {
 		w := m.Trial.Workload
 		if w == nil || m.Overloaded {
@@ -58,7 +64,7 @@ func (s *serverTrials) cache() *Finding {
 			continue
 		}
 		said := []string{fmt.Sprintf("%s of a prompt is shared with others: %.0f texts of %.0f tokens", percent(share), texts, tokens), evidence}
-		if !m.Trial.Knobs.PrefixCaching && !m.Trial.Knobs.PrefixUnknown {
+		if cacheless(m) {
 			return &Finding{CacheMisses, "warm is no better than cold: the prefix cache is off", said, "prefix_caching = true"}
 		}
 		if pool := poolOf(m); pool > 0 && texts*tokens > pool*(1-used(m)) {
@@ -70,6 +76,11 @@ func (s *serverTrials) cache() *Finding {
 			"whether prompts begin with the shared part to the token (no date or name ahead of it), and whether a router sends a prefix to the same instance"}
 	}
 	return nil
+}
+
+// cacheless reports whether a trial's server is known to have no prefix cache.
+func cacheless(m *measure.Measurement) bool {
+	return !m.Trial.Knobs.PrefixCaching && !m.Trial.Knobs.PrefixUnknown
 }
 
 // notFound says that a trial found little of what its prompts share; "" where it did, or

@@ -179,7 +179,8 @@ func (d *dataset) sweep() (ItemState, string) {
 	return Pass, fmt.Sprintf("%s: %s met the limits, %d missed them", text, note.Count(low, "trial"), high)
 }
 
-// A trial is long enough when it lasts a minute and several of its own requests.
+// A trial is long enough when it lasts several of its own requests and, where a machine is measured, which is not as
+// fast in every second, a minute.
 const (
 	leastWindow = time.Minute
 	leastLives  = 5
@@ -199,7 +200,7 @@ func (d *dataset) duration() (ItemState, string) {
 	switch {
 	case longest <= 0:
 		return Unknown, "how long the trials took is not known"
-	case longest < leastWindow:
+	case !d.simulated && longest < leastWindow:
 		return Fail, "the longest trial " + where + " took " + seconds(longest) + ": less than " + seconds(leastWindow)
 	case lives > 0 && lives < leastLives:
 		return Fail, fmt.Sprintf("the longest trial %s, of %s, is %.1f times as long as a request", where, seconds(longest), lives)

@@ -241,19 +241,44 @@ func Class(name string) (Shape, error) {
 }
 
 // Words is the traffic in a few words: its class, or the lengths where these are not those of
-// the class.
+// the class, and what requests share.
 func (w *Workload) Words() string {
-	if len(w.Shapes) == 1 {
-		own, of := w.Shapes[0].Lengths(), Shape{}.Lengths()
-		if s, err := Class(w.Class); err == nil {
-			of = s.Lengths()
-		}
-		if own != of {
-			return own
-		}
+	words := w.Class
+	if w.OwnLengths() {
+		words = w.Shapes[0].Lengths()
 	}
-	return w.Class
+	if len(w.Shapes) == 1 {
+		words += w.Shapes[0].Prefix.words()
+	}
+	if w.Turns > 1 {
+		words += fmt.Sprintf(", conversations of %d turns", w.Turns)
+	}
+	return words
 }
+
+// OwnLengths reports whether all requests have lengths other than those of the workload's class.
+func (w *Workload) OwnLengths() bool {
+	if len(w.Shapes) != 1 {
+		return false
+	}
+	class, _ := Class(w.Class)
+	return w.Shapes[0].Lengths() != class.Lengths()
+}
+
+// words say what prefixes there are, behind a comma; nothing where there are none.
+func (p Prefix) words() string {
+	words := ""
+	if p.Groups > 0 {
+		words = fmt.Sprintf(", %d shared prefixes of %d tokens", p.Groups, p.Tokens)
+	}
+	if p.Groups > 0 && p.Prompts > 0 {
+		words += fmt.Sprintf(" with %d prompts each", p.Prompts)
+	}
+	return words
+}
+
+// Words are the lengths of a component and what its requests share.
+func (s Shape) Words() string { return s.Lengths() + s.Prefix.words() }
 
 // Lengths are those of the prompts and of the outputs in words.
 func (s Shape) Lengths() string {
