@@ -82,8 +82,9 @@ func leastSpread(dep Deployment, args EngineArgs) (s Spread) {
 			DoubtStep: 0.25, DoubtLayer: 0.08, DoubtRequest: 0.30, DoubtFrontend: frontendDoubt, DoubtCommunication: 0.20, DoubtLaunch: 0.35}},
 		{!hw.Timed(), Spread{DoubtWeights: 0.10, DoubtKV: 0.12, DoubtPrefill: 0.16, DoubtPrefillAttention: 0.20,
 			DoubtLayer: 0.20, DoubtStep: 0.35, DoubtCommunication: 0.25}},
+		// A running request costs processors .3 and 2 ms a step (probes of vLLM and llama-server, 2026-11), not 2 us.
 		{hw.Generation == GenerationUnknown, Spread{DoubtWeights: 0.15, DoubtKV: 0.18, DoubtPrefill: 0.25, DoubtPrefillAttention: 0.30,
-			DoubtLayer: 0.30, DoubtStep: 0.50}},
+			DoubtLayer: 0.30, DoubtStep: 0.50, DoubtRequest: 1}},
 		// Features that no served run tests.
 		{a.Attention.MLA.Present(), Spread{DoubtKV: 0.20, DoubtPrefillAttention: 0.20, DoubtLayer: 0.20}},
 		{a.State.Present(), Spread{DoubtKV: 0.30, DoubtPrefillAttention: 0.30, DoubtLayer: 0.25}},
@@ -147,7 +148,6 @@ func (c Constants) Sample(rng *rand.Rand, s Spread) Constants {
 		}
 		c = c.times(t, factor, highestShare)
 	}
-	c.Attention.Prefill = min(c.Attention.Prefill*by[DoubtPrefillAttention]/longer, highestShare)
 	c.States *= longer / by[DoubtPrefillAttention]
 	c.Attention.Skew = min(c.Attention.Skew*by[DoubtSkew], 1)
 	c.Frontend.PromptToken *= by[DoubtFrontend]

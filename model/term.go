@@ -7,7 +7,7 @@ import (
 
 // terms are the doubts that a calibration may settle, in the order in which they are reported;
 // all else stays at what data sheets and kernel tables say.
-var terms = []Doubt{DoubtFrontend, DoubtStep, DoubtLayer, DoubtRequest, DoubtWeights, DoubtKV, DoubtPrefill}
+var terms = []Doubt{DoubtFrontend, DoubtStep, DoubtLayer, DoubtRequest, DoubtWeights, DoubtKV, DoubtPrefill, DoubtPrefillAttention}
 
 // Terms returns the terms of a calibration in order.
 func Terms() []Doubt { return slices.Clone(terms) }
@@ -15,12 +15,14 @@ func Terms() []Doubt { return slices.Clone(terms) }
 // String returns a term's name in files and reports.
 func (t Doubt) String() string {
 	return [doubtCount]string{DoubtFrontend: "frontend", DoubtStep: "step", DoubtLayer: "layer", DoubtRequest: "request",
-		DoubtWeights: "weights", DoubtKV: "kv", DoubtPrefill: "prefill"}[t]
+		DoubtWeights: "weights", DoubtKV: "kv", DoubtPrefill: "prefill", DoubtPrefillAttention: "attention"}[t]
 }
 
 // Efficiency reports whether a term is a share of a data sheet's peak, between 0 and 1; the
 // others are seconds.
-func (t Doubt) Efficiency() bool { return t == DoubtWeights || t == DoubtKV || t == DoubtPrefill }
+func (t Doubt) Efficiency() bool {
+	return t == DoubtWeights || t == DoubtKV || t == DoubtPrefill || t == DoubtPrefillAttention
+}
 
 // Value returns a term's value for a deployment: of the efficiencies those of the
 // formats that it uses. Where scheduling is synchronous, the step includes that part.
@@ -41,6 +43,8 @@ func (c Constants) Value(t Doubt, dep Deployment) float64 {
 		return c.kv(dep.Precision.KV)
 	case DoubtPrefill:
 		return c.Prefill.For(dep.denseFormat())
+	case DoubtPrefillAttention:
+		return c.Attention.Prefill
 	}
 	return 0
 }
@@ -89,6 +93,8 @@ func (c Constants) times(t Doubt, by, most float64) Constants {
 		c.Prefill = c.Prefill.Scaled(by, most)
 		c.PrefillExperts = c.PrefillExperts.Scaled(by, most)
 		c.Head.Compute = min(c.Head.Compute*by, most)
+	case DoubtPrefillAttention:
+		c.Attention.Prefill = min(c.Attention.Prefill*by, most)
 	}
 	return c
 }

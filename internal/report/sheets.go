@@ -49,7 +49,7 @@ func sheets(p *plan.Plan) []Sheet {
 	if pooled(p) {
 		changes = p.Handover.Pools.Sensitivity
 	}
-	sensitivity := sheet(pointers(changes), "if=what safe_rate_per_s instances gpus usd_per_hour usd_for_job approximate reason",
+	sensitivity := sheet(pointers(changes), "if=what safe_rate_per_s instances gpus usd_per_hour usd_for_job gpu_hours_for_job approximate reason",
 		func(_ *plan.Change, f map[string]string) { dropZeros(f, true) })
 	return []Sheet{{AlternativesSheet, alternativesData(fleetChoices(p))}, {SensitivitySheet, sensitivity}}
 }

@@ -253,7 +253,7 @@ const (
 	mostSteps = 30
 	settled   = 1e-3
 	distance  = 0.02
-	poor      = 2
+	poor      = 1
 )
 
 // solve finds the maximum of the posterior. Slopes lead from the defaults to the nearest one; where the figures are

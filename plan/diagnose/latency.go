@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"planner/sweep/measure"
 )
@@ -130,7 +131,8 @@ func (s *serverTrials) waits() *Finding {
 	var worst *measure.Measurement
 	most := spike
 	for _, m := range s.whole() {
-		ratio := over(m.TTFT.P99, m.TTFT.P50)
+		_, slow := s.slowest(m)
+		ratio := over(slow, m.TTFT.P50)
 		late := limit > 0 && s.missed(m, measure.TTFT) && 2*m.TTFT.P50 < limit || limit == 0 && ratio >= spikeNoLimit
 		if m.Overloaded || m.Achieved > moderate*s.highest || !late || !(ratio >= most) {
 			continue
@@ -141,8 +143,9 @@ func (s *serverTrials) waits() *Finding {
 		return nil
 	}
 	m := worst
-	evidence := []string{fmt.Sprintf("p99 TTFT of %s, %.0f times the median of %s, %s, which is %s of the highest throughput seen",
-		ms(m.TTFT.P99), most, ms(m.TTFT.P50), at(m), percent(m.Achieved/s.highest))}
+	stat, slow := s.slowest(m)
+	evidence := []string{fmt.Sprintf("%s TTFT of %s, %.0f times the median of %s, %s, which is %s of the highest throughput seen",
+		stat, ms(slow), most, ms(m.TTFT.P50), at(m), percent(m.Achieved/s.highest))}
 	if b := m.ByPrompt; b != nil {
 		evidence = append(evidence, fmt.Sprintf("the slowest 2 %% of the requests have prompts of %.0f tokens in the mean, all of them %.0f", b.Slow.Tokens, b.Mean))
 		if s.lengthsAlone() || longAreSlow(m) {
@@ -152,6 +155,17 @@ func (s *serverTrials) waits() *Finding {
 	}
 	cause, next := s.cause(m)
 	return &Finding{Queueing, "queueing: some first tokens come very late while most come soon", append(evidence, cause), next}
+}
+
+// slowest is the p99 of the time to first token in a trial, or a lower quantile that has a limit where it was too short for that.
+func (s *serverTrials) slowest(m *measure.Measurement) (stat string, value time.Duration) {
+	stat, value = "p99", m.TTFT.P99
+	for _, b := range s.slo.Latencies() {
+		if value <= 0 && b.Metric == measure.TTFT && b.Class == "" {
+			stat, value = b.Stat(), m.Bounded(b)
+		}
+	}
+	return stat, value
 }
 
 // longAreSlow reports whether the requests that waited longest in a trial are those with

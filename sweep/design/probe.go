@@ -152,12 +152,16 @@ func (p *ProbeStudy) lengthened(t measure.Trial) measure.Trial {
 func fixed(n int) workload.Lengths { return workload.Lengths{Dist: workload.Fixed, Value: n} }
 
 // candidates are load points that were not measured and that the rest of the budget has room
-// for: one for each number of requests at once and shape.
+// for: one for each number of requests at once, twice as many each, and shape, prompts four times as long each.
 func (p *ProbeStudy) candidates() []calibrate.LoadPoint {
 	left := (p.spec.Budget - p.spent).Seconds() / float64(p.spec.Points+p.spec.Held-len(p.seen))
+	shapes := [][2]int{{p.longest - probeOutput, probeOutput / 3}}
+	for prompt := firstPrompt; prompt <= p.longest/4; prompt *= 4 {
+		shapes = append(shapes, [2]int{prompt, probeOutput})
+	}
 	var all []calibrate.LoadPoint
-	for slots := 1; slots <= p.most; slots *= 4 {
-		for _, shape := range [][2]int{{firstPrompt, probeOutput}, {p.longest / 4, probeOutput}, {p.longest - probeOutput, 16}} {
+	for slots := 1; slots <= p.most; slots *= 2 {
+		for _, shape := range shapes {
 			l := calibrate.LoadPoint{Trial: p.trial(slots, shape[0], shape[1], "")}
 			seen := slices.ContainsFunc(p.seen, func(m measure.Measurement) bool {
 				of := m.Trial.Workload.Shapes[0]
@@ -169,7 +173,7 @@ func (p *ProbeStudy) candidates() []calibrate.LoadPoint {
 		}
 	}
 	if len(all) == 0 {
-		all = append(all, calibrate.LoadPoint{Trial: p.trial(1, firstPrompt, 16, "")})
+		all = append(all, calibrate.LoadPoint{Trial: p.trial(1, firstPrompt, probeOutput/3, "")})
 	}
 	return all
 }

@@ -124,7 +124,8 @@ func (d *delta) readFinish(v *fastjson.Value) error {
 }
 
 // readMessage takes the text of the first of the channels that a reasoning model answers
-// on. Whatever else says something beside the role is content: tool calls, parts, a refusal.
+// on. Of what else a message may say only what stands for tokens is content: names,
+// annotations and what a provider adds come without any.
 func (d *delta) readMessage(v *fastjson.Value) {
 	for _, key := range [...]string{"content", "reasoning_content", "reasoning"} {
 		if d.text = v.GetStringBytes(key); len(d.text) > 0 {
@@ -132,12 +133,10 @@ func (d *delta) readMessage(v *fastjson.Value) {
 		}
 	}
 	d.ids = v.GetArray("token_ids")
-	v.GetObject().Visit(func(key []byte, part *fastjson.Value) {
-		switch part.Type() {
-		case fastjson.TypeString, fastjson.TypeArray, fastjson.TypeObject:
-			d.content = d.content || string(key) != "role" && says(part)
-		}
-	})
+	for _, path := range [...][]string{{"content"}, {"refusal"}, {"tool_calls"}, {"function_call"}, {"reasoning_details"}, {"thinking"}, {"audio", "data"}, {"audio", "transcript"}} {
+		part := v.Get(path...)
+		d.content = d.content || says(part) && (part.Type() != fastjson.TypeObject || part.GetObject().Len() > 0)
+	}
 }
 
 func usageOf(v *fastjson.Value) usage {

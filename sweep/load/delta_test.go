@@ -31,6 +31,8 @@ func TestDecodeDelta(t *testing.T) {
 		{"refusal", `{"choices":[{"delta":{"content":null,"refusal":"no"}}]}`, delta{content: true, choice: true}, ""},
 		{"parts", `{"choices":[{"delta":{"content":[{"type":"text","text":"a"}]}}]}`, delta{content: true, choice: true}, ""},
 		{"role among what is nothing", `{"choices":[{"delta":{"role":"assistant","content":"","refusal":null,"tool_calls":[],"index":1,"prefix":true}}]}`, delta{choice: true}, ""},
+		{"what is no token", `{"choices":[{"delta":{"role":"assistant","name":"a","audio":{"id":"x"},"annotations":[{"type":"url"}],"provider_specific_fields":{"a":1},"function_call":{}}}]}`, delta{choice: true}, ""},
+		{"speech", `{"choices":[{"delta":{"audio":{"transcript":"so"}}}]}`, delta{content: true, choice: true}, ""},
 		{"token ids without text", `{"choices":[{"index":0,"text":"","token_ids":[17]}]}`, delta{content: true, choice: true}, ""},
 		{"token ids in a delta", `{"choices":[{"index":0,"delta":{"token_ids":[17]}}]}`, delta{content: true, choice: true}, ""},
 		{"finish", `{"choices":[{"index":0,"delta":{},"finish_reason":"length"}]}`, delta{choice: true, finish: true}, ""},

@@ -314,9 +314,9 @@ func (f *inFlight) take(data []byte, at time.Time) error {
 // grows reports whether a running count says that a choice brings a token, whose text
 // may be held back for the rest of a character, or which has none at all: a server
 // without a tokenizer. A count that the end of a stream is the first to give is a sum,
-// of tokens that came unless none did.
+// of tokens that came unless none did, and so is one behind it.
 func (c *received) grows(d *delta) bool {
-	return d.choice && d.usage.known && d.usage.completion > c.usage.completion && (!d.finish || c.usage.known || c.events == 0)
+	return !c.finish && d.choice && d.usage.known && d.usage.completion > c.usage.completion && (!d.finish || c.usage.known || c.events == 0)
 }
 
 func (f *inFlight) keep(d *delta) {
