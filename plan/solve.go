@@ -259,8 +259,7 @@ func (p *Plan) assumeTraffic() []string {
 
 func (p *Plan) warn() {
 	o, f := &p.Offer, &p.Fleet
-	p.Warnings = slices.Concat(p.Warnings, o.Warnings, note.If(o.Rate.Confidence == 0, note.NoSamplingError),
-		note.If(!o.Priced(), note.NoPrice, cmp.Or(o.GPU, "the GPU")))
+	p.Warnings = slices.Concat(p.Warnings, o.Warnings, note.If(o.Rate.Confidence == 0, note.NoSamplingError))
 	switch {
 	case p.Demand.Job != nil:
 	case f.AfterLoss == nil:

@@ -24,6 +24,9 @@ func (p *program) dryRun(ctx context.Context, r *run, e experiment) error {
 		return err
 	}
 	p.cannotRun(r)
+	if len(servers) == 0 && len(r.study.Rejected()) > 0 {
+		return exitStatus(exitInfeasible)
+	}
 	return errors.Join(p.beside(servers), p.forecast(ctx, r), p.dryJobs(r))
 }
 

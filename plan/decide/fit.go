@@ -84,7 +84,7 @@ func Fit(cfg *config.Config, trials []measure.Measurement, m Measured) (sweep.An
 	for m := range measure.RanWith(trials, made.Offer.Knobs) {
 		made.Warnings = append(made.Warnings, m.Warnings.Of(note.DrainUnclear)...)
 	}
-	made.Warnings = append(made.Warnings, m.Doubts.Distinct()...)
+	made.Warnings = slices.Concat(made.Warnings, m.Doubts.Distinct(), note.If(!made.Offer.Priced(), note.NoPrice, cmp.Or(made.Offer.GPU, "the GPU")))
 	made.Assumptions = append(made.Assumptions, doubts...)
 	if o := &made.Offer; m.Ground.Predict == nil && o.OutputTokens > 0 {
 		told := fmt.Sprintf("%.4g of the answer", o.OutputTokens)
