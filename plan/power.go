@@ -52,6 +52,9 @@ func (p *Plan) SetPower(power *Power) {
 		return
 	}
 	p.Cost.EnergyPerHour = &energy
+	if m := p.Cost.AtMean; m != nil { // which takes no more than the planned rate
+		m.EnergyPerHour = &energy
+	}
 	p.Assumptions = append(p.Assumptions, fmt.Sprintf("the energy beside rented GPUs is that of the modelled power %s, %.3g W a GPU within %.0f %%, and of rated power at capacity",
 		p.Loaded(), power.GPUWatts, 100*power.RelativeError))
 }

@@ -29,8 +29,18 @@ func TestModelOfAConfigFile(t *testing.T) {
 		t.Errorf("got %+v", m)
 	}
 	c = mustLoad(t, minimal, For("plan"), at, Override{Key: "model.name", Value: "mine"})
-	if c.Model.Name != "mine" || c.Model.Arch.Name != "mine" {
-		t.Errorf("the given name is lost: %+v", c.Model)
+	if c.Model.Name != "mine" || c.Model.Arch.Name != "mine" || len(c.Warnings) > 0 {
+		t.Errorf("the given name is lost: %+v, or it warns: %q", c.Model, c.Warnings)
+	}
+	// A name that says how weights are stored, where nothing else does.
+	for name, warned := range map[string]bool{"mine-NVFP4": true, "mine.Q4_1.gguf": true, "mine-w4a16": true, "mine-4b": false} {
+		said := strings.Join(mustLoad(t, minimal, For("plan"), at, Override{Key: "model.name", Value: name}).Warnings, "\n")
+		if strings.Contains(said, "weights are taken as bf16") != warned {
+			t.Errorf("%s: warnings %q", name, said)
+		}
+	}
+	if c := mustLoad(t, minimal, For("plan"), at, Override{Key: "model.name", Value: "mine-NVFP4"}, Override{Key: "model.weights", Value: "nvfp4"}); len(c.Warnings) > 0 {
+		t.Errorf("with weights that are given: %q", c.Warnings)
 	}
 	if _, err := Load(write(t, minimal), []Override{{Key: "model.config", Value: folder}}, For("plan")); err == nil || !strings.Contains(err.Error(), "is a directory") {
 		t.Errorf("a folder gives %v", err)

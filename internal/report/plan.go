@@ -124,8 +124,12 @@ func idleHardware(p *plan.Plan) string {
 	if !(share < mostlyIdle) {
 		return ""
 	}
-	return fmt.Sprintf("an instance carries %s of the %s requests/s that its hardware could serve without limits (%s); looser limits, or more or faster GPUs to an instance, may cost a fraction",
-		percent(share), number(ceiling, 3), by)
+	change := "looser limits"
+	if p.Demand.Job != nil {
+		change = "other knobs"
+	}
+	return fmt.Sprintf("an instance carries %s of the %s requests/s that its hardware could serve without limits (%s); %s, or more or faster GPUs to an instance, may cost a fraction",
+		percent(share), number(ceiling, 3), by, change)
 }
 
 // costlyDoubt is how many times the fleet of the likely rate one must be for that to be remarked.
