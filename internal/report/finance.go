@@ -164,8 +164,8 @@ func addWays(d *Document, p *plan.Plan) {
 			tone = Strong
 		}
 		change := ""
-		if *w.PerHour != *p.Cost.PerHour {
-			change = signedShare(*w.PerHour / *p.Cost.PerHour - 1)
+		if own, other := *p.Cost.Money(), *w.Money(); own > 0 && own != other {
+			change = signedShare(other/own - 1)
 		}
 		job := unknown
 		if w.Job != nil {
