@@ -69,8 +69,12 @@ func (p *Plan) assumeJob() []string {
 	all := []string{
 		fmt.Sprintf("planned rate %.6g requests/s: %.6g requests in %v, growth %.3g included", p.Fleet.PlannedRate, j.Requests, j.Deadline, p.Demand.Growth),
 		"requests wait at the client until an engine takes them, so that every instance is full until the job ends; starting engines, and the last requests, which leave them half empty, are not counted",
-		fmt.Sprintf("headroom of %.3g on the planned rate keeps the deadline if an instance carries less; GPU hours and cost do not grow with it, as the job ends earlier", p.Demand.Headroom),
 	}
+	headroom := fmt.Sprintf("headroom of %.3g on the planned rate keeps the deadline if an instance carries less; GPU hours ", p.Demand.Headroom)
+	if !p.Offer.held() {
+		headroom += "and cost "
+	}
+	all = append(all, headroom+"do not grow with it, as the job ends earlier")
 	if p.Offer.held() {
 		held := "the cost is that of all hours until the deadline: GPUs that are reserved or bought are paid for whether they work or not"
 		if !j.Daily {

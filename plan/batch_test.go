@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/evidence/must"
+	"planner/internal/note"
 	"planner/search"
 	"planner/sweep/measure"
 )
@@ -86,6 +88,14 @@ func TestJobByHand(t *testing.T) {
 	}
 	if last := p.Assumptions[3]; len(p.Cost.Ways) != 2 || !strings.Contains(last, "reserved or bought are paid for whether they work or not") {
 		t.Errorf("%d ways, assumption %q", len(p.Cost.Ways), last)
+	}
+
+	// What an undecided kind would cost at its best is that of the job at that rate: 3 USD, for the 120 of the chosen one.
+	loose := of("loose", 1, 0.1, 1)
+	loose.Rate.High, loose.Loose = 15, note.Text("the budget is spent").Reason()
+	small := Demand{Headroom: 0.2, Zones: 1}.JobDemand(Job{Requests: 3600 * 45, Deadline: 24 * time.Hour})
+	if p = must.Get(Solve(small, measure.SLO{Throughput: true}, []Offer{of("dear", 1, 0.9, 2.4), loose}, nil)); !p.Warnings.Has(note.MayBeCheaper) {
+		t.Errorf("no word of what may cost a fortieth: %q", p.Warnings)
 	}
 
 	// Growth is more work, not more haste.

@@ -79,6 +79,13 @@ func (p *Plan) FleetAt(rate float64) (Fleet, error) {
 
 func (d *Demand) consider(o *Offer) Alternative {
 	a := Alternative{Offer: *o}
+	best, known := d.atBest(o)
+	undecided := func(why note.Reason) Alternative {
+		if a.Undecided, a.Reason = true, why; known && !best.Feasible {
+			a.Undecided, a.Reason = false, note.Because(note.EvenAtHigh, o.Rate.High, best.Reason.Text)
+		}
+		return a
+	}
 	safe := o.Rate.Safe
 	switch {
 	case o.Obstacle.Text != "":
@@ -88,18 +95,9 @@ func (d *Demand) consider(o *Offer) Alternative {
 		a.Reason = note.Because(note.EmptyInstance, o.GPUs)
 		return a
 	case !(safe > 0) || math.IsInf(safe, 0):
-		a.Undecided = true
-		a.Reason = note.Because(note.NoRateKnown, cmp.Or(o.Unknown, "nothing was measured that tells one"))
-		return a
-	}
-	best, known := d.atBest(o)
-	if o.Loose.Text != "" {
-		if known && !best.Feasible {
-			best.Reason = note.Because(note.EvenAtHigh, o.Rate.High, best.Reason.Text)
-			return best
-		}
-		a.Undecided, a.Reason = true, o.Loose
-		return a
+		return undecided(note.Because(note.NoRateKnown, cmp.Or(o.Unknown, "nothing was measured that tells one")))
+	case o.Loose.Text != "":
+		return undecided(o.Loose)
 	}
 	d.fit(&a, safe)
 	if !a.Feasible && o.Unknown != "" && best.Feasible {
@@ -109,10 +107,11 @@ func (d *Demand) consider(o *Offer) Alternative {
 	return a
 }
 
-// atBest is an offer at the high end of the interval of its rate, if one is known.
+// atBest is an offer whose instances carry the high end of their interval, if one is known.
 func (d *Demand) atBest(o *Offer) (best Alternative, known bool) {
 	best.Offer = *o
-	if known = o.Rate.High > 0 && !math.IsInf(o.Rate.High, 0); known {
+	best.Offer.Rate.Safe = o.Rate.High
+	if known = o.GPUs > 0 && o.Rate.High > 0 && !math.IsInf(o.Rate.High, 0); known {
 		d.fit(&best, o.Rate.High)
 	}
 	return best, known

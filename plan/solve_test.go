@@ -300,6 +300,12 @@ func TestUndecided(t *testing.T) {
 	if _, err := Solve(Demand{Rate: 1, MaxUSDPerHour: 0.5}, measure.SLO{}, []Offer{wide}, nil); !errors.As(err, &undecided) || undecided.Undecided || !strings.Contains(err.Error(), "even by 1.52 requests/s") {
 		t.Errorf("1 USD per hour where .50 are allowed: %v", err)
 	}
+	// So is it where no rate is safe yet; and what is certain, with its fleet, is the cheapest that is named.
+	never = wide
+	never.Rate.Safe, never.Loose = 0, note.Reason{}
+	if _, err := Solve(Demand{Rate: 1, MaxUSDPerHour: 0.5}, measure.SLO{}, []Offer{never, offer(1, 1, 7)}, nil); !errors.As(err, &undecided) || undecided.Undecided || undecided.Cheapest == nil || undecided.Cheapest.Offer.PricePerGPUHour != 7 {
+		t.Errorf("without a safe rate: %v", err)
+	}
 	// Nor is one worth a warning that at its best takes more than the chosen one.
 	if p := solve(t, Demand{Rate: 6}, wide, offer(8, 1, 1)); len(p.Alternatives) != 1 || !p.Alternatives[0].Undecided || p.Warnings.Has(note.MayBeCheaper) {
 		t.Errorf("4 GPUs at least for the chosen %d: %q", p.Fleet.GPUs, p.Warnings)

@@ -125,7 +125,7 @@ func (r *reader) resolveHardware(c *Config) {
 		}
 	}
 	d.gpus = written
-	if len(c.GPUs) > 0 && c.Demand.MaxUSDPerHour > 0 && !slices.ContainsFunc(c.GPUs, func(g GPU) bool { return g.Priced() }) {
+	if d.need.Demand && d.need.Engine && len(c.GPUs) > 0 && c.Demand.MaxUSDPerHour > 0 && !slices.ContainsFunc(c.GPUs, func(g GPU) bool { return g.Priced() }) {
 		r.at("demand.max_usd_per_hour").refuse("cannot be held, as no price is known for %s; give hardware.price or hardware.price_per_gpu_hour", strings.Join(written, ", "))
 	}
 }

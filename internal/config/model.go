@@ -114,7 +114,7 @@ func (r *reader) resolveModel(c *Config) {
 	m.Name = m.Arch.Name
 	if w := &m.Precision.Weights; *w == model.FormatUnset {
 		*w = cmp.Or(m.Arch.Native, model.BF16)
-		if says := formatInName.FindString(d.model + " " + m.Config); says != "" && (*w == model.BF16 || *w == model.FP16) {
+		if says := formatInName.FindString(d.model + " " + filepath.Base(filepath.Dir(m.Config)) + " " + filepath.Base(m.Config)); says != "" && (*w == model.BF16 || *w == model.FP16) {
 			r.warn("model: its name says %s, and no configuration does: weights are taken as %s; give model.weights if they are not", says, *w)
 		}
 	}
@@ -122,7 +122,7 @@ func (r *reader) resolveModel(c *Config) {
 }
 
 // formatInName is how names of checkpoints and files say that their weights are of fewer bits.
-var formatInName = regexp.MustCompile(`(?i)(nvfp4|mxfp4|fp8|awq|gptq|int[48]|w[48]a(8|16)|\bq[2-8]_[0-9k]\w*)`)
+var formatInName = regexp.MustCompile(`(?i)(nvfp4|mxfp4|\bfp8|\bawq|\bgptq|\bint[48]\b|\bw[48]a(8|16)|\bq[2-8]_[0-9k]\w*)`)
 
 // ggufFile is how the name of a file ends that llama.cpp loads.
 const ggufFile = ".gguf"

@@ -62,7 +62,7 @@ func addFinance(d *Document, title string, all []plan.Alternative) {
 	}
 	when := "at the planned load day and night"
 	if all[0].Cost.Job != nil {
-		when = "while the job runs"
+		when = "for the job"
 	}
 	text := "A month has 730 hours." + where(has("kW"), " kW is what the building is built for: GPUs at their rated power, servers and cooling.")
 	if has("$/M all") {

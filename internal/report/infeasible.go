@@ -176,6 +176,10 @@ func remedies(e *plan.Unsolved, r *search.Result) []string {
 		return []string{"allow " + sized(c), "ask for less headroom, fewer spares, or a looser objective",
 			"compare other GPUs, or formats with fewer bytes per weight"}
 	}
+	if slices.ContainsFunc(e.Alternatives, func(a plan.Alternative) bool { return a.Reason.Note.Kind == note.EvenAtHigh }) {
+		return []string{"a higher demand.max_usd_per_hour or max_gpus: what it takes at the least is said above", "less headroom, fewer spares, or a looser objective",
+			"other GPUs, or formats with fewer bytes per weight"}
+	}
 	if r == nil {
 		return nil
 	}

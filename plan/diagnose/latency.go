@@ -149,7 +149,7 @@ func (s *serverTrials) waits() *Finding {
 	if b := m.ByPrompt; b != nil {
 		evidence = append(evidence, fmt.Sprintf("the slowest 2 %% of the requests have prompts of %.0f tokens in the mean, all of them %.0f", b.Slow.Tokens, b.Mean))
 		if s.lengthsAlone() || longAreSlow(m) {
-			return &Finding{MixedLengths, "mixed lengths: p99 TTFT is that of the long prompts, most requests are fast", evidence,
+			return &Finding{MixedLengths, "mixed lengths: the slowest TTFTs are those of the long prompts, most requests are fast", evidence,
 				"a limit by length, or a pool of its own for the long prompts; max_num_partial_prefills and long_prefill_token_threshold keep short prompts from waiting behind long ones"}
 		}
 	}
@@ -157,12 +157,15 @@ func (s *serverTrials) waits() *Finding {
 	return &Finding{Queueing, "queueing: some first tokens come very late while most come soon", append(evidence, cause), next}
 }
 
-// slowest is the p99 of the time to first token in a trial, or a lower quantile that has a limit where it was too short for that.
+// slowest is the p99 of the time to first token in a trial or, where that was too short for it, the highest quantile that has a limit.
 func (s *serverTrials) slowest(m *measure.Measurement) (stat string, value time.Duration) {
-	stat, value = "p99", m.TTFT.P99
+	if m.TTFT.P99 > 0 {
+		return "p99", m.TTFT.P99
+	}
+	highest := 0.0
 	for _, b := range s.slo.Latencies() {
-		if value <= 0 && b.Metric == measure.TTFT && b.Class == "" {
-			stat, value = b.Stat(), m.Bounded(b)
+		if v := m.Bounded(b); b.Metric == measure.TTFT && b.Class == "" && b.Quantile > highest && v > 0 {
+			stat, value, highest = b.Stat(), v, b.Quantile
 		}
 	}
 	return stat, value

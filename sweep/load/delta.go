@@ -133,7 +133,8 @@ func (d *delta) readMessage(v *fastjson.Value) {
 		}
 	}
 	d.ids = v.GetArray("token_ids")
-	for _, path := range [...][]string{{"content"}, {"refusal"}, {"tool_calls"}, {"function_call"}, {"reasoning_details"}, {"thinking"}, {"audio", "data"}, {"audio", "transcript"}} {
+	for _, path := range [...][]string{{"content"}, {"refusal"}, {"tool_calls"}, {"function_call"},
+		{"reasoning"}, {"reasoning_content"}, {"reasoning_details"}, {"reasoning_text"}, {"thinking"}, {"thinking_blocks"}, {"audio", "data"}, {"audio", "transcript"}} {
 		part := v.Get(path...)
 		d.content = d.content || says(part) && (part.Type() != fastjson.TypeObject || part.GetObject().Len() > 0)
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"planner/sweep/measure"
 	"testing"
+	"time"
 )
 
 // TestDecodeDelta reads the events that the engines are known to send.
@@ -114,4 +115,20 @@ func deep(in []byte) bool {
 		}
 	}
 	return n > 200
+}
+
+// TestCountBehindTheEnd: a usage with an empty choice, behind the end of an answer, is no token.
+func TestCountBehindTheEnd(t *testing.T) {
+	f := &inFlight{limit: 1 << 16}
+	f.decoder.reset(1000)
+	began := time.Now()
+	for i, event := range []string{`{"choices":[{"text":"a"}]}`, `{"choices":[{"text":"","finish_reason":"length"}]}`,
+		`{"choices":[{"text":""}],"usage":{"prompt_tokens":1,"completion_tokens":1}}`} {
+		if err := f.take([]byte(event), began.Add(time.Duration(i)*time.Second)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if a := &f.answer; a.events != 1 || !a.last.Equal(began) {
+		t.Errorf("%d tokens, the last after %v", a.events, a.last.Sub(began))
+	}
 }
