@@ -148,17 +148,7 @@ func (s *scheduler) makeRoom(b *stepBatch, r *sequence, n int) bool {
 		need = s.withWindow(blocksFor(end, s.blockTokens)) - s.withWindow(s.blocks(r))
 	}
 	for need > s.pool.free {
-		s.tellApart()
-		last := len(s.running) - 1
-		v := s.running[last]
-		s.running[last] = nil
-		s.running = s.running[:last]
-		s.publish(v)
-		s.freeBlocks(v)
-		v.computed, v.state = 0, waiting
-		s.waiting.pushFront(v)
-		b.preempted = append(b.preempted, v.id)
-		if v == r {
+		if s.preempt(b); r.state != running {
 			return false
 		}
 	}
@@ -167,6 +157,23 @@ func (s *scheduler) makeRoom(b *stepBatch, r *sequence, n int) bool {
 	}
 	s.grow(r, r.computed+n)
 	return true
+}
+
+// preempt takes its blocks from the sequence that was admitted last.
+func (s *scheduler) preempt(b *stepBatch) {
+	s.tellApart()
+	last := len(s.running) - 1
+	if s.steady.members > last {
+		s.expel(b)
+	}
+	v := s.running[last]
+	s.running[last] = nil
+	s.running = s.running[:last]
+	s.publish(v)
+	s.freeBlocks(v)
+	v.computed, v.state = 0, waiting
+	s.waiting.pushFront(v)
+	b.preempted = append(b.preempted, v.id)
 }
 
 // grow hands blocks to a sequence until they hold tokens up to end, and registers those

@@ -110,7 +110,6 @@ type spare struct {
 	batches   []*stepBatch
 	sequences []*sequence
 	lists     [][]int32 // of blocks
-	items     []batchItem
 }
 
 // list returns an empty list of blocks.

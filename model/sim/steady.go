@@ -10,14 +10,14 @@ import (
 
 // steadyGroup keeps the running requests that do nothing but decode: they stand at the
 // head of the running list, and each gets one token in every step until its last.
-// As long as the pool has a block for each of them that crosses a block edge, all
-// that a step changes about them follows from the number of steps, so a step
-// costs the same whatever their number, and a sequence's own fields are brought up
+// All that a step changes about them follows from the number of steps, so a step
+// costs the same whatever their number, unless the pool lacks a block for one that
+// crosses a block edge; a sequence's own fields are brought up
 // to date only when somebody looks (see [scheduler.refresh]).
 //
 // This is exact. The blocks that such sequences take are blank ones from the head
 // of the queue, so it does not matter which of them gets which; nobody can be
-// preempted before them, since victims come from the other end of the list; and
+// preempted before those behind them, since victims come from the end of the list; and
 // the cache entries that they are about to make are made before anybody could
 // find them.
 type steadyGroup struct {
@@ -43,7 +43,8 @@ type steadyGroup struct {
 	longest int
 	stale   bool // longest may have left
 	// below counts steady sequences that are below the window, belowOffsets is their part of offsets,
-	// and passes has the steps in which they pass it.
+	// and passes has the steps in which they pass it, and then those behind which they take
+	// no more blocks for it.
 	below, belowOffsets int
 	passes              heap.Heap[futureEvent]
 	// counted is how many steady sequences are counted.
@@ -82,11 +83,11 @@ func (s *scheduler) scheduleSteady(b *stepBatch) int {
 		}
 		if need := s.steadyDue(); need <= s.pool.free {
 			s.stepSteady(need)
-			s.addSteadyLoad(&b.load)
-			budget -= len(c.ends)
 		} else {
-			s.dissolve(b)
+			s.stepShort(b)
 		}
+		s.addSteadyLoad(&b.load)
+		budget -= len(c.ends)
 	}
 	c.latest = b
 	return budget
@@ -106,12 +107,11 @@ func (s *scheduler) takeEnding() *sequence {
 }
 
 // joinSteady lets the other sequences at the head of the list join that will only
-// decode from now on and have a token known or under way. With few free blocks
-// it is not worth while: the first one missing would undo it.
+// decode from now on and have a token known or under way.
 func (s *scheduler) joinSteady() {
 	c := &s.steady
 	// All steady sequences must fit into the budget of a step.
-	if len(s.running) > min(s.pool.free, s.config.BatchTokens) {
+	if len(s.running) > s.config.BatchTokens {
 		return
 	}
 	for c.members < len(s.running) {
@@ -141,20 +141,19 @@ func (s *scheduler) joinSteady() {
 	}
 }
 
-// steadyBlocks returns how many blocks a sequence will take at each block edge, 0 if
-// that is going to change, and whether its context is below the window. Where blocks are given up behind
-// the window, a sequence that will pass it can become steady once it has.
+// steadyBlocks returns how many blocks a sequence takes at each block edge, until it has all that its
+// windows need, and whether its context is below the window. It returns 0 where that
+// differs from one edge to the next.
 func (s *scheduler) steadyBlocks(r *sequence) (blocks int, below bool) {
 	l := &s.config.Layout
+	below = r.computed+1 < l.Window
 	switch {
-	case l.Window == 0, r.computed+1 >= l.Window && s.blocks(r) >= s.windowCap:
-		return 1, false
-	case s.windowCap == 0:
-		return 1, true
-	case r.prompt+r.limit >= l.Window || l.FullGroups != 1:
-		return 0, false
+	case s.blocks(r) >= s.windowCap:
+		return 1, below
+	case l.FullGroups != 1:
+		return 0, below
 	}
-	return 1 + l.WindowGroups, true
+	return 1 + l.WindowGroups, below
 }
 
 // join adds a sequence to the sums over the steady ones.
@@ -168,12 +167,23 @@ func (s *scheduler) join(r *sequence) {
 	if m.below {
 		c.below++
 		c.belowOffsets += m.offset
-		c.passes.Push(futureEvent{float64(s.config.Layout.Window - m.offset), r.order})
 	}
+	s.pushPass(r)
 	if r.counted {
 		c.counted++
 	}
 	c.members++
+}
+
+// pushPass notes when a sequence next passes something: the window, or the last block that
+// it takes for it.
+func (s *scheduler) pushPass(r *sequence) {
+	switch m := &r.steady; {
+	case m.below:
+		s.steady.passes.Push(futureEvent{float64(s.config.Layout.Window - m.offset), r.order})
+	case m.blocks > 1:
+		s.steady.passes.Push(futureEvent{float64((s.windowCap-1)*s.blockTokens + 2 - m.offset), r.order})
+	}
 }
 
 // edge is the step, modulo the block size, in which a steady sequence needs
@@ -190,25 +200,58 @@ func (s *scheduler) steadyDue() int {
 
 // stepSteady gives every steady sequence one token.
 func (s *scheduler) stepSteady(need int) {
-	if !s.pool.distinct {
-		s.pool.free -= need
-		need = 0
-	}
-	for range need {
-		s.steady.unassigned = append(s.steady.unassigned, s.pool.take())
-	}
+	s.takeSteady(need)
 	s.steady.steps++
 }
 
-// passWindow notes which steady sequences pass the window by a step.
+// takeSteady takes blocks for steady sequences.
+func (s *scheduler) takeSteady(blocks int) {
+	if !s.pool.distinct {
+		s.pool.free -= blocks
+		return
+	}
+	for range blocks {
+		s.steady.unassigned = append(s.steady.unassigned, s.pool.take())
+	}
+}
+
+// stepShort is [scheduler.stepSteady] where the pool lacks blocks: in order, those that need
+// some get them, and sequences are preempted for them.
+func (s *scheduler) stepShort(b *stepBatch) {
+	c := &s.steady
+	s.tellApart()
+	for i := 0; i < c.members; i++ {
+		r := s.running[i]
+		if !r.steady.member || s.edge(r) != c.steps%s.blockTokens {
+			continue
+		}
+		for r.state == running && r.steady.blocks > s.pool.free {
+			s.preempt(b)
+		}
+		if r.state == running {
+			s.takeSteady(r.steady.blocks)
+		}
+	}
+	c.steps++
+}
+
+// passWindow notes which steady sequences pass the window by a step, and which have all blocks for it.
 func (s *scheduler) passWindow(step int) {
 	c := &s.steady
 	for len(c.passes) > 0 && c.passes[0].at <= float64(step) {
-		m := &s.running[s.steadyIndex(c.passes[0].id)].steady
+		r := s.running[s.steadyIndex(c.passes[0].id)]
+		m := &r.steady
 		c.passes.Remove(0)
-		c.below--
-		c.belowOffsets -= m.offset
-		m.below = false
+		if m.below {
+			c.below--
+			c.belowOffsets -= m.offset
+			m.below = false
+			s.pushPass(r)
+			continue
+		}
+		s.refresh(r)
+		c.due[s.edge(r)] -= int32(m.blocks - 1)
+		m.blocks = 1
 	}
 }
 
@@ -277,6 +320,8 @@ func (s *scheduler) leave(r *sequence) {
 	if m.below {
 		c.below--
 		c.belowOffsets -= m.offset
+	}
+	if m.below || m.blocks > 1 {
 		c.passes.Remove(slices.IndexFunc(c.passes, func(e futureEvent) bool { return e.id == r.order }))
 	}
 	if r.counted {
@@ -288,33 +333,31 @@ func (s *scheduler) leave(r *sequence) {
 	r.steady.member = false
 }
 
-// dissolve makes ordinary sequences of the steady ones. With asynchronous
-// scheduling their last samples are under way in the latest batch, which has not
-// listed them until now unless they became steady after it.
-func (s *scheduler) dissolve(b *stepBatch) {
+// expel makes an ordinary sequence of the last steady one, or of the last whose last token is
+// under way. With asynchronous scheduling its last sample is under way in the latest batch, which has not
+// listed it until now unless it became steady after it.
+func (s *scheduler) expel(b *stepBatch) {
 	c := &s.steady
-	unlisted := s.spare.items[:0]
-	for _, r := range s.running[:c.members] {
-		listed := false
-		if r.steady.member {
-			s.refresh(r)
-			listed = r.steady.joined == c.steps
-			s.leave(r)
-		}
-		if r.counted && !listed {
-			b.unsteady = append(b.unsteady, r.id)
-		}
-		if s.config.Rules.Async && !listed {
-			r.inFlight++
-			unlisted = append(unlisted, batchItem{r: r, tokens: 1, samples: true})
-		}
+	c.members--
+	r := s.running[c.members]
+	listed := false
+	if r.steady.member {
+		s.refresh(r)
+		listed = r.steady.joined == c.steps
+		s.leave(r)
+	} else {
+		c.ending = slices.DeleteFunc(c.ending, func(l *sequence) bool { return l == r })
 	}
-	if len(unlisted) > 0 {
-		c.latest.items = slices.Insert(c.latest.items, 0, unlisted...)
-		clear(unlisted)
-		s.spare.items = unlisted
+	if listed {
+		return
 	}
-	c.members, c.ending = 0, c.ending[:0]
+	if r.counted {
+		b.unsteady = append(b.unsteady, r.id)
+	}
+	if s.config.Rules.Async {
+		r.inFlight++
+		c.latest.items = slices.Insert(c.latest.items, 0, batchItem{r: r, tokens: 1, samples: true})
+	}
 }
 
 // outputSteady applies the oldest output to the steady sequences and ends those
