@@ -1,5 +1,7 @@
 package sim
 
+import "slices"
+
 // kvBlock is one block of KV cache. Its links are indices into pool.blocks; 0, the
 // null block, stands for none.
 type kvBlock struct {
@@ -87,6 +89,9 @@ func (p *blockPool) take() int32 {
 		return id
 	}
 	if id := len(p.blocks); id < p.size {
+		if id == cap(p.blocks) {
+			p.blocks = slices.Grow(p.blocks, id) // pools of millions of blocks are copied less often
+		}
 		p.blocks = append(p.blocks, kvBlock{refs: 1})
 		return int32(id)
 	}

@@ -222,7 +222,7 @@ func (s *scheduler) stepShort(b *stepBatch) {
 	s.tellApart()
 	for i := 0; i < c.members; i++ {
 		r := s.running[i]
-		if !r.steady.member || s.edge(r) != c.steps%s.blockTokens {
+		if !r.steady.member || (r.steady.offset+c.steps)%s.blockTokens != 0 {
 			continue
 		}
 		for r.state == running && r.steady.blocks > s.pool.free {
