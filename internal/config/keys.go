@@ -270,5 +270,8 @@ func instead(within, name string, all []tomlTable) string {
 	if slices.Contains(unmodelled, option) {
 		return fmt.Sprintf(`of vLLM's %s planner models the default alone; engine.extra_args = ["%s", ...] passes it to a real engine`, option, option)
 	}
+	if _, err := measure.ParseStat(name); within == "slo" && err == nil {
+		return "want the metric of which it is, such as ttft." + name
+	}
 	return "the nearest valid key is " + nearestKey(within, name, all)
 }

@@ -146,7 +146,7 @@ func (r *reader) resolveSLO(c *Config) {
 			r.missing("search.certify", "slo", "is true, and %s bounds a mean, which counts of requests do not certify; want bounds on quantiles or goodput only", b)
 		}
 	}
-	if c.draft.need.Limit && slo.Empty() && r.clean("slo.ttft", "slo.tpot", "slo.itl", "slo.e2e", "slo.goodput", "workload.mix") {
+	if c.draft.need.Limit && slo.Empty() && r.clean("slo", "workload.mix") {
 		r.absent("slo.ttft", `is missing, as is every other latency limit; want at least one, such as { p99 = "500ms" }`)
 	}
 }
