@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"planner/internal/list"
 	"planner/internal/note"
@@ -15,6 +16,7 @@ func sweepDocument(s *design.Swept, e Engines) Document {
 	d := Document{Title: sweptTitle(s), Data: data(s.Seen, "trial_of=why")}
 	if s.Rows == nil {
 		d.add(sweepTable(s.Seen, s.Objective))
+		d.section("Latency against throughput", sweptCharts(s.Seen, s.Objective)...)
 	}
 	for _, r := range s.Rows {
 		outcome := findings[r.Finding]
@@ -76,6 +78,54 @@ func sweepTable(trials []measure.Measurement, slo measure.SLO) Table {
 			number(m.OutputTokens, 3), cmp.Or(told(m.Server.HitRate, percent), unknown), verdict(m), Cell{remark(m), Quiet})
 	}
 	return tab.known()
+}
+
+// sweptCharts draw each latency that is tabulated, by its highest quantile with a limit or else its median, against the
+// rate of completion, which has a meaning in closed loops, too.
+func sweptCharts(trials []measure.Measurement, slo measure.SLO) (charts []Element) {
+	for _, b := range tabulatedOfAll(slo) {
+		if b.Quantile != 0.50 {
+			continue
+		}
+		limits := list.Filter(slo.Bounds, func(l measure.Bound) bool { return l.Metric == b.Metric && l.Class == "" && l.Quantile > 0 })
+		c := sweptChart(trials, b)
+		if n := len(limits); n > 0 {
+			tail := sweptChart(trials, limits[n-1])
+			for _, l := range limits {
+				tail.Limits = append(tail.Limits, Reference{millis(l.Limit), "limit: " + boundName(l.String()) + " " + limit(l.Limit)})
+			}
+			if len(tail.Series) > 0 {
+				c = tail
+			}
+		}
+		if len(c.Series) > 0 {
+			charts = append(charts, c)
+		}
+	}
+	return charts
+}
+
+// sweptChart draws a statistic with a line for each set of knobs that has it at three loads.
+func sweptChart(trials []measure.Measurement, stat measure.Bound) *Chart {
+	sets := measure.KnobSets(trials)
+	which, latency, name := differing(sets), strings.ToUpper(stat.Metric.String()), measure.StatName(stat.Quantile)
+	c := &Chart{Name: stat.Metric.String() + "-throughput", XLabel: "completed requests/s", YLabel: latency + ", ms (log scale)",
+		Title: name + " " + latency + " against throughput" + where(len(sets) > mostKinds, fmt.Sprintf(", the first %d of %d sets", mostKinds, len(sets)))}
+	for _, k := range sets[:min(len(sets), mostKinds)] {
+		l := Line{Name: cmp.Or(values([]measure.Knobs{k}, which), name)}
+		for _, m := range byLoad(of(trials, k)) {
+			s := m.Latency(stat.Metric)
+			if y := s.Stat(stat.Quantile); y > 0 && m.Achieved > 0 {
+				w := s.Around(stat.Quantile)
+				l.Points = append(l.Points, ChartPoint{X: m.Achieved, Y: millis(y), Low: millis(cmp.Or(w[0], y)), High: millis(cmp.Or(w[1], y)),
+					Overload: m.Overloaded, Trial: m.Trial.Number, Note: load(&m.Trial)})
+			}
+		}
+		if len(l.Points) >= 3 {
+			c.Series = append(c.Series, l)
+		}
+	}
+	return c
 }
 
 // Imported builds the report of load points that other tools measured.
