@@ -20,7 +20,7 @@ type idle struct {
 	// broken is the index of the bound that an idle engine misses, with its floor; -1 if none.
 	broken int
 	floor  Floor
-	// meets says that an idle engine meets every bound for sure.
+	// meets says that an idle engine meets every bound for sure, which the first turns of conversations alone do not show.
 	meets bool
 }
 
@@ -60,6 +60,7 @@ func (s *MaxRate) observeIdle(m *measure.Measurement) {
 	p := &s.idle
 	p.looks++
 	p.broken, p.meets = s.brokenBy(m)
+	p.meets = p.meets && s.cfg.Workload.Turns <= 1
 	if p.service = max(m.E2E.Mean, 0); p.service == 0 && m.Requests > 0 {
 		p.service = m.Duration / time.Duration(m.Requests)
 	}
