@@ -56,7 +56,7 @@ func (p *program) conclude(c *cli.Context, r *run, answer sweep.Answer, err erro
 		return problem
 	}
 	if r.folder != nil {
-		if problem := r.keep(answer, doc, interrupted); problem != nil {
+		if problem := p.keep(c, r, answer, doc, interrupted); problem != nil {
 			return problem
 		}
 	}
@@ -69,11 +69,12 @@ func (p *program) conclude(c *cli.Context, r *run, answer sweep.Answer, err erro
 // keep writes the report of a run into its folder. The answer of one that was
 // interrupted is not its last. What says that the run has ended is written last: a run
 // that is cut before has all of its files made again.
-func (r *run) keep(answer sweep.Answer, doc report.Document, interrupted bool) error {
-	files, err := report.Files(doc)
+func (p *program) keep(c *cli.Context, r *run, answer sweep.Answer, doc report.Document, interrupted bool) error {
+	files, warnings, err := report.Files(doc)
 	if err != nil {
 		return err
 	}
+	p.warn(c, warnings)
 	if err := writeAll(r.folder, files); err != nil {
 		return err
 	}

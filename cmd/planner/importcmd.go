@@ -59,8 +59,8 @@ func (p *program) importResults(c *cli.Context) error {
 	if err := folder.WriteJournal(all.Points); err != nil {
 		return err
 	}
-	r := run{cfg: &config.Config{}, folder: &folder}
-	if err := r.keep(sweep.Answer{State: sweep.Done, Value: all.Points}, doc, false); err != nil {
+	r := &run{cfg: &config.Config{}, folder: &folder}
+	if err := p.keep(c, r, sweep.Answer{State: sweep.Done, Value: all.Points}, doc, false); err != nil {
 		return err
 	}
 	return p.answer(c, all, doc)

@@ -139,6 +139,10 @@ func (p *program) reopen(c *cli.Context, again bool) (*run, *stored, error) {
 		}
 	case !errors.Is(err, os.ErrNotExist):
 		return nil, nil, err
+	case again && about.Command == "compare": // which has no answer where a side failed
+		if err := folder.ForgetFailures(); err != nil {
+			return nil, nil, err
+		}
 	}
 	remedy := about.Command
 	if measured {

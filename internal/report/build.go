@@ -1,6 +1,7 @@
 package report
 
 import (
+	"errors"
 	"fmt"
 
 	"gonum.org/v1/plot/vg/draw"
@@ -40,10 +41,11 @@ func Build(answer any, e Engines) (Document, error) {
 const fileWidth = 120
 
 // Files are the files of a report in a run folder, by name: the document as text,
-// Markdown and HTML, its sheets, and its main charts as PNG, SVG and PDF.
-func Files(d Document) (map[string][]byte, error) {
+// Markdown and HTML, its sheets, and its main charts as PNG, SVG and PDF. Without a temporary folder
+// no PDF can be drawn, which the warnings say.
+func Files(d Document) (files map[string][]byte, warnings []string, err error) {
 	d = shown(d)
-	files := map[string][]byte{
+	files = map[string][]byte{
 		"report.txt":  Text(d, fileWidth, false),
 		"report.md":   Markdown(d),
 		"report.html": HTML(d),
@@ -53,13 +55,17 @@ func Files(d Document) (map[string][]byte, error) {
 	}
 	for name, p := range pictures(d) {
 		for ending, write := range map[string]func(func(draw.Canvas)) ([]byte, error){".png": toPNG, ".svg": toSVG, ".pdf": toPDF} {
-			var err error
-			if files["plots/"+name+ending], err = write(p); err != nil {
-				return nil, err
+			picture, err := write(p)
+			if errors.Is(err, errPDF) {
+				warnings = []string{err.Error()}
+			} else if err != nil {
+				return nil, nil, err
+			} else {
+				files["plots/"+name+ending] = picture
 			}
 		}
 	}
-	return files, nil
+	return files, warnings, nil
 }
 
 // pictures draw the main charts of a document, by the names of their files: those with axes

@@ -2,9 +2,11 @@ package report
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"html"
 	"image/color"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -65,10 +67,18 @@ var pdfDate = regexp.MustCompile(`\(D:[0-9]{14}`)
 
 // toPDF draws a page of the picture's size, with its fonts, whose file says that it was made
 // at the beginning of 2000.
-func toPDF(plot func(draw.Canvas)) ([]byte, error) {
-	page, err := image(plot, vgpdf.New(plotWidth, plotHeight))
+func toPDF(plot func(draw.Canvas)) (page []byte, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%w: %v; they need room in %s, which TMPDIR names", errPDF, r, os.TempDir())
+		}
+	}()
+	page, err = image(plot, vgpdf.New(plotWidth, plotHeight))
 	return pdfDate.ReplaceAll(page, []byte("(D:20000101000000")), err
 }
+
+// errPDF is had where vgpdf panics, as it does where it cannot write its fonts.
+var errPDF = errors.New("no charts as PDF")
 
 func (c *Chart) inline() (string, error) {
 	drawn, err := toSVG(c.plot)

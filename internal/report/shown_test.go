@@ -24,7 +24,7 @@ func hostileDocument() Document {
 // TestNothingIsObeyed: no format passes on what a terminal or a viewer would obey.
 func TestNothingIsObeyed(t *testing.T) {
 	d := hostileDocument()
-	files, err := Files(d)
+	files, _, err := Files(d)
 	if err != nil {
 		t.Fatal(err)
 	}

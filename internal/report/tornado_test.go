@@ -17,7 +17,10 @@ func TestTornado(t *testing.T) {
 	d := Document{}
 	p := solved()
 	addSensitivity(&d, p.Sensitivity, p.Fleet.GPUs, &p.Cost.Cost)
-	files := must(Files(d))
+	files, _, err := Files(d)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if _, err := png.Decode(bytes.NewReader(files["plots/sensitivity.png"])); err != nil || len(files["plots/sensitivity.pdf"]) == 0 {
 		t.Fatal(err)
 	}
