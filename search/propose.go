@@ -95,6 +95,9 @@ func (s *MaxRate) narrow(trials int) bool {
 	near := list.Count(s.tried[s.chosen:], func(t attempt) bool {
 		return t.measured && math.Abs(math.Log(t.rate/answer)) < wide
 	})
+	if met, missed := s.enclosed(); missed > 0 {
+		return (missed-met)/(missed+met) < s.cfg.Precision
+	}
 	return s.met > 0 && s.missed > 0 && near >= trials && s.posteriors.halfWidth(s.cfg.Confidence) < s.cfg.Precision
 }
 
@@ -109,6 +112,11 @@ func (s *MaxRate) next() measure.Trial {
 		}
 		t := s.cfg.timed(min(rate, s.cfg.Limit), times, learned)
 		t.Why = why
+		return t
+	}
+	if met, missed := s.enclosed(); missed > 0 {
+		t := s.cfg.timed(math.Sqrt(met*missed), longTimes, learned)
+		t.Why = "no curve goes through all trials: between those that met and missed"
 		return t
 	}
 	low, high := s.posteriors.quantile(safeQuantile), s.posteriors.quantile(1-safeQuantile)

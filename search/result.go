@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"planner/internal/list"
 	"planner/internal/note"
 	"planner/internal/stat"
 	"planner/internal/wire"
@@ -162,6 +163,10 @@ func (s *MaxRate) estimate(j int, r *Result) Estimate {
 	if p.steady < safeQuantile {
 		r.Warnings = append(r.Warnings, note.New(note.TrialsDiffer, 100*p.scatter))
 	}
+	if met, missed := s.enclosed(); missed > 0 {
+		r.Warnings = append(r.Warnings, note.New(note.OffCurve, b.name, missed))
+		e.Value, e.Low, e.High, e.Safe = math.Sqrt(met*missed), met, missed, met
+	}
 	if pressed, carried := s.collapse(); pressed > 0 {
 		r.Warnings = append(r.Warnings, note.New(note.Collapses, pressed, carried))
 		e.Low, e.Safe = min(e.Low, pressed), min(e.Safe, pressed)
@@ -169,23 +174,42 @@ func (s *MaxRate) estimate(j int, r *Result) Estimate {
 	return e
 }
 
+// enclosed is between which rates the trials see the largest one where they contradict the curve: the highest that met
+// the objective in a trial that measured, and the second one that missed it, as one may have been disturbed, if the
+// curve's is above. It is 0 where it is not, or one that missed is below one that met.
+func (s *MaxRate) enclosed() (met, missed float64) {
+	rates := s.missedRates()
+	for _, t := range s.tried {
+		if t.measured && t.Verdict != nil && t.Verdict.State == measure.Met {
+			met = max(met, t.rate)
+		}
+	}
+	if met == 0 || len(rates) < 2 || rates[0] < met || rates[1] >= s.posteriors.quantile(0.5) {
+		return 0, 0
+	}
+	return met, rates[1]
+}
+
+// missedRates are those of the trials that missed the objective, in order.
+func (s *MaxRate) missedRates() []float64 {
+	missed := list.Filter(s.tried, attempt.missed)
+	rates := list.Map(missed, func(t attempt) float64 { return t.rate })
+	slices.Sort(rates)
+	return rates
+}
+
 // noneMet is why a search ended without any rate: how far below the rates that missed the objective it is met the curve
 // alone would say, and that may be flat. A bound is told only where the posterior supports it, two trials at or below
 // it missed the objective, as one may have been disturbed, and no trial that cannot be trusted met it.
 func (s *MaxRate) noneMet(why note.Reason) note.Reason {
-	var missed []float64
-	for _, t := range s.tried {
-		if t.missed() {
-			missed = append(missed, t.rate)
-		}
-	}
+	missed := s.missedRates()
 	met := slices.ContainsFunc(s.doubted, func(t attempt) bool { return t.met })
 	lowest := s.lowest()
 	seen := lowest.failing(", where ")
 	if !lowest.missed() {
 		seen = ", which its trial does not decide"
 	}
-	if slices.Sort(missed); !met && len(missed) > 1 && s.posteriors.quantile(1-safeQuantile) <= missed[1] {
+	if !met && len(missed) > 1 && s.posteriors.quantile(1-safeQuantile) <= missed[1] {
 		return note.Because(note.AllMissed, why.Text, lowest.rate, seen, missed[1], 100*(1-safeQuantile))
 	}
 	return note.Because(note.NoneMet, why.Text, lowest.rate, seen)

@@ -124,6 +124,7 @@ const (
 	Cliff     Kind = "cliff: cliff: {bound} goes from well met to far missed within {within_percent%.0f} % of the rate: the server has a cliff there, or was not the same in all trials"
 	Collapses Kind = "collapses: collapse: pressed beyond its limits the server completes at most {pressed_per_s%.3g} requests/s, though it carried {carried_per_s%.3g}: a backlog that has once formed stays " +
 		"until the load is far below the maximum rate, and trials below the limit do not show how often one forms; the safe rate is what it completes then"
+	OffCurve     Kind = "off_curve: {bound} follows no curve: the limits were missed from {missed_per_s%.3g} requests/s on, below what a curve through all trials says; the answer is what the trials enclose"
 	TrialsDiffer Kind = "trials_differ: from trial to trial the speed of the server differs by about {sigma_percent%.2g} % (standard deviation); interval and safe rate allow for it"
 	OneStart     Kind = "one_start: the engine was started once for this search: what the maximum rate differs by from start to start is not in the interval"
 	WindowShort  Kind = "window_short: trials were fixed at {window_s%dur}, shorter than the {wanted_s%dur} that the search would choose at this rate: a queue that takes longer to build up " +
@@ -307,7 +308,7 @@ var kinds = []Kind{
 	OpenLeftOut, EvenArrivals, MeanLag, NoLoad, FailuresUnknown, DrainUnclear, RateRamped, ToolInvalid, TTFTAboveE2E, NotRead, WithoutValueAt,
 	WithoutValue, TooFast, OfFile, OpenAndClosed, LengthsEstimated,
 	DrawnApart, LinesLeftOut, RequestsEstimated, ArrivalsFromEnds, RowsReordered, RowsLeftOut, ClockSpread, ClockTicks,
-	RowsTwice, ColumnsIgnored, Cliff, Collapses, TrialsDiffer, OneStart, WindowShort, CacheCollapse, WarmUpShort, NoWaitLimit, Uncertified,
+	RowsTwice, ColumnsIgnored, Cliff, Collapses, OffCurve, TrialsDiffer, OneStart, WindowShort, CacheCollapse, WarmUpShort, NoWaitLimit, Uncertified,
 	CurveInterpolates, CurveWithoutRates, OverloadInferred, NoSaturation, NoCurve, NoCurveOf, NoSamplingError, TraceRatesUnknown, NoPrice, OneInstance,
 	LossOverloads, DraftHurts, FewSlots, MayBeCheaper, MoreGPUsSlower, MoreGPUsTalk, NotReached, MovedFar, NotModelled, Uncalibrated, BusyFrontEnd, BeyondModel, Imprecise, KnobAtEnd, OnlyUntrusted, AllUntrusted, JobTail, BrokeDown, EngineLost, BreaksDown, SomeUntrusted, SearchInterrupted, CertificateInterrupted, MatrixOfFirst, NoneTrusted, RoundsInterrupted, RequestsDiffer, LimitedByFailures,
 	FewRounds, FigureUnknown, SideFailed, SideInvalid, SideBehind, SideOverloaded, RateTooHigh, SeedsDiffer, TrafficDiffers, EngineFailed, EngineAlike, EngineCondemned,

@@ -107,30 +107,25 @@ func (d BetaBinomial) LogCDF(k float64) float64 {
 }
 
 // commonShare is the share from which exceedances are too common for a count
-// distribution without an upper end; the quasi-binomial one takes over.
+// distribution without an upper end.
 const commonShare = 0.2
 
 // CountBelow is the probability of k and fewer exceedances among n when their
 // true share is p.
 func (d Dispersion) CountBelow(k, n, p float64) float64 {
-	if p >= 1 {
-		if k >= n {
-			return 1
-		}
-		return 0
-	}
-	phi := d.Phi(p)
-	if p < commonShare {
-		return NegativeBinomial{n * p, phi}.CDF(k)
-	}
-	if k >= n {
+	switch {
+	case k >= n:
 		return 1
+	case p >= 1:
+		return 0
+	case p < commonShare:
+		return NegativeBinomial{n * p, d.Phi(p)}.CDF(k)
 	}
-	return 1 - mathext.RegIncBeta(k/phi+1, (n-k)/phi, p)
+	return math.Exp(BetaBinomial{n, p, d.Phi(p)}.LogCDF(k))
 }
 
 // CountAbove is the probability of k and more exceedances among n when their
-// true share is p.
+// true share is p; that of common ones is the quasi-binomial one.
 func (d Dispersion) CountAbove(k, n, p float64) float64 {
 	if k <= 0 {
 		return 1
