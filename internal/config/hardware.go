@@ -182,6 +182,9 @@ func (c *Config) PricingOf(hw model.Hardware) plan.Pricing {
 	t, _ := c.draft.tariff.of(hw.Name)
 	t.Source = cmp.Or(t.Source, byConfiguration)
 	t.PowerPrice = cmp.Or(t.PowerPrice, c.PowerPrice)
+	if c.Fleet.Nodes.SpotMTBF > 0 && t.Spot > 0 { // nodes that are taken away are paid as such
+		t.Basis = cmp.Or(t.Basis, plan.Spot)
+	}
 	flat, given := c.draft.price.of(hw.Name)
 	switch none := t.OnDemand+t.Reserved+t.Spot+t.Purchase == 0; {
 	case given:

@@ -53,6 +53,9 @@ func (s *searches) doubtOf(k measure.Knobs, e search.Estimate) (calibrate.Shifts
 	return shifts, err
 }
 
+// mostLoosened is the largest factor on limits that is told: beyond it a rate's logarithm says nothing of a limit.
+const mostLoosened = 10
+
 // loosen keeps a fleet from being sized by an offer whose limits may not be met at any rate: at
 // the low end of what the constants may be.
 func loosen(o *plan.Offer, doubt calibrate.Shifts) {
@@ -60,7 +63,7 @@ func loosen(o *plan.Offer, doubt calibrate.Shifts) {
 		return
 	}
 	o.Loose = note.Because(note.RateDoubted, o.Rate.Value, o.Rate.Low, o.Rate.High, doubt.Never(), len(doubt),
-		math.Ceil(100*(doubt.Longer()-1)))
+		math.Ceil(100*(min(doubt.Longer(), mostLoosened)-1)))
 }
 
 // doubtText says how much of an interval the doubt is.

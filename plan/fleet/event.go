@@ -41,6 +41,7 @@ func (f *fleetRun) over(stage int) {
 
 // fail takes a node away until it is repaired.
 func (f *fleetRun) fail(n *gpuNode) {
+	f.countLoss(n)
 	f.lose(n)
 	n.away, n.warm = true, false
 	f.at(f.now+f.s.Nodes.Repair.Seconds(), func() {
@@ -55,6 +56,7 @@ func (f *fleetRun) fail(n *gpuNode) {
 func (f *fleetRun) leave(n *gpuNode) {
 	notice := f.s.Nodes.Notice.Seconds()
 	n.leaving = true
+	f.countLoss(n)
 	for _, r := range slices.Clone(f.replicas) {
 		if r.node == n && r.state <= ready {
 			f.lost++

@@ -181,9 +181,15 @@ func (f *fleetRun) remove(r *replica) {
 	f.note()
 }
 
+// countLoss counts a node that is lost, or about to be, if replicas are on it.
+func (f *fleetRun) countLoss(n *gpuNode) {
+	if slices.ContainsFunc(f.replicas, func(r *replica) bool { return r.node == n }) {
+		f.episode.Failures++
+	}
+}
+
 // lose ends all replicas of a node. Others are asked for in their place.
 func (f *fleetRun) lose(n *gpuNode) {
-	before := len(f.replicas)
 	for _, r := range slices.Clone(f.replicas) {
 		if r.node == n {
 			if r.state <= ready {
@@ -191,9 +197,6 @@ func (f *fleetRun) lose(n *gpuNode) {
 			}
 			f.remove(r)
 		}
-	}
-	if len(f.replicas) < before {
-		f.episode.Failures++
 	}
 }
 
