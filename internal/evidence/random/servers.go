@@ -13,6 +13,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"planner/internal/evidence/search/virtual"
+	"planner/internal/list"
 	"planner/internal/parallel"
 	"planner/search"
 	"planner/sweep/measure"
@@ -119,10 +120,7 @@ func oddRow(all []*answer) string {
 			notes[name] += 1 / float64(len(all))
 		}
 	}
-	var said []string
-	for _, name := range slices.Sorted(maps.Keys(notes)) {
-		said = append(said, fmt.Sprintf("%s %.2f", name, notes[name]))
-	}
+	said := list.Map(slices.Sorted(maps.Keys(notes)), func(name string) string { return fmt.Sprintf("%s %.2f", name, notes[name]) })
 	t := tallyOf(all)
 	return fmt.Sprintf("| %.0f | %.3f | %.3f | %.3f | %.3f | %.3f | %.4f | %+.4f | %.0f | %.0f | %s", t.both, t.covered, t.safe, told, fair, t.highest,
 		floats.Norm(t.logs, 2)/math.Sqrt(t.both), stat.Mean(t.logs, nil), quantile(t.trials, 0.5), spent, strings.Join(said, ", "))
