@@ -3,6 +3,8 @@ package model
 import (
 	"math"
 	"slices"
+
+	"planner/internal/stat"
 )
 
 // Targets are the mean latencies that an estimate of capacity must keep, in seconds; 0
@@ -40,15 +42,7 @@ func (r *Roofline) Capacity(q MeanRequest, mem Memory, targets Targets) Capacity
 		return Capacity{}
 	}
 	if r.misses(q, top, targets) {
-		lo, hi := min(alone, top), top
-		for range 40 {
-			if mid := (lo + hi) / 2; r.misses(q, mid, targets) {
-				hi = mid
-			} else {
-				lo = mid
-			}
-		}
-		top = lo
+		top, _ = stat.Bisect(min(alone, top), top, 40, func(batch float64) bool { return r.misses(q, batch, targets) })
 	}
 	step, ttft, _ := r.meanField(q, top)
 	return Capacity{Rate: float64(r.dep.DP) * top / (r.steps(q) * step), Batch: top, Step: step, TTFT: ttft}

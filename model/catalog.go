@@ -153,13 +153,9 @@ func putAt[T any](list []T, at int, x T) []T {
 // Given returns the rows of the user's own that have one of the names, in the order in
 // which they were put.
 func (c *Catalog) Given(t CatalogTable, names ...string) []Row {
-	var out []Row
-	for _, r := range c.given[t] {
-		if slices.ContainsFunc(names, func(name string) bool { return r.named(t, name) }) {
-			out = append(out, r)
-		}
-	}
-	return out
+	return list.Filter(c.given[t], func(r Row) bool {
+		return slices.ContainsFunc(names, func(name string) bool { return r.named(t, name) })
+	})
 }
 
 // Clone returns a catalog that can be changed without changing this one.

@@ -75,13 +75,8 @@ func (c *hfConfig) expertLayers(n int) int {
 // count returns how many entries of a list with one for each layer are such, and whether there
 // is the list. Some go on with the layers that propose tokens.
 func (c *hfConfig) count(key string, such func(any) bool) (n int, listed bool) {
-	list, listed := c.values[key].([]any)
-	for _, v := range list[:min(len(list), c.layers())] {
-		if such(v) {
-			n++
-		}
-	}
-	return n, listed
+	values, listed := c.values[key].([]any)
+	return list.Count(values[:min(len(values), c.layers())], such), listed
 }
 
 func isOne(v any) bool { return v == 1.0 }

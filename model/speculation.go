@@ -3,6 +3,8 @@ package model
 import (
 	"math"
 	"slices"
+
+	"planner/internal/stat"
 )
 
 // DraftMethod says where the tokens come from that speculative decoding verifies.
@@ -89,16 +91,10 @@ func AcceptedEach(chance float64, tokens int) []float64 {
 // AcceptedLength are the shares by position, falling as in [AcceptedEach], of which a step
 // gives a request so many tokens on average: from 1, where none is accepted, to 1 + tokens.
 func AcceptedLength(length float64, tokens int) []float64 {
-	low, high := 0.0, 1.0
-	for range 60 {
-		mid := (low + high) / 2
-		if (Speculation{Accepted: AcceptedEach(mid, tokens)}).PerStep() < length {
-			low = mid
-		} else {
-			high = mid
-		}
-	}
-	return AcceptedEach(high, tokens)
+	_, chance := stat.Bisect(0, 1, 60, func(chance float64) bool {
+		return (Speculation{Accepted: AcceptedEach(chance, tokens)}).PerStep() >= length
+	})
+	return AcceptedEach(chance, tokens)
 }
 
 // AcceptedByPosition are the shares of so many positions of which the first are known: the

@@ -101,6 +101,14 @@ type Evidence struct {
 	Crossed []effects.Setting `json:"crossed"`
 }
 
+// AllCurves are Curve and Curves; none where there is no Curve.
+func (e *Evidence) AllCurves() []*curve.Curve {
+	if e.Curve == nil {
+		return nil
+	}
+	return append([]*curve.Curve{e.Curve}, e.Curves...)
+}
+
 // Comparison is the engine's own settings beside the best that was found.
 type Comparison struct {
 	Default Setting `json:",embed"`

@@ -13,18 +13,18 @@ import (
 )
 
 // Strategy says which knob sets are searched in full, and in which order. The zero value is ByPrediction.
-type Strategy int
+type Strategy string
 
-// The strategies, by their names in configurations "race", "one-at-a-time" and "grid".
+// The strategies, by their names in configurations.
 const (
 	// ByPrediction searches the set in full that is predicted to be the best, and of the others, which are measured a
 	// little above its rate on the same requests, those that may be better (an incumbent race as in irace).
-	ByPrediction Strategy = iota
+	ByPrediction Strategy = "race"
 	// OneAtATime searches every value of one knob in full, keeps the best, goes on with the next knob, and so on. It
 	// begins with the first candidate, or the default where it is one, and is blind to knobs that only help together.
-	OneAtATime
+	OneAtATime Strategy = "one-at-a-time"
 	// Grid searches every set in full. It costs as many searches as there are sets, and leaves nothing to a prediction.
-	Grid
+	Grid Strategy = "grid"
 )
 
 // RaceConfig says which knob sets race, and under which load and objective.
@@ -85,6 +85,7 @@ func NewRace(cfg RaceConfig) *Race {
 	if len(cfg.Candidates) == 0 {
 		panic("search: race without candidates")
 	}
+	cfg.Strategy = cmp.Or(cfg.Strategy, ByPrediction)
 	if len(cfg.Search.SLO.Bounds) == 0 && cfg.Strategy == ByPrediction {
 		cfg.Strategy = Grid // what is compared at one rate are latencies
 	}

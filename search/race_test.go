@@ -217,7 +217,7 @@ func TestRaceTriesAMemoryShareThatIsLargeEnough(t *testing.T) {
 // Where the engine fails with every set nothing is known of any limit, and one set that
 // was measured says more than those that were not.
 func TestRaceOfEnginesThatFail(t *testing.T) {
-	for name, strategy := range strategies {
+	for _, strategy := range strategies {
 		for _, runs := range []bool{false, true} {
 			_, priors := landscape(3, 0.05, 1)
 			r := NewRace(by(strategy, raceConfig(priors, 1)))
@@ -235,13 +235,13 @@ func TestRaceOfEnginesThatFail(t *testing.T) {
 				want = Infeasible
 			}
 			if got := r.Result().Best; got.Outcome != want || got.Reason.Text == "" {
-				t.Errorf("%s, one measured %t: %v: %s", name, runs, got.Outcome, got.Reason.Text)
+				t.Errorf("%s, one measured %t: %v: %s", strategy, runs, got.Outcome, got.Reason.Text)
 			}
 		}
 	}
 }
 
-var strategies = map[string]Strategy{"race": ByPrediction, "one-at-a-time": OneAtATime, "grid": Grid}
+var strategies = []Strategy{ByPrediction, OneAtATime, Grid}
 
 func by(s Strategy, cfg RaceConfig) RaceConfig {
 	cfg.Strategy = s
@@ -251,17 +251,17 @@ func by(s Strategy, cfg RaceConfig) RaceConfig {
 // Where the engine's own settings meet the objective at no rate, what is known of a race can be
 // written as JSON, whatever the strategy.
 func TestDefaultWithoutARate(t *testing.T) {
-	for name, strategy := range strategies {
+	for _, strategy := range strategies {
 		server, priors := landscape(3, 0.05, 1)
 		cfg := by(strategy, raceConfig(priors, 1))
 		cfg.Default = &Prior{Knobs: measure.Knobs{MaxNumSeqs: 99, TensorParallel: 1}}
 		server.mu[cfg.Default.Knobs] = 1
 		r := drive(NewRace(cfg), server)
 		if r.Default == nil || r.Default.Outcome != Infeasible || !(r.Best.Estimate.Value > 0) {
-			t.Errorf("%s: default %+v beside %v", name, r.Default, r.Best.Estimate)
+			t.Errorf("%s: default %+v beside %v", strategy, r.Default, r.Best.Estimate)
 		}
 		if _, err := json.Marshal(r); err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v", strategy, err)
 		}
 	}
 }
@@ -269,16 +269,16 @@ func TestDefaultWithoutARate(t *testing.T) {
 // Every set that did not win has a reason, whatever the strategy, and all
 // strategies agree on a clear winner.
 func TestStrategiesAgreeOnAClearWinner(t *testing.T) {
-	for name, strategy := range strategies {
+	for _, strategy := range strategies {
 		server, priors := landscape(6, 0.05, 9)
 		server.mu[priors[3].Knobs] = 50
 		r := drive(NewRace(by(strategy, raceConfig(priors, 9))), server)
 		if r.Knobs != priors[3].Knobs {
-			t.Errorf("%s: winner %+v", name, r.Knobs)
+			t.Errorf("%s: winner %+v", strategy, r.Knobs)
 		}
 		for _, c := range r.Contestants {
 			if c.Reason.Text == "" || c.Status == Untried {
-				t.Errorf("%s: %+v is %v without a reason", name, c.Knobs, c.Status)
+				t.Errorf("%s: %+v is %v without a reason", strategy, c.Knobs, c.Status)
 			}
 		}
 	}

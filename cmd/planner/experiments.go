@@ -38,12 +38,7 @@ func experiments() []experiment {
 }
 
 func experimentOf(command string) (experiment, bool) {
-	for _, e := range experiments() {
-		if e.name == command {
-			return e, true
-		}
-	}
-	return experiment{}, false
+	return list.Find(experiments(), func(e experiment) bool { return e.name == command })
 }
 
 func (p *program) measuring() []*cli.Command {

@@ -21,7 +21,7 @@ type FleetSettings struct {
 	Retries int
 	// Stages, Profile and Daily are the traffic, of which one is given, or none where the
 	// workload replays a trace.
-	Stages      []FleetStage
+	Stages      []workload.RateStep
 	Profile     workload.Profile
 	ProfileFile string
 	Daily       fleet.Daily
@@ -30,14 +30,6 @@ type FleetSettings struct {
 	StartUpRun string
 	// Limits are those of each class of the workload.
 	Limits []fleet.ClassLimits
-}
-
-// FleetStage is a rate that holds for some time; with Drain the next waits for its
-// requests.
-type FleetStage struct {
-	Rate   float64
-	Length time.Duration
-	Drain  bool
 }
 
 func unreadFleet() FleetSettings {
@@ -52,7 +44,7 @@ func unreadFleet() FleetSettings {
 func (c *Config) fleetRows() []tomlKey {
 	f := &c.Fleet
 	p := &f.Policy
-	stages := tablesOf(func(s *FleetStage) []tomlKey {
+	stages := tablesOf(func(s *workload.RateStep) []tomlKey {
 		return []tomlKey{{"rate", " in requests/s", numberIn(atLeast(0)).in(&s.Rate)}, {"duration", "", durationIn(above(0)).in(&s.Length)}, {"drain", "", truth().in(&s.Drain)}}
 	}, `a list of stages, such as [{ rate = 2, duration = "330s" }]`, "rate", "duration")
 	daily := tableWith(func(d *fleet.Daily) []tomlKey {
@@ -183,7 +175,7 @@ func (r *reader) checkTraffic(c *Config) {
 			return ingest.ReadProfile(f.ProfileFile, in)
 		})
 	}
-	if f.Spike.Factor > 0 && slices.ContainsFunc(f.Stages, func(s FleetStage) bool { return s.Drain }) {
+	if f.Spike.Factor > 0 && slices.ContainsFunc(f.Stages, func(s workload.RateStep) bool { return s.Drain }) {
 		r.at("fleet.spike").refuse("is given beside stages that drain, whose times nobody knows; want a stage of its own for the spike")
 	}
 	if f.Daily.Trough > f.Daily.Peak {
@@ -213,10 +205,7 @@ func (r *reader) checkSignals(c *Config) {
 
 // Traffic is the fleet's traffic as a rate over time; nil where a trace is replayed.
 func (f *FleetSettings) Traffic() workload.Profile {
-	p := f.Profile
-	for _, s := range f.Stages {
-		p = append(p, workload.RateStep{Rate: s.Rate, Length: s.Length})
-	}
+	p := append(slices.Clip(f.Profile), f.Stages...)
 	if f.Daily.Peak > 0 {
 		p = f.Daily.Profile()
 	}

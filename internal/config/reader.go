@@ -93,14 +93,9 @@ func nearestKey(within, name string, all []tomlTable) string {
 }
 
 func (r *reader) clean(keys ...string) bool {
-	for _, p := range r.problems {
-		for _, key := range keys {
-			if p.Key == key || strings.HasPrefix(p.Key, key+".") {
-				return false
-			}
-		}
-	}
-	return true
+	return !slices.ContainsFunc(r.problems, func(p Problem) bool {
+		return slices.ContainsFunc(keys, func(key string) bool { return p.Key == key || strings.HasPrefix(p.Key, key+".") })
+	})
 }
 
 func (r *reader) warn(format string, args ...any) {

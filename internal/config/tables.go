@@ -131,10 +131,8 @@ func tableOf[T any](k codec[T], allowed ...string) codec[map[string]T] {
 		return out
 	}
 	return codec[map[string]T]{read, func(values map[string]T) string {
-		var rows []tomlKey
-		for _, name := range slices.Sorted(maps.Keys(values)) {
-			rows = append(rows, tomlKey{name: name, binding: k.in(new(values[name]))})
-		}
-		return printTable(rows)
+		return printTable(list.Map(slices.Sorted(maps.Keys(values)), func(name string) tomlKey {
+			return tomlKey{name: name, binding: k.in(new(values[name]))}
+		}))
 	}, true, nil}
 }

@@ -180,13 +180,10 @@ func (c *Chart) drawing() drawing {
 			}
 		}
 	}
-	var xs, ys []float64
-	for _, r := range d.Limits {
-		highest = max(highest, r.At)
-		ys = append(ys, r.At)
-	}
-	for _, r := range d.Rates {
-		xs = append(xs, r.At)
+	at := func(r Reference) float64 { return r.At }
+	xs, ys := list.Map(d.Rates, at), list.Map(d.Limits, at)
+	for _, y := range ys {
+		highest = max(highest, y)
 	}
 	for _, p := range c.values() {
 		xs = append(xs, p.X)

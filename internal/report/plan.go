@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"planner/internal/note"
-	"planner/model/curve"
 	"planner/plan"
 	"planner/plan/decide"
 	"planner/search"
@@ -278,10 +277,7 @@ func addTrials(d *Document, p *plan.Plan, b *decide.Background, chosen []measure
 }
 
 func addCurves(d *Document, p *plan.Plan, b *decide.Background, chosen []measure.Measurement) {
-	curves := p.Evidence.Curves
-	if p.Evidence.Curve != nil {
-		curves = append([]*curve.Curve{p.Evidence.Curve}, curves...)
-	}
+	curves := p.Evidence.AllCurves()
 	if len(curves) > 0 {
 		d.section("Latency against load")
 	}

@@ -29,12 +29,8 @@ type Sheet struct {
 
 // Sheet returns the data of a name: "trials", or one of the further sheets.
 func (d Document) Sheet(name string) (Data, bool) {
-	for _, s := range append(d.Sheets, Sheet{TrialsSheet, d.Data}) {
-		if s.Name == name {
-			return s.Data, true
-		}
-	}
-	return Data{}, false
+	s, ok := list.Find(append(d.Sheets, Sheet{TrialsSheet, d.Data}), func(s Sheet) bool { return s.Name == name })
+	return s.Data, ok
 }
 
 // The sheets of a plan.

@@ -149,7 +149,8 @@ func (d Dispersion) Upper(k, n, alpha float64) float64 {
 	if n <= 0 {
 		return 1
 	}
-	return boundary(k/n, 1, func(p float64) bool { return d.CountBelow(k, n, p) > alpha })
+	_, bound := Bisect(k/n, 1, 60, func(p float64) bool { return d.CountBelow(k, n, p) <= alpha })
+	return bound
 }
 
 // Lower is the one-sided lower bound that belongs to Upper.
@@ -157,20 +158,8 @@ func (d Dispersion) Lower(k, n, alpha float64) float64 {
 	if n <= 0 || k <= 0 {
 		return 0
 	}
-	return boundary(0, k/n, func(p float64) bool { return d.CountAbove(k, n, p) <= alpha })
-}
-
-// boundary bisects for the point of [low, high] up to which holds is true.
-func boundary(low, high float64, holds func(float64) bool) float64 {
-	for range 60 {
-		mid := (low + high) / 2
-		if holds(mid) {
-			low = mid
-		} else {
-			high = mid
-		}
-	}
-	return high
+	_, bound := Bisect(0, k/n, 60, func(p float64) bool { return d.CountAbove(k, n, p) > alpha })
+	return bound
 }
 
 // QuantileRanks inverts the bounds of a share into an interval of the

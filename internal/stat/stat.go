@@ -6,6 +6,7 @@ package stat
 import (
 	"cmp"
 	"math"
+	"slices"
 )
 
 // rank is the 1-based rank of the q-quantile of n sorted values under the
@@ -55,9 +56,7 @@ func Monotone(y, weights []float64) []float64 {
 	}
 	out := make([]float64, 0, len(y))
 	for _, b := range blocks {
-		for range b.n {
-			out = append(out, b.value)
-		}
+		out = append(out, slices.Repeat([]float64{b.value}, b.n)...)
 	}
 	return out
 }

@@ -13,7 +13,6 @@ import (
 	"math"
 	"reflect"
 	"slices"
-	"time"
 
 	"planner/model"
 	"planner/model/sim"
@@ -267,16 +266,7 @@ func latency(r *measure.Record, m measure.Metric) (float64, bool) {
 	if r.Outcome != measure.OK {
 		return math.Inf(1), true
 	}
-	var d time.Duration
-	ok := false
-	switch m {
-	case measure.TTFT:
-		d, ok = r.TTFT()
-	case measure.E2E:
-		d, ok = r.E2E()
-	case measure.TPOT:
-		d, ok = r.TPOT()
-	}
+	d, _, ok := r.Latency(m, 0)
 	return d.Seconds(), ok
 }
 

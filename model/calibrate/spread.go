@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"planner/internal/list"
 	"planner/internal/parallel"
 	"planner/model"
 	"planner/sweep/measure"
@@ -74,13 +75,8 @@ func (s Shifts) Over(other Shifts) Shifts {
 }
 
 // Never counts the draws with which no rate meets the limits.
-func (s Shifts) Never() (n int) {
-	for _, x := range s {
-		if x <= -WidestMove {
-			n++
-		}
-	}
-	return n
+func (s Shifts) Never() int {
+	return list.Count(s, func(x float64) bool { return x <= -WidestMove })
 }
 
 // Longer is by which factor the limits would have to be longer for some rate to meet them with all

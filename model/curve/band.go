@@ -27,10 +27,8 @@ const (
 // fitted again. Without all numbers of requests there is no sampling error to
 // state, and the range is zero.
 func (c *Curve) bootstrap(steady []Point, best *fitted, seed uint64) (mu [2]float64) {
-	for i := range steady {
-		if steady[i].Requests == 0 {
-			return mu
-		}
+	if slices.ContainsFunc(steady, func(p Point) bool { return p.Requests == 0 }) {
+		return mu
 	}
 	src := rand.NewPCG(seed, streamBand)
 	s := newSample(steady, c.Model.Levels).weigh(steady, &best.model)

@@ -208,5 +208,6 @@ func (s *interpolant) bracket(limit float64) int {
 
 // crossing is where the spline passes the limit between two bracketing rates.
 func (s *interpolant) crossing(i int, limit float64) float64 {
-	return bisect(s.rates[i], s.rates[i+1], func(rate float64) bool { return s.spline.Predict(rate) > limit })
+	rate, _ := stat.Bisect(s.rates[i], s.rates[i+1], 200, func(rate float64) bool { return s.spline.Predict(rate) > limit })
+	return rate
 }

@@ -108,12 +108,10 @@ func Fit(metric measure.Metric, points []Point, seed uint64) (*Curve, error) {
 func commonLevels(points []Point) []float64 {
 	var chosen []float64
 	for _, q := range []float64{0.99, 0.50, 0.95, 0.90, 0, 0.999} {
-		n := 0
-		for i := range points {
-			if _, ok := points[i].Latency(q); ok {
-				n++
-			}
-		}
+		n := list.Count(points, func(p Point) bool {
+			_, ok := p.Latency(q)
+			return ok
+		})
 		if n >= min(3, len(points)) && len(chosen) < 2 {
 			chosen = append(chosen, q)
 		}

@@ -3,6 +3,8 @@ package curve
 import (
 	"math"
 	"slices"
+
+	"planner/internal/stat"
 )
 
 // Form names a family of curves, in files and reports too.
@@ -137,22 +139,6 @@ func (m *Model) Crossing(quantile, limit float64) (float64, bool) {
 	if !over(hi) {
 		return 0, false
 	}
-	return bisect(lo, hi, over), true
-}
-
-// bisect finds where a condition turns true between lo, where it is false, and
-// hi, where it is true.
-func bisect(lo, hi float64, over func(float64) bool) float64 {
-	for range 200 {
-		mid := lo + (hi-lo)/2
-		if mid <= lo || mid >= hi {
-			break
-		}
-		if over(mid) {
-			hi = mid
-		} else {
-			lo = mid
-		}
-	}
-	return lo
+	rate, _ := stat.Bisect(lo, hi, 200, over)
+	return rate, true
 }

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"time"
 
+	"planner/internal/list"
 	"planner/sweep/measure"
 )
 
@@ -49,12 +50,8 @@ type Point struct {
 
 // Latency returns the statistic of the point, false if it is not known.
 func (p *Point) Latency(quantile float64) (time.Duration, bool) {
-	for _, v := range p.Values {
-		if float64(v.Quantile) == quantile && v.Latency > 0 {
-			return v.Latency, true
-		}
-	}
-	return 0, false
+	v, ok := list.Find(p.Values, func(v Value) bool { return float64(v.Quantile) == quantile && v.Latency > 0 })
+	return v.Latency, ok
 }
 
 // FromMeasurements makes points of the open-loop measurements that are valid,

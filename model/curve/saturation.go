@@ -8,6 +8,7 @@ import (
 
 	"planner/internal/list"
 	"planner/internal/note"
+	"planner/internal/stat"
 )
 
 // Saturation is the rate that the server cannot exceed, in requests per second,
@@ -149,7 +150,7 @@ func (c *Curve) findKnee() {
 		return
 	}
 	level := c.Model.Levels[len(c.Model.Levels)-1]
-	knee := bisect(0, c.Model.Mu*(1-1e-9), func(rate float64) bool {
+	knee, _ := stat.Bisect(0, c.Model.Mu*(1-1e-9), 200, func(rate float64) bool {
 		return c.Model.elasticity(level, rate) > kneeElasticity
 	})
 	// The form's own saturation may lie above the rate that several routes give: a

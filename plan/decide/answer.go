@@ -10,7 +10,6 @@ import (
 	"planner/internal/config"
 	"planner/internal/list"
 	"planner/internal/note"
-	"planner/model/curve"
 	"planner/plan"
 	"planner/plan/diagnose"
 	"planner/plan/effects"
@@ -48,11 +47,7 @@ type Planned struct {
 // Files are what a run folder keeps of it, by name: the plan and its curves, the
 // binding metric's first.
 func (p *Planned) Files() map[string]any {
-	curves := []*curve.Curve{}
-	if p.Evidence.Curve != nil {
-		curves = append([]*curve.Curve{p.Evidence.Curve}, p.Evidence.Curves...)
-	}
-	return map[string]any{"plan.json": p, "curves.json": curves}
+	return map[string]any{"plan.json": p, "curves.json": p.Evidence.AllCurves()}
 }
 
 // SetRun adds what depends on the clock, the host or a path.

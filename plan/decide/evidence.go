@@ -165,10 +165,8 @@ func (d *Decision) addRoofline(p *plan.Plan) error {
 	}
 	p.Evidence.Roofline = &plan.DataSheet{Bounds: *bounds}
 	ceiling, _ := p.Evidence.Roofline.Ceiling(&p.Offer)
-	for _, c := range append([]*curve.Curve{p.Evidence.Curve}, p.Evidence.Curves...) {
-		if c != nil {
-			c.Doubt(ceiling * p.Demand.TraceRates.Peak())
-		}
+	for _, c := range p.Evidence.AllCurves() {
+		c.Doubt(ceiling * p.Demand.TraceRates.Peak())
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package decide
 import (
 	"planner/internal/list"
 	"planner/model"
-	"planner/model/curve"
 	"planner/plan"
 	"planner/plan/diagnose"
 	"planner/plan/effects"
@@ -14,10 +13,7 @@ import (
 // Settings are the sets of knobs that were tried on the kind of instance that a plan
 // takes, with about the rates that they carry.
 func Settings(p *plan.Plan, trials []measure.Measurement) []effects.Setting {
-	ref := effects.Baseline{Knobs: p.Offer.Knobs, Rate: p.Offer.Rate.Value, Curves: p.Evidence.Curves}
-	if p.Evidence.Curve != nil {
-		ref.Curves = append([]*curve.Curve{p.Evidence.Curve}, ref.Curves...)
-	}
+	ref := effects.Baseline{Knobs: p.Offer.Knobs, Rate: p.Offer.Rate.Value, Curves: p.Evidence.AllCurves()}
 	return effects.Rates(trials, ref, p.Evidence.Crossed)
 }
 

@@ -18,7 +18,7 @@ import (
 // newRace starts the search over knob sets that the configuration's strategy
 // names.
 func newRace(cfg *config.Config, g sweep.Ground, i *instance) *search.Race {
-	c := search.RaceConfig{Search: maxRateConfig(cfg, search.Prior{}), Candidates: i.priors, Default: i.standard}
+	c := search.RaceConfig{Strategy: search.Strategy(cfg.Search.Strategy), Search: maxRateConfig(cfg, search.Prior{}), Candidates: i.priors, Default: i.standard}
 	if g.Virtual {
 		if !cfg.Search.BudgetGiven {
 			// Requests cost little: fine enough that chance neither sizes the fleet nor tells winner from
@@ -31,12 +31,6 @@ func newRace(cfg *config.Config, g sweep.Ground, i *instance) *search.Race {
 		}
 	}
 	c.OneEngine = !g.Virtual && g.Owned
-	switch strategy := cfg.Search.Strategy; {
-	case strategy == "grid":
-		c.Strategy = search.Grid
-	case strategy == "one-at-a-time":
-		c.Strategy = search.OneAtATime
-	}
 	return search.NewRace(c)
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"planner/internal/stat"
 	"planner/model/curve"
 	"planner/sweep/measure"
 )
@@ -126,13 +127,9 @@ func inverse(c *curve.Curve, q float64, y time.Duration) (float64, bool) {
 	case y >= top:
 		return high, true
 	}
-	for range 40 {
-		middle := (low + high) / 2
-		if at, _ := c.At(q, middle); at < y {
-			low = middle
-		} else {
-			high = middle
-		}
-	}
-	return low, true
+	rate, _ := stat.Bisect(low, high, 40, func(rate float64) bool {
+		at, _ := c.At(q, rate)
+		return at >= y
+	})
+	return rate, true
 }

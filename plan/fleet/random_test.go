@@ -16,10 +16,10 @@ import (
 func anyPlant(t *testing.T, r *rand.Rand) (*Plant, Policy) {
 	t.Helper()
 	pick := func(most int) time.Duration { return time.Duration(1+r.IntN(most)) * time.Second }
-	w, drains := chat(1+r.IntN(2)), []bool{r.IntN(3) == 0}
+	w, drain := chat(1+r.IntN(2)), r.IntN(3) == 0
 	var profile workload.Profile
 	for range 1 + r.IntN(3) {
-		profile = append(profile, workload.RateStep{Rate: 60 * r.Float64(), Length: 20*time.Second + pick(60)})
+		profile = append(profile, workload.RateStep{Rate: 60 * r.Float64(), Length: 20*time.Second + pick(60), Drain: drain})
 	}
 	profile[0].Rate += 5
 	kind := []AutoscalerKind{None, ByHPA, ByKEDA, Saturation, Forecast}[r.IntN(5)]
@@ -42,7 +42,7 @@ func anyPlant(t *testing.T, r *rand.Rand) (*Plant, Policy) {
 	limits[0].Asked[measure.Goodput] = 0.9
 	p := &Plant{GPUs: 1 + r.IntN(4), USDPerGPUHour: 1 + 3*r.Float64(), Scenario: Scenario{Engine: engineOf(t, 8+r.IntN(40)), Limits: limits,
 		Timeout: pick(90), Retries: r.IntN(3), Nodes: Nodes{Slots: 1 + r.IntN(2)}},
-		Traffic: func(seed uint64) []Stage { return Staged(w, profile, drains, 1, seed) }}
+		Traffic: func(seed uint64) []Stage { return Staged(w, profile, 1, seed) }}
 	if r.IntN(3) == 0 {
 		p.Nodes = Nodes{Slots: 2, Max: 2 + r.IntN(4), MTBF: pick(200), Repair: pick(60), SpotMTBF: pick(300), Notice: pick(20)}
 	}

@@ -98,14 +98,9 @@ func keep(tried []Tried) []Tried {
 
 // holds reports whether what is asked is kept in the mean over the seeds.
 func (a *Answer) holds() bool {
-	for _, c := range a.Classes {
-		for _, l := range c.Limits {
-			if l.Share.Value < l.Asked {
-				return false
-			}
-		}
-	}
-	return true
+	return !slices.ContainsFunc(a.Classes, func(c ClassAnswer) bool {
+		return slices.ContainsFunc(c.Limits, func(l LimitAnswer) bool { return l.Share.Value < l.Asked })
+	})
 }
 
 func days(stages []Stage) float64 {

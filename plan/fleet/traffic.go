@@ -105,10 +105,10 @@ func anyAsked(limits []ClassLimits) bool {
 
 // Staged draws traffic that follows a profile, whose steps are stages of their own where
 // some of them drain, repeat times.
-func Staged(w *workload.Workload, p workload.Profile, drains []bool, repeat int, seed uint64) []Stage {
+func Staged(w *workload.Workload, p workload.Profile, repeat int, seed uint64) []Stage {
 	whole := slices.Repeat(p, repeat)
 	requests := w.Follow(whole, seed)
-	if !slices.Contains(drains, true) {
+	if !slices.ContainsFunc(p, func(s workload.RateStep) bool { return s.Drain }) {
 		return []Stage{{Requests: requests, Length: whole.Length()}}
 	}
 	out := make([]Stage, len(whole))
@@ -133,7 +133,7 @@ func Staged(w *workload.Workload, p workload.Profile, drains []bool, repeat int,
 		out[k].Requests = append(out[k].Requests, q)
 	}
 	for i := range out {
-		out[i].Length, out[i].Drain = whole[i].Length, drains[i%len(drains)]
+		out[i].Length, out[i].Drain = whole[i].Length, whole[i].Drain
 	}
 	return out
 }

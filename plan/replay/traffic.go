@@ -47,21 +47,17 @@ func traced(w workload.Workload, spike *fleet.Spike, extent Extent) (traffic, er
 
 // staged is traffic whose rates are given.
 func staged(w *workload.Workload, spec *config.FleetSettings, extent Extent) traffic {
-	var drains []bool
-	for _, s := range spec.Stages {
-		drains = append(drains, s.Drain)
-	}
 	profile := spec.Traffic().Times(extent.Scale, 0, 1<<62)
 	t := traffic{requests: profile.Mean() * profile.Length().Seconds() * float64(extent.Repeat)}
-	t.draw = func(seed uint64) []fleet.Stage { return fleet.Staged(w, profile, drains, extent.Repeat, seed) }
+	t.draw = func(seed uint64) []fleet.Stage { return fleet.Staged(w, profile, extent.Repeat, seed) }
 	if !extent.Search {
 		return t
 	}
 	t.heldOut = t.draw
-	if length := profile.Length(); length >= 2*day && drains == nil {
+	if length := profile.Length(); length >= 2*day && len(spec.Stages) == 0 {
 		var last workload.Profile
 		profile, last = profile.Split((length - 1) / day * day)
-		t.heldOut = func(seed uint64) []fleet.Stage { return fleet.Staged(w, last, nil, 1, seed) }
+		t.heldOut = func(seed uint64) []fleet.Stage { return fleet.Staged(w, last, 1, seed) }
 	}
 	return t
 }

@@ -141,11 +141,8 @@ func (f *Follower) follow(ctx context.Context) {
 
 func (f *Follower) partOf(t measure.Trial) *partRun {
 	name := f.Study.PartOf(t)
-	i := slices.IndexFunc(f.parts, func(p *partRun) bool { return p.Name == name })
-	if i < 0 {
-		return nil
-	}
-	return f.parts[i]
+	p, _ := list.Find(f.parts, func(p *partRun) bool { return p.Name == name })
+	return p
 }
 
 // tick looks at all parts once, and reports whether anything has changed.

@@ -256,7 +256,7 @@ func (c *cohort) judgeMean(b Bound) judged {
 	var at, values []float64
 	failed, censored := 0, 0
 	for _, r := range c.records {
-		v, open, ok := r.latency(b.Metric, c.end)
+		v, open, ok := r.Latency(b.Metric, c.end)
 		switch {
 		case r.failed():
 			failed++

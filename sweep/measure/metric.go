@@ -208,11 +208,11 @@ func (l Limits) Worst(r *Record) (ratio float64, ok bool) {
 	return ratio, ok && !open
 }
 
-// worst is Worst as [Record.latency] is a latency: open for a request in flight.
+// worst is Worst as [Record.Latency] is a latency: open for a request in flight.
 func (l Limits) worst(r *Record, end time.Duration) (ratio float64, open, ok bool) {
 	open, ok = r.Outcome == InFlight, r.Outcome == OK
 	for _, p := range l.all() {
-		if v, _, known := r.latency(p.Metric, end); known && p.Limit > 0 {
+		if v, _, known := r.Latency(p.Metric, end); known && p.Limit > 0 {
 			ratio, ok = max(ratio, float64(v)/float64(p.Limit)), true
 		}
 	}
@@ -223,11 +223,11 @@ func (l Limits) worst(r *Record, end time.Duration) (ratio float64, open, ok boo
 // they can be handled as a latency is.
 const wholeRatio = time.Second
 
-// figure is what the bound compares with its limit, known as [Record.latency] is: a
+// figure is what the bound compares with its limit, known as [Record.Latency] is: a
 // latency, or the worst ratio of Goodput.
 func (b Bound) figure(r *Record, end time.Duration) (v time.Duration, open, ok bool) {
 	if b.Metric != Goodput {
-		return r.latency(b.Metric, end)
+		return r.Latency(b.Metric, end)
 	}
 	ratio, open, ok := b.Limits.worst(r, end)
 	return wire.Duration(ratio, wholeRatio), open, ok
@@ -250,7 +250,7 @@ func (b Bound) Decide(r *Record, end time.Duration) (known, beyond bool) {
 		return true, true
 	}
 	if b.Metric != Goodput {
-		v, open, ok := r.latency(b.Metric, end)
+		v, open, ok := r.Latency(b.Metric, end)
 		beyond = ok && v > b.Limit
 		return beyond || ok && !open, beyond
 	}

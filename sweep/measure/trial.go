@@ -217,10 +217,10 @@ func (r *Record) first() time.Duration {
 	return r.First
 }
 
-// latency is a latency of a request, as far as it is known at the time end. That of
+// Latency is a latency of a request, as far as it is known at the time end. That of
 // one in flight that has not reached the event is open: it will be no less. A failed
 // request has none.
-func (r *Record) latency(m Metric, end time.Duration) (v time.Duration, open, ok bool) {
+func (r *Record) Latency(m Metric, end time.Duration) (v time.Duration, open, ok bool) {
 	if r.failed() {
 		return 0, false, false
 	}

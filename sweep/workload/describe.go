@@ -92,9 +92,7 @@ func Describe(rows []TraceRow) Description {
 		d.Rate = float64(len(rows)-1) / d.Span.Seconds()
 	}
 	d.gaps(rows)
-	for _, w := range []time.Duration{time.Second, 10 * time.Second, time.Minute} {
-		d.Dispersion = append(d.Dispersion, dispersion(rows, w))
-	}
+	d.Dispersion = list.Map([]time.Duration{time.Second, 10 * time.Second, time.Minute}, func(w time.Duration) DispersionIndex { return dispersion(rows, w) })
 	d.lengths(rows)
 	d.Prefix = prefixes(rows)
 	d.BusiestHour, d.BusiestMinute = busiest(rows, time.Hour), busiest(rows, time.Minute)

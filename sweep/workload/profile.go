@@ -10,10 +10,12 @@ import (
 // Profile is a rate over time: each of its steps begins where the one before it ends.
 type Profile []RateStep
 
-// RateStep is a rate in requests per second that holds for some time.
+// RateStep is a rate in requests per second that holds for some time; with Drain the next
+// step waits for its requests.
 type RateStep struct {
 	Rate   float64
 	Length time.Duration
+	Drain  bool
 }
 
 // Length is how long the profile takes.
@@ -53,11 +55,12 @@ func (p Profile) Times(factor float64, from, to time.Duration) Profile {
 			if cut = min(cut, end); cut <= at {
 				continue
 			}
-			rate := s.Rate
+			part := s
+			part.Length = cut - at
 			if at >= from && at < to {
-				rate *= factor
+				part.Rate *= factor
 			}
-			out = append(out, RateStep{rate, cut - at})
+			out = append(out, part)
 			at = cut
 		}
 	}

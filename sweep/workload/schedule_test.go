@@ -209,7 +209,7 @@ func TestRateOfCutConversations(t *testing.T) {
 	if turns := float64(len(scheduled)) / float64(started); turns > 7 {
 		t.Fatalf("%g turns a conversation: none was cut", turns)
 	}
-	for name, all := range map[string][]Request{"schedule": scheduled, "profile": w.Follow(Profile{{rate, span}}, 5)} {
+	for name, all := range map[string][]Request{"schedule": scheduled, "profile": w.Follow(Profile{{Rate: rate, Length: span}}, 5)} {
 		if n := float64(len(all)) / span.Seconds(); math.Abs(n/rate-1) > 0.03 {
 			t.Errorf("%s: %.3g requests a second, want %d", name, n, rate)
 		}

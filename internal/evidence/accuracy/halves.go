@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 
+	"planner/internal/list"
 	"planner/model"
 	"planner/model/calibrate"
 	"planner/sweep/measure"
@@ -29,10 +30,9 @@ func calibrateHalf(dir string, s *server) (halves, error) {
 	if err != nil {
 		return halves{}, err
 	}
-	w := &workload.Workload{Arrivals: workload.Trace}
-	for _, r := range records {
-		w.Replay = append(w.Replay, workload.TraceRow{Arrival: r.Due, Prompt: r.Prompt, Output: r.Output})
-	}
+	w := &workload.Workload{Arrivals: workload.Trace, Replay: list.Map(records, func(r measure.Record) workload.TraceRow {
+		return workload.TraceRow{Arrival: r.Due, Prompt: r.Prompt, Output: r.Output}
+	})}
 	half := len(records) / 2
 	run := calibrate.LoadPoint{Records: records, EngineTimes: true, Trial: measure.Trial{
 		Workload: w, Window: records[half].Due, Cooldown: w.TraceSpan() - records[half].Due,

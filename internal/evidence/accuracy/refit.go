@@ -8,6 +8,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"planner/internal/list"
 	"planner/model"
 )
 
@@ -44,12 +45,7 @@ func fitRows(servers []server, base [][]figures) ([]fitRow, error) {
 	for k := range knobs {
 		values := ones()
 		values[k] += turn
-		var moved []server
-		for i := range servers {
-			if knobs[k].moves(&servers[i]) && servers[i].group != groupOverload {
-				moved = append(moved, servers[i])
-			}
-		}
+		moved := list.Filter(servers, func(s server) bool { return knobs[k].moves(&s) && s.group != groupOverload })
 		got, err := all(moved, func(s *server) model.Constants { return turned(s, values) })
 		if err != nil {
 			return nil, err

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strings"
 
+	"planner/internal/list"
 	"planner/model"
 )
 
@@ -116,13 +116,7 @@ func average(e []float64) string {
 
 // names lists what servers are called, in order of first mention.
 func names(servers []server, of func(*server) string) []string {
-	var out []string
-	for i := range servers {
-		if n := of(&servers[i]); !slices.Contains(out, n) {
-			out = append(out, n)
-		}
-	}
-	return out
+	return list.Distinct(list.Map(servers, func(s server) string { return of(&s) }))
 }
 
 // printOmitted lists what is not counted, and why.

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"planner/internal/list"
 	"planner/model"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
@@ -49,14 +50,7 @@ func (s *source) logUniform(low, high float64) float64 {
 func (s *source) family() []model.Arch {
 	models := s.catalog.Models()
 	slices.SortStableFunc(models, func(a, b model.Arch) int { return cmp.Compare(a.Family, b.Family) })
-	var families [][]model.Arch
-	for i, m := range models {
-		if i == 0 || m.Family != models[i-1].Family {
-			families = append(families, nil)
-		}
-		families[len(families)-1] = append(families[len(families)-1], m)
-	}
-	return of(s, families...)
+	return of(s, list.Groups(models, func(m model.Arch) string { return m.Family })...)
 }
 
 // deployment draws a model on GPUs, with the knobs of a server.

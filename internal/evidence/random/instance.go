@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"planner/internal/config"
+	"planner/internal/list"
 	"planner/sweep"
 	"planner/sweep/ingest"
 	"planner/sweep/measure"
@@ -72,10 +73,8 @@ func (d *draft) limit(limits []relative) error {
 		prefix, parts := "slo.", []measure.Bound{l.bound}
 		if l.bound.Metric == measure.Goodput {
 			d.set("slo.goodput.share", l.bound.Quantile)
-			prefix, parts = "slo.goodput.", nil
-			for _, m := range l.parts {
-				parts = append(parts, measure.Bound{Metric: m, Quantile: l.bound.Quantile})
-			}
+			prefix = "slo.goodput."
+			parts = list.Map(l.parts, func(m measure.Metric) measure.Bound { return measure.Bound{Metric: m, Quantile: l.bound.Quantile} })
 		}
 		for _, b := range parts {
 			name := b.String()
@@ -178,10 +177,7 @@ func (in *instance) String() string {
 			limits = append(limits, fmt.Sprintf("%s %v", b, b.Limit))
 			continue
 		}
-		var parts []string
-		for _, p := range b.Limits.Parts(b.Quantile) {
-			parts = append(parts, fmt.Sprintf("%s %v", p.Metric, p.Limit))
-		}
+		parts := list.Map(b.Limits.Parts(b.Quantile), func(p measure.Bound) string { return fmt.Sprintf("%s %v", p.Metric, p.Limit) })
 		limits = append(limits, fmt.Sprintf("%.0f%% within %s", 100*b.Quantile, strings.Join(parts, " ")))
 	}
 	prompt, output := in.workload.MeanTokens()

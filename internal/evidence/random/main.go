@@ -33,7 +33,8 @@ func run() error {
 	flag.Parse()
 	runtime.GOMAXPROCS(max(*jobs, 1))
 	if *odd > 0 {
-		return servers(os.Stdout, *odd)
+		servers(os.Stdout, *odd)
+		return nil
 	}
 	dir, err := os.MkdirTemp("", "planner-random-")
 	if err != nil {

@@ -116,16 +116,9 @@ func quantile(sorted []float64, q float64) float64 {
 // figure is what of a request is bounded over its limit; false if it has no such
 // latency.
 func figure(b measure.Bound, r *measure.Record) (ratio float64, ok bool) {
-	var v time.Duration
-	switch b.Metric {
-	case measure.Goodput:
+	if b.Metric == measure.Goodput {
 		return b.Limits.Worst(r)
-	case measure.TTFT:
-		v, ok = r.TTFT()
-	case measure.TPOT:
-		v, ok = r.TPOT()
-	default:
-		v, ok = r.E2E()
 	}
-	return float64(v) / float64(b.Limit), ok
+	v, open, ok := r.Latency(b.Metric, 0)
+	return float64(v) / float64(b.Limit), ok && !open
 }

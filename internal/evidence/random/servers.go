@@ -9,9 +9,11 @@ import (
 	"strings"
 	"time"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 
 	"planner/internal/evidence/search/virtual"
+	"planner/internal/list"
 	"planner/internal/parallel"
 	"planner/search"
 	"planner/sweep/measure"
@@ -81,31 +83,20 @@ const oddBudget = time.Hour
 // search runs one search, of which nothing is known beforehand.
 func (o *oddServer) search(s *subject, seed uint64) search.Result {
 	m := search.NewMaxRate(search.MaxRateConfig{Workload: s.workload, SLO: s.objective, Seed: seed, Budget: oddBudget})
-	bench := virtual.Bench{Server: o.server}
-	for batch := m.Next(); len(batch) > 0; batch = m.Next() {
-		m.Observe(bench.Run(batch[0]))
-	}
+	virtual.Drive(m, virtual.Bench{Server: o.server}.Run)
 	return m.Result()
 }
 
 // servers prints a row a server over many seeds.
-func servers(w io.Writer, seeds int) error {
+func servers(w io.Writer, seeds int) {
 	fmt.Fprintln(w, "| server | truth | answered | coverage | safe ok | told | safe or told | max safe | RMSE | bias | trials | engine s | notes (share) |\n"+
 		"|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|")
 	for _, o := range oddServers() {
 		s := o.subject()
 		t := s.truth()
-		results := make([]*answer, seeds)
-		err := parallel.Do(seeds, func(i int) error {
-			results[i] = compared(o.search(s, uint64(i+1)), t)
-			return nil
-		})
-		if err != nil {
-			return err
-		}
+		results := parallel.Map(seeds, func(i int) *answer { return compared(o.search(s, uint64(i+1)), t) })
 		fmt.Fprintf(w, "| %s | %.2f (%.2f..%.2f) %s |\n", o.name, t.Rate, t.Low, t.High, oddRow(results))
 	}
-	return nil
 }
 
 // oddRow are the figures of one server's answers.
@@ -129,19 +120,8 @@ func oddRow(all []*answer) string {
 			notes[name] += 1 / float64(len(all))
 		}
 	}
-	var said []string
-	for _, name := range slices.Sorted(maps.Keys(notes)) {
-		said = append(said, fmt.Sprintf("%s %.2f", name, notes[name]))
-	}
+	said := list.Map(slices.Sorted(maps.Keys(notes)), func(name string) string { return fmt.Sprintf("%s %.2f", name, notes[name]) })
 	t := tallyOf(all)
 	return fmt.Sprintf("| %.0f | %.3f | %.3f | %.3f | %.3f | %.3f | %.4f | %+.4f | %.0f | %.0f | %s", t.both, t.covered, t.safe, told, fair, t.highest,
-		math.Sqrt(stat.Mean(squares(t.logs), nil)), stat.Mean(t.logs, nil), quantile(t.trials, 0.5), spent, strings.Join(said, ", "))
-}
-
-func squares(values []float64) []float64 {
-	out := slices.Clone(values)
-	for i := range out {
-		out[i] *= out[i]
-	}
-	return out
+		floats.Norm(t.logs, 2)/math.Sqrt(t.both), stat.Mean(t.logs, nil), quantile(t.trials, 0.5), spent, strings.Join(said, ", "))
 }

@@ -55,7 +55,11 @@ func chat() *workload.Workload {
 }
 
 func limit(m measure.Metric, q float64, d time.Duration) measure.SLO {
-	return measure.SLO{Bounds: []measure.Bound{{Metric: m, Quantile: q, Limit: d}}, Errors: errorsAllowed}
+	return objective(measure.Bound{Metric: m, Quantile: q, Limit: d})
+}
+
+func objective(bounds ...measure.Bound) measure.SLO {
+	return measure.SLO{Bounds: bounds, Errors: errorsAllowed}
 }
 
 // cliffEngine is limited by its number of sequences: prompts wait for a place,
@@ -80,6 +84,7 @@ func servers() []testCase {
 		{name: "TPOT", server: decodeEngine, workload: chat(), slo: limit(measure.TPOT, 0.99, 50*time.Millisecond)},
 	}
 	for i := range cases {
+		cases[i].overhead = trialOverhead
 		if q, ok := cases[i].server.(virtual.Queue); ok {
 			cases[i].truth = q.MaxRate(cases[i].slo.Bounds[0].Limit, 0.01)
 		}
@@ -104,9 +109,6 @@ func storedServers(file string) (five, tiny []testCase, err error) {
 	}
 	err = json.Unmarshal(data, &all)
 	five, tiny = servers(), tinyServers()
-	for i := range five {
-		five[i].overhead = trialOverhead
-	}
 	for _, cases := range [][]testCase{five, tiny} {
 		for i := range cases {
 			k := all[cases[i].name]
@@ -124,7 +126,6 @@ const trialOverhead = 6 * time.Second
 func finished(cases []testCase, seed uint64) []testCase {
 	for i := range cases {
 		c := &cases[i]
-		c.overhead = trialOverhead
 		if _, exact := c.server.(virtual.Queue); !exact {
 			c.truth = precise(c, bruteForce(c, 12, 16))
 		}

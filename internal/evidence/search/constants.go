@@ -16,6 +16,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"planner/internal/list"
 )
 
 const (
@@ -143,14 +145,11 @@ func writeQuick(file string) error {
 	if err != nil {
 		return err
 	}
-	var all, quick []json.RawMessage
+	var all []json.RawMessage
 	if err := json.Unmarshal(data, &all); err != nil {
 		return err
 	}
-	for _, i := range quickKnown {
-		quick = append(quick, all[i])
-	}
-	data, err = json.Marshal(quick)
+	data, err = json.Marshal(list.Map(quickKnown, func(i int) json.RawMessage { return all[i] }))
 	return cmp.Or(err, os.WriteFile(file, data, 0o600))
 }
 

@@ -6,7 +6,6 @@ import (
 
 	"planner/internal/evidence/search/virtual"
 	"planner/search"
-	"planner/sweep"
 	"planner/sweep/measure"
 )
 
@@ -69,25 +68,14 @@ func ours(c *testCase, k knowledge, seed uint64, budget time.Duration, precision
 		Prior: k.prior(c, seed), Workload: c.workload, SLO: c.slo, Seed: seed,
 		Budget: budget, Overhead: c.overhead, Precision: precision, Warmup: c.warmup, Window: c.window,
 	})
-	drive(s, virtual.Bench{Server: c.server, Drift: c.drift}.Run)
+	virtual.Drive(s, virtual.Bench{Server: c.server, Drift: c.drift}.Run)
 	return answer{s.Result(), c.truth}
-}
-
-// drive runs a search to its end, and counts its trials.
-func drive(s sweep.Source, run func(measure.Trial) measure.Measurement) (trials int) {
-	for batch := s.Next(); len(batch) > 0; batch = s.Next() {
-		for _, t := range batch {
-			s.Observe(run(t))
-			trials++
-		}
-	}
-	return trials
 }
 
 // runRace is what a race reports of the server that it chose, of which truth knows the rate.
 func runRace(cfg search.RaceConfig, run func(measure.Trial) measure.Measurement, truth func(measure.Knobs) float64) answer {
 	r := search.NewRace(cfg)
-	trials := drive(r, run)
+	trials := virtual.Drive(r, run)
 	end := r.Result()
 	a := answer{end.Best, truth(end.Knobs)}
 	a.EngineTime, a.Trials = end.EngineTime, trials

@@ -39,21 +39,18 @@ const (
 // constant of the race was chosen on: other engines, requests and limits, and a
 // simulator that is off by twice as much.
 func landscapes() []landscape {
-	a := newLandscape("A: prompts dominate", virtual.Engine{Base: 8 * time.Millisecond, PerToken: 25 * time.Microsecond, PerSequence: 40 * time.Microsecond},
-		chat(), twoLimits(500*time.Millisecond, 50*time.Millisecond))
-	b := newLandscape("B: sequences dominate", virtual.Engine{Base: 12 * time.Millisecond, PerToken: 15 * time.Microsecond, PerSequence: 120 * time.Microsecond},
-		chat(), twoLimits(500*time.Millisecond, 50*time.Millisecond))
+	two := objective(measure.Bound{Metric: measure.TTFT, Quantile: 0.99, Limit: 500 * time.Millisecond},
+		measure.Bound{Metric: measure.TPOT, Quantile: 0.99, Limit: 50 * time.Millisecond})
+	a := newLandscape("A: prompts dominate", virtual.Engine{Base: 8 * time.Millisecond, PerToken: 25 * time.Microsecond, PerSequence: 40 * time.Microsecond}, chat(), two)
+	b := newLandscape("B: sequences dominate", virtual.Engine{Base: 12 * time.Millisecond, PerToken: 15 * time.Microsecond, PerSequence: 120 * time.Microsecond}, chat(), two)
 	c := a
 	c.name, c.deceived = "A, best set under-predicted by 40 %", true
 	d := newLandscape("C, held out: long prompts, p95 TTFT and p90 E2E", virtual.Engine{Base: 15 * time.Millisecond, PerToken: 45 * time.Microsecond,
-		PerSequence: 60 * time.Microsecond}, documents(), measure.SLO{Errors: errorsAllowed, Bounds: []measure.Bound{
-		{Metric: measure.TTFT, Quantile: 0.95, Limit: 1500 * time.Millisecond},
-		{Metric: measure.E2E, Quantile: 0.90, Limit: 12 * time.Second},
-	}})
+		PerSequence: 60 * time.Microsecond}, documents(), objective(measure.Bound{Metric: measure.TTFT, Quantile: 0.95, Limit: 1500 * time.Millisecond},
+		measure.Bound{Metric: measure.E2E, Quantile: 0.90, Limit: 12 * time.Second}))
 	e := newLandscape("D, held out: goodput, simulator twice as noisy", virtual.Engine{Base: 10 * time.Millisecond, PerToken: 35 * time.Microsecond,
-		PerSequence: 85 * time.Microsecond}, chat(), measure.SLO{Errors: errorsAllowed, Bounds: []measure.Bound{
-		{Metric: measure.Goodput, Quantile: 0.95, Limits: measure.Limits{TTFT: 400 * time.Millisecond, TPOT: 35 * time.Millisecond}},
-	}})
+		PerSequence: 85 * time.Microsecond}, chat(), objective(
+		measure.Bound{Metric: measure.Goodput, Quantile: 0.95, Limits: measure.Limits{TTFT: 400 * time.Millisecond, TPOT: 35 * time.Millisecond}}))
 	e.shared, e.own = 2*sharedError, 2*ownError
 	f := d
 	f.name, f.deceived = "C, best set under-predicted by 40 %", true
@@ -69,19 +66,13 @@ func documents() *workload.Workload {
 	return &workload.Workload{Class: "documents", Arrivals: workload.Poisson, Shapes: []workload.Shape{shape}}
 }
 
-func twoLimits(ttft, tpot time.Duration) measure.SLO {
-	return measure.SLO{Errors: errorsAllowed, Bounds: []measure.Bound{
-		{Metric: measure.TTFT, Quantile: 0.99, Limit: ttft}, {Metric: measure.TPOT, Quantile: 0.99, Limit: tpot},
-	}}
-}
-
 func newLandscape(name string, e virtual.Engine, w *workload.Workload, slo measure.SLO) landscape {
 	l := landscape{name: name, cases: map[measure.Knobs]*testCase{}, shared: sharedError, own: ownError}
 	for _, budget := range []int{512, 1024, 2048, 4096} {
 		for _, sequences := range []int{32, 64, 128, 256, 512} {
 			k := measure.Knobs{MaxNumBatchedTokens: budget, MaxNumSeqs: sequences, TensorParallel: 1}
 			e.Budget, e.Sequences = budget, sequences
-			c := &testCase{name: name, server: e, workload: w, slo: slo, overhead: 6 * time.Second}
+			c := &testCase{name: name, server: e, workload: w, slo: slo}
 			l.knobs, l.cases[k] = append(l.knobs, k), c
 		}
 	}
@@ -107,7 +98,7 @@ type raced struct {
 // race runs one strategy on a landscape. Its cost counts a restart whenever the
 // knobs change.
 func (l *landscape) race(seed uint64, by search.Strategy) raced {
-	cfg := search.RaceConfig{Strategy: by, Search: search.MaxRateConfig{Workload: l.cases[l.knobs[0]].workload, SLO: l.cases[l.knobs[0]].slo, Seed: seed, Overhead: 6 * time.Second}, OneEngine: true}
+	cfg := search.RaceConfig{Strategy: by, Search: search.MaxRateConfig{Workload: l.cases[l.knobs[0]].workload, SLO: l.cases[l.knobs[0]].slo, Seed: seed, Overhead: trialOverhead}, OneEngine: true}
 	shared := l.shared * noise(seed, 11)
 	for i, k := range l.knobs {
 		p := search.Prior{Knobs: k, Rate: l.cases[k].truth * math.Exp(shared+l.own*noise(seed, 100+uint64(i)))}
@@ -122,13 +113,13 @@ func (l *landscape) race(seed uint64, by search.Strategy) raced {
 	r := search.NewRace(cfg)
 	var cost time.Duration
 	var running measure.Knobs
-	drive(r, func(t measure.Trial) measure.Measurement {
+	virtual.Drive(r, func(t measure.Trial) measure.Measurement {
 		if t.Knobs != running {
 			cost += restart
 		}
 		running = t.Knobs
 		m := virtual.Bench{Server: l.cases[t.Knobs].server}.Run(t)
-		cost += t.Warmup + m.Duration + t.Cooldown + 6*time.Second
+		cost += t.Warmup + m.Duration + t.Cooldown + trialOverhead
 		return m
 	})
 	best := l.cases[l.knobs[l.best]].truth

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"planner/internal/note"
+	"planner/sweep"
 	"planner/sweep/measure"
 )
 
@@ -82,4 +83,15 @@ func Known(records []measure.Record, at time.Duration) []measure.Record {
 		out = append(out, r)
 	}
 	return out
+}
+
+// Drive runs a search to its end, and counts its trials.
+func Drive(s sweep.Source, run func(measure.Trial) measure.Measurement) (trials int) {
+	for batch := s.Next(); len(batch) > 0; batch = s.Next() {
+		for _, t := range batch {
+			s.Observe(run(t))
+			trials++
+		}
+	}
+	return trials
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"planner/internal/note"
+	"planner/internal/stat"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
 )
@@ -44,16 +45,8 @@ func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Se
 // where services are exponential or constant: sojourn times of M/M/1 (exponential with rate mu - lambda),
 // sojourn times of M/D/1 (Erlang's sum) and waiting times of M/M/c (Erlang C).
 func (q Queue) MaxRate(limit time.Duration, p float64) float64 {
-	low, high := 0.0, float64(max(q.Servers, 1))*q.Rate
-	for range 200 {
-		mid := (low + high) / 2
-		if q.Exceeds(mid, limit) > p {
-			high = mid
-		} else {
-			low = mid
-		}
-	}
-	return low
+	rate, _ := stat.Bisect(0, float64(max(q.Servers, 1))*q.Rate, 200, func(rate float64) bool { return q.Exceeds(rate, limit) > p })
+	return rate
 }
 
 // Exceeds is the share of requests beyond a limit at a rate.

@@ -1,0 +1,18 @@
+package stat
+
+// Bisect halves [low, high] so many times, or until no number lies between, around the point where a
+// condition that is false at low turns true.
+func Bisect(low, high float64, times int, over func(float64) bool) (below, above float64) {
+	for range times {
+		middle := (low + high) / 2
+		if middle <= low || middle >= high {
+			break
+		}
+		if over(middle) {
+			high = middle
+		} else {
+			low = middle
+		}
+	}
+	return low, high
+}
