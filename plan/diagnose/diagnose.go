@@ -19,6 +19,8 @@ type FindingKind string
 
 // What can be found.
 const (
+	// Failing: requests fail though those that are served are quick.
+	Failing FindingKind = "failing"
 	// Faster: tokens come faster than the hardware named can read the weights.
 	Faster FindingKind = "faster_than_hardware"
 	// Prefill: the time to first token grows with the prompt, at low load already.
@@ -57,6 +59,8 @@ type Finding struct {
 // times to first token of common workloads by a factor of four.
 const (
 	fewest        = 100  // requests of a trial that says anything
+	failed        = 0.05 // of the requests of a trial
+	quick         = 0.25 // of the time-out: an answer that did not wait in a queue as others that timed out did
 	alone         = 0.1  // of the highest throughput seen: up to it requests are hardly ever together
 	few           = 4    // requests in flight in the mean that are little load for any server
 	nearLimit     = 0.7  // of a limit, at low load: what is left for load is little
@@ -100,6 +104,9 @@ func Of(trials []measure.Measurement, bounds *model.Bounds, objective measure.SL
 		if m := &trials[i]; m.Rejected.Text == "" && m.Valid && m.Requests >= fewest && 2*m.Failed < m.Requests {
 			s.trials = append(s.trials, m)
 		}
+	}
+	if f := failing(trials); f != nil {
+		return []Finding{*f}
 	}
 	if len(s.trials) == 0 {
 		return nil

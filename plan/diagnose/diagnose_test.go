@@ -185,3 +185,16 @@ func TestLinksAreNotTheHost(t *testing.T) {
 		}
 	}
 }
+
+// TestFailing: time-outs beside quick answers are no matter of a queue; time-outs beside answers that waited as long are.
+func TestFailing(t *testing.T) {
+	for e2e, want := range map[time.Duration]bool{500 * time.Millisecond: true, 8 * time.Second: false} {
+		m := measure.Measurement{Trial: measure.Trial{Rate: 20, Workload: &workload.Workload{Timeout: 10 * time.Second}}, Valid: true}
+		m.Requests, m.Failed, m.Failures = 1000, 600, map[string]int{measure.Timeout.String(): 600}
+		m.E2E.P50, m.E2E.N = e2e, 400
+		found := diagnose.Of([]measure.Measurement{m}, nil, measure.SLO{})
+		if got := len(found) == 1 && found[0].Kind == diagnose.Failing; got != want {
+			t.Errorf("answers of %v: %v, want it found: %t", e2e, found, want)
+		}
+	}
+}

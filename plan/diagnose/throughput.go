@@ -9,6 +9,27 @@ import (
 	"planner/sweep/measure"
 )
 
+// failing looks for requests that a server, or what stands before it, does not answer, in the trial of the least rate that
+// has such. Where all wait for too long, those that are served in time did so, too.
+func failing(trials []measure.Measurement) *Finding {
+	var worst *measure.Measurement
+	for i := range trials {
+		m := &trials[i]
+		w := m.Trial.Workload
+		waited := w != nil && w.Timeout > 0 && float64(m.E2E.P50) > quick*float64(w.Timeout)
+		if m.Requests >= fewest && float64(m.Failed) > failed*float64(m.Requests) && m.E2E.P50 > 0 && !waited && (worst == nil || m.Trial.Rate < worst.Trial.Rate) {
+			worst = m
+		}
+	}
+	if worst == nil {
+		return nil
+	}
+	return &Finding{Failing, "requests fail while those that are served are quick",
+		[]string{fmt.Sprintf("%d of %d requests %s: %s", worst.Failed, worst.Requests, at(worst), worst.Complaint()),
+			fmt.Sprintf("those that were served took %s in the median", ms(worst.E2E.P50))},
+		"the server's log, and the limits on connections and on waiting requests of the server and of what stands before it"}
+}
+
 // batching looks for throughput that a limit on the pace of tokens leaves unused.
 func (s *serverTrials) batching() *Finding {
 	var within, beyond *measure.Measurement
