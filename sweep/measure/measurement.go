@@ -477,7 +477,7 @@ func OverviewOf(trials []Measurement) Overview {
 		}
 		s.Trials++
 		switch {
-		case !m.Valid:
+		case !m.Valid && (m.Verdict == nil || m.Verdict.State != Missed): // what missed by more than the client could have counts
 			s.Invalid++
 			if len(m.Warnings) > 0 {
 				// The first one is why.
