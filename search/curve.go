@@ -139,18 +139,13 @@ func (a *assumed) below(floor, z, sd float64) float64 {
 	if a.kind == onMean || sd == 0 {
 		return sd * sd / 2 / (1 - floor)
 	}
-	low, high := 0.0, sd*(sd+1)/(1-floor)
-	for range 12 {
-		mid, share := (low+high)/2, 0.0
+	low, high := stat.Bisect(0, sd*(sd+1)/(1-floor), 12, func(mid float64) bool {
+		share := 0.0
 		for i, x := range phiOffsets {
 			share += nodeWeights[i] * unlink(raised(a.offset, floor, z-mid+x*sd))
 		}
-		if share > unlink(raised(a.offset, floor, z)) {
-			low = mid
-		} else {
-			high = mid
-		}
-	}
+		return share <= unlink(raised(a.offset, floor, z))
+	})
 	return (low + high) / 2
 }
 

@@ -114,16 +114,13 @@ func (s *MaxRate) next() measure.Trial {
 		t.Why = why
 		return t
 	}
-	if met, missed := s.enclosed(); missed > 0 {
-		t := s.cfg.timed(math.Sqrt(met*missed), longTimes, learned)
-		t.Why = "no curve goes through all trials: between those that met and missed"
-		return t
-	}
 	low, high := s.posteriors.quantile(safeQuantile), s.posteriors.quantile(1-safeQuantile)
 	halfWidth := s.posteriors.halfWidth(s.cfg.Confidence)
 	why := fmt.Sprintf("still +-%.0f %%: says the most per second", 100*halfWidth)
 	step := 1 + min(halfWidth, wide)
-	switch {
+	switch met, missed := s.enclosed(); {
+	case missed > 0:
+		low, high, why = math.Sqrt(met*missed), math.Sqrt(met*missed), "no curve goes through all trials: between those that met and missed"
 	case s.missed == 0:
 		low = step * s.highest
 		high, why = max(high, low), "every rate so far met the objective: goes up"

@@ -174,35 +174,33 @@ func (s *MaxRate) estimate(j int, r *Result) Estimate {
 	return e
 }
 
-// enclosed is between which rates the trials see the largest one where they contradict the curve: the highest that met
-// the objective in a trial that measured, and the second one that missed it, as one may have been disturbed, if the
-// curve's is above. It is 0 where it is not, or one that missed is below one that met.
+// enclosed is between which rates the trials see the largest one where no curve goes through them: the highest that met,
+// and the second one that missed, as one may have been disturbed, if the curve's is above, or its interval more than twice
+// as wide. Else they are 0, as where throughput limits the rate: that one trial keeps up says little.
 func (s *MaxRate) enclosed() (met, missed float64) {
-	rates := s.missedRates()
-	for _, t := range s.tried {
-		if t.measured && t.Verdict != nil && t.Verdict.State == measure.Met {
-			met = max(met, t.rate)
-		}
-	}
-	if met == 0 || len(rates) < 2 || rates[0] < met || rates[1] >= s.posteriors.quantile(0.5) {
+	below, above, curve := s.decided(measure.Met), s.decided(measure.Missed), s.posteriors.quantile
+	_, j := s.posteriors.binding()
+	if len(below) == 0 || len(above) < 2 || above[0] < below[len(below)-1] || s.bounds[j].kind == onThroughput {
 		return 0, 0
 	}
-	return met, rates[1]
+	met, missed = below[len(below)-1], above[1]
+	if missed >= curve(0.5) && met*met*curve(1-safeQuantile) < missed*missed*curve(safeQuantile) {
+		return 0, 0
+	}
+	return met, missed
 }
 
-// missedRates are those of the trials that missed the objective, in order.
-func (s *MaxRate) missedRates() []float64 {
-	missed := list.Filter(s.tried, attempt.missed)
-	rates := list.Map(missed, func(t attempt) float64 { return t.rate })
-	slices.Sort(rates)
-	return rates
+// decided are the rates of the trials with a verdict, in order.
+func (s *MaxRate) decided(as measure.State) []float64 {
+	of := list.Filter(s.tried, func(t attempt) bool { return t.Verdict != nil && t.Verdict.State == as })
+	return slices.Sorted(slices.Values(list.Map(of, func(t attempt) float64 { return t.rate })))
 }
 
 // noneMet is why a search ended without any rate: how far below the rates that missed the objective it is met the curve
 // alone would say, and that may be flat. A bound is told only where the posterior supports it, two trials at or below
 // it missed the objective, as one may have been disturbed, and no trial that cannot be trusted met it.
 func (s *MaxRate) noneMet(why note.Reason) note.Reason {
-	missed := s.missedRates()
+	missed := s.decided(measure.Missed)
 	met := slices.ContainsFunc(s.doubted, func(t attempt) bool { return t.met })
 	lowest := s.lowest()
 	seen := lowest.failing(", where ")
