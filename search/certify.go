@@ -8,6 +8,7 @@ import (
 	"sort"
 	"time"
 
+	"planner/internal/list"
 	"planner/internal/note"
 	"planner/internal/stat"
 	"planner/sweep/measure"
@@ -77,10 +78,8 @@ func Certify(cfg MaxRateConfig, found Result) *Certificate {
 		case b.name != measure.ErrorsBound:
 			// What a simulator, or the search, makes of the dispersion counts only where it is worse than usual.
 			x.phi = max(b.phi, stat.Generic)
-			for _, seen := range found.Bounds {
-				if seen.Bound == b.name {
-					x.phi = max(x.phi, seen.Phi)
-				}
+			if seen, ok := list.Find(found.Bounds, func(r BoundResult) bool { return r.Bound == b.name }); ok {
+				x.phi = max(x.phi, seen.Phi)
 			}
 		}
 		c.bounds = append(c.bounds, x)
