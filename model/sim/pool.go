@@ -90,7 +90,7 @@ func (p *blockPool) take() int32 {
 	}
 	if id := len(p.blocks); id < p.size {
 		if id == cap(p.blocks) {
-			p.blocks = slices.Grow(p.blocks, id) // pools of millions of blocks are copied less often
+			p.blocks = slices.Grow(p.blocks, min(3*id, p.size-id)) // pools of millions of blocks are copied less often
 		}
 		p.blocks = append(p.blocks, kvBlock{refs: 1})
 		return int32(id)
