@@ -176,11 +176,11 @@ func (s *MaxRate) estimate(j int, r *Result) Estimate {
 
 // enclosed is between which rates the trials see the largest one where no curve goes through them: the highest that met,
 // and the second one that missed, as one may have been disturbed, if the curve's is above, or its interval more than twice
-// as wide. Else they are 0, as where throughput limits the rate: that one trial keeps up says little.
+// as wide. Else they are 0, as where a mean or throughput limits the rate, of which one lucky trial says little.
 func (s *MaxRate) enclosed() (met, missed float64) {
 	below, above, curve := s.decided(measure.Met), s.decided(measure.Missed), s.posteriors.quantile
 	_, j := s.posteriors.binding()
-	if len(below) == 0 || len(above) < 2 || above[0] < below[len(below)-1] || s.bounds[j].kind == onThroughput {
+	if len(below) == 0 || len(above) < 2 || above[0] < below[len(below)-1] || s.bounds[j].kind != onShare {
 		return 0, 0
 	}
 	met, missed = below[len(below)-1], above[1]
