@@ -175,16 +175,16 @@ func (s *MaxRate) estimate(j int, r *Result) Estimate {
 }
 
 // enclosed is between which rates the trials see the largest one where no curve goes through them: the highest that met,
-// and the second one that missed, as one may have been disturbed, if the curve's is above, or its interval more than twice
-// as wide. Else they are 0, as where a mean or throughput limits the rate, of which one lucky trial says little.
+// and the second one that missed, as one may have been disturbed, if the curve's is above or, of a simulated engine,
+// its interval more than twice as wide. Else they are 0, as of means and throughput, of which one lucky trial says little.
 func (s *MaxRate) enclosed() (met, missed float64) {
-	below, above, curve := s.decided(measure.Met), s.decided(measure.Missed), s.posteriors.quantile
+	below, above := s.decided(measure.Met), s.decided(measure.Missed)
 	_, j := s.posteriors.binding()
 	if len(below) == 0 || len(above) < 2 || above[0] < below[len(below)-1] || s.bounds[j].kind != onShare {
 		return 0, 0
 	}
 	met, missed = below[len(below)-1], above[1]
-	if missed >= curve(0.5) && met*met*curve(1-safeQuantile) < missed*missed*curve(safeQuantile) {
+	if curve := s.posteriors.quantile; missed >= curve(0.5) && (!s.cfg.free() || met*met*curve(1-safeQuantile) < missed*missed*curve(safeQuantile)) {
 		return 0, 0
 	}
 	return met, missed
