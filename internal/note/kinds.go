@@ -124,7 +124,7 @@ const (
 	Cliff     Kind = "cliff: cliff: {bound} goes from well met to far missed within {within_percent%.0f} % of the rate: the server has a cliff there, or was not the same in all trials"
 	Collapses Kind = "collapses: collapse: pressed beyond its limits the server completes at most {pressed_per_s%.3g} requests/s, though it carried {carried_per_s%.3g}: a backlog that has once formed stays " +
 		"until the load is far below the maximum rate, and trials below the limit do not show how often one forms; the safe rate is what it completes then"
-	OffCurve     Kind = "off_curve: {bound} follows no curve: the limits were missed from {missed_per_s%.3g} requests/s on, below what a curve through all trials says; the answer is what the trials enclose"
+	OffCurve     Kind = "off_curve: no curve goes well through what the trials show of {bound}: the limits are missed from {missed_per_s%.3g} requests/s on, and the answer is what trials that met and missed enclose"
 	TrialsDiffer Kind = "trials_differ: from trial to trial the speed of the server differs by about {sigma_percent%.2g} % (standard deviation); interval and safe rate allow for it"
 	OneStart     Kind = "one_start: the engine was started once for this search: what the maximum rate differs by from start to start is not in the interval"
 	WindowShort  Kind = "window_short: trials were fixed at {window_s%dur}, shorter than the {wanted_s%dur} that the search would choose at this rate: a queue that takes longer to build up " +

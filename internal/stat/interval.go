@@ -125,7 +125,8 @@ func (d Dispersion) CountBelow(k, n, p float64) float64 {
 }
 
 // CountAbove is the probability of k and more exceedances among n when their
-// true share is p; that of common ones is the quasi-binomial one.
+// true share is p; of common ones it is the quasi-binomial one, which is wider where a
+// server is overloaded: with the other one searches believed such trials too much.
 func (d Dispersion) CountAbove(k, n, p float64) float64 {
 	if k <= 0 {
 		return 1
