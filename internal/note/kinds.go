@@ -153,6 +153,8 @@ const (
 const (
 	NoSamplingError Kind = "no_sampling_error: no requests beyond these limits were counted, so there is no sampling error to state: the interval is the spread of the forms of the curve, and the " +
 		"fleet is sized by its low end"
+	CountsRead Kind = "counts_read: no requests beyond these limits were counted: how many they were is read from the quantiles, between which latencies are taken for exponential, and how they " +
+		"clump is taken from queues"
 	TraceRatesUnknown Kind = "trace_rates_unknown: the results do not say how busy the busiest hour of their trace is: rates are its mean, and the demand is taken for one"
 	NoPrice           Kind = "no_price: no price is known for {gpu}: costs are not given"
 	OneInstance       Kind = "one_instance: one instance: its loss is the loss of the service"
@@ -309,7 +311,7 @@ var kinds = []Kind{
 	WithoutValue, TooFast, OfFile, OpenAndClosed, LengthsEstimated,
 	DrawnApart, LinesLeftOut, RequestsEstimated, ArrivalsFromEnds, RowsReordered, RowsLeftOut, ClockSpread, ClockTicks,
 	RowsTwice, ColumnsIgnored, Cliff, Collapses, OffCurve, TrialsDiffer, OneStart, WindowShort, CacheCollapse, WarmUpShort, NoWaitLimit, Uncertified,
-	CurveInterpolates, CurveWithoutRates, OverloadInferred, NoSaturation, NoCurve, NoCurveOf, NoSamplingError, TraceRatesUnknown, NoPrice, OneInstance,
+	CurveInterpolates, CurveWithoutRates, OverloadInferred, NoSaturation, NoCurve, NoCurveOf, NoSamplingError, CountsRead, TraceRatesUnknown, NoPrice, OneInstance,
 	LossOverloads, DraftHurts, FewSlots, MayBeCheaper, MoreGPUsSlower, MoreGPUsTalk, NotReached, MovedFar, NotModelled, Uncalibrated, BusyFrontEnd, BeyondModel, Imprecise, KnobAtEnd, OnlyUntrusted, AllUntrusted, JobTail, BrokeDown, EngineLost, BreaksDown, SomeUntrusted, SearchInterrupted, CertificateInterrupted, MatrixOfFirst, NoneTrusted, RoundsInterrupted, RequestsDiffer, LimitedByFailures,
 	FewRounds, FigureUnknown, SideFailed, SideInvalid, SideBehind, SideOverloaded, RateTooHigh, SeedsDiffer, TrafficDiffers, EngineFailed, EngineAlike, EngineCondemned,
 	NotPlaced, TooWide, StepBelowSeqs, DegreesNegative, HeadsUndivided, KVHeadsUndivided, StatesUndivided, BlocksCut, TooManyStages, NoExperts, ExpertsAlone, ExpertsUndivided, NoMemory,

@@ -107,6 +107,9 @@ func (x *Crossing) unreached(c *Curve, top float64) {
 		if c.Saturation != nil {
 			x.Low, x.High = c.Saturation.Low, c.Saturation.High
 		}
+		if !slices.ContainsFunc(c.Points, func(p Point) bool { return p.Regime == Overload && !p.inferred() }) {
+			x.High = max(x.High, top) // no more is known than that the limit was kept there
+		}
 		x.Note = "the limit is kept up to saturation; above it the backlog grows for ever"
 		return
 	}

@@ -135,7 +135,7 @@ func (c *Curve) warnRegimes() {
 		if p.Regime == Unknown {
 			unknown++
 		}
-		inferred = inferred || (p.Regime == Overload && !(p.Achieved > 0) && !p.Overloaded)
+		inferred = inferred || (p.Regime == Overload && p.inferred())
 	}
 	if unknown > 0 {
 		c.Warnings = append(c.Warnings, note.New(note.CurveWithoutRates, unknown))

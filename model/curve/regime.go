@@ -25,6 +25,9 @@ const (
 // completes at least.
 const keepsUp = 0.97
 
+// inferred reports whether nothing but latencies tells the regime of a point.
+func (p *Point) inferred() bool { return !(p.Achieved > 0) && !p.Overloaded }
+
 // assess gives every point its regime: from the completed rate where that is
 // known, else, for latencies that carry a backlog, from the latencies alone.
 // Points must be in ascending order of rate.

@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"planner/internal/config"
 	"planner/internal/list"
@@ -193,11 +194,11 @@ func fitSet(cfg *config.Config, trials []measure.Measurement) (fittedSet, error)
 	f := fittedSet{offer: plan.Offer{Knobs: trials[0].Trial.Knobs}}
 	f.offer.PromptTokens = meanTokens(trials, func(m *measure.Measurement) float64 { return m.MeanPrompt })
 	f.offer.OutputTokens = meanTokens(trials, func(m *measure.Measurement) float64 { return m.MeanOutput })
-	rate, counted := countedRate(cfg, trials)
+	curves, crossing, err := fitCurvesOf(cfg, trials)
+	rate, counted := countedRate(cfg, trials, curves)
 	if counted {
 		f.offer.Rate, f.offer.Binding, f.offer.Warnings = rate.Estimate, rate.Binding, rate.Warnings
 	}
-	curves, crossing, err := fitCurvesOf(cfg, trials)
 	if err != nil {
 		if counted {
 			// The counts say what quantiles that no trial resolves cannot.
@@ -268,40 +269,101 @@ func meanTokens(trials []measure.Measurement, of func(*measure.Measurement) floa
 // leastCounted is how many trials with counts an interval may rest on.
 const leastCounted = 3
 
-// countedRate is the posterior of the maximum rate from trials that counted
-// requests beyond the very limits in question; false where too few did, or none
-// met the limits, or none missed them. It is what a search of the same trials
-// would have reported.
-func countedRate(cfg *config.Config, trials []measure.Measurement) (search.Result, bool) {
-	var counted []*measure.Measurement
-	met, missed, middle := false, false, 0.0
+// countedRate is the posterior of the maximum rate, as a search of the same trials would have reported it, from
+// trials that counted requests beyond the limits in question, or whose summaries tell how many they were; false where
+// too few do, or none met the limits, or none missed them. The curves say which points are overload.
+func countedRate(cfg *config.Config, trials []measure.Measurement, curves []*curve.Curve) (search.Result, bool) {
+	var counts []measure.Measurement
+	met, missed, read, middle, longest := false, false, false, 0.0, time.Duration(0)
 	for i := range trials {
 		m := &trials[i]
-		if !m.Valid || !m.Ran() || m.Trial.Closed() || m.Trial.Rate <= 0 || m.Trial.Workload == nil || !countsOf(m, cfg.Objective) {
+		if !m.Valid || !m.Ran() || m.Trial.Closed() || m.Trial.Rate <= 0 {
 			continue
 		}
-		counted = append(counted, m)
-		middle += math.Log(m.Trial.Rate)
-		within := withinLimits(m)
-		met, missed = met || within, missed || !within
+		counted, ok := counted(m, cfg.Objective, overloaded(m, curves))
+		if !ok {
+			continue
+		}
+		counts = append(counts, counted)
+		middle, longest = middle+math.Log(m.Trial.Rate), max(longest, counted.Trial.Window)
+		within := withinLimits(&counted)
+		met, missed, read = met || within, missed || !within, read || !countsOf(m, cfg.Objective)
 	}
-	if len(counted) < leastCounted || !met || !missed {
+	if len(counts) < leastCounted || !met || !missed {
 		return search.Result{}, false
 	}
 	s := search.NewMaxRate(search.MaxRateConfig{
 		// Where to look, and next to nothing about where it lies.
-		Prior:    search.Prior{Knobs: counted[0].Trial.Knobs, Rate: math.Exp(middle / float64(len(counted))), Spread: 1},
-		Workload: counted[0].Trial.Workload, SLO: cfg.Objective, Seed: cfg.Workload.Seed,
+		Prior:    search.Prior{Knobs: counts[0].Trial.Knobs, Rate: math.Exp(middle / float64(len(counts))), Spread: 1},
+		Workload: cmp.Or(counts[0].Trial.Workload, &workload.Workload{}), SLO: cfg.Objective, Seed: cfg.Workload.Seed,
 		Precision: cfg.Search.Precision, Confidence: cfg.Search.Confidence,
-		// No trial can be added to results.
-		Budget: 1, Steady: cfg.Simulated(),
+		// No trial can be added to results, and the longest have to do.
+		Budget: 1, Window: longest, MinRequests: 1, Steady: cfg.Simulated(),
 	})
-	for _, m := range counted {
-		s.Observe(*m)
+	for _, m := range counts {
+		s.Observe(m)
 	}
 	s.Next()
 	r := s.Result()
+	r.Warnings = append(r.Warnings, note.If(read, note.CountsRead)...)
 	return r, r.Estimate.Safe > 0
+}
+
+// overloaded reports whether a point of a curve at the rate of a trial is overload by what was completed of it:
+// latencies alone tell that of queues of one server, and not of others.
+func overloaded(m *measure.Measurement, curves []*curve.Curve) bool {
+	return slices.ContainsFunc(curves, func(c *curve.Curve) bool {
+		return slices.ContainsFunc(c.Points, func(p curve.Point) bool { return p.Rate == m.Offered() && p.Regime == curve.Overload && p.Achieved > 0 })
+	})
+}
+
+// counted is a trial with counts of all that an objective bounds, those that it has not made from its summaries; false
+// where these say nothing of a bound. What was completed of what was sent has the error of a Poisson count.
+func counted(m *measure.Measurement, slo measure.SLO, overloaded bool) (measure.Measurement, bool) {
+	if countsOf(m, slo) {
+		return *m, true
+	}
+	out := *m
+	out.Counts, out.Trial.Objective, out.Trial.Window, out.Overloaded = nil, slo, max(m.Duration, 0), m.Overloaded || overloaded
+	ended := m.Requests - m.Failed
+	for _, b := range slo.Bounds {
+		l := m.Of(b.Class).Latency(b.Metric)
+		c := measure.Count{Bound: b.String(), N: cmp.Or(l.N, ended)}
+		c.Cluster = max(float64(c.N)/float64(max(ended, 1)), 1)
+		if b.Quantile == 0 {
+			c.Value = float64(l.Mean) / float64(b.Limit)
+		} else {
+			share, ok := l.Beyond(b.Limit)
+			if !ok {
+				return out, false
+			}
+			c.K = int(math.Round(share * float64(c.N)))
+		}
+		if c.N <= 0 || c.Value < 0 {
+			return out, false
+		}
+		out.Counts = append(out.Counts, c)
+	}
+	out.Counts = append(out.Counts, measure.Count{Bound: measure.ErrorsBound, N: m.Requests, K: m.Failed, Cluster: 1})
+	flow, told := m.Count(measure.ThroughputBound)
+	if !told {
+		flow = measure.Count{Bound: measure.ThroughputBound}
+		if sent := cmp.Or(known(m.Sent), m.Trial.Workload.MeanRate(m.Trial.Rate)); m.Achieved > 0 && ended > 0 {
+			half := stat.StudentT(0.95, 7) / math.Sqrt(float64(ended))
+			flow.N, flow.Value = ended/2, 1-m.Achieved/sent
+			flow.Low, flow.High = flow.Value-half, flow.Value+half
+		}
+	}
+	out.Counts = append(out.Counts, flow)
+	return out, true
+}
+
+// known is a figure, 0 where it is not one.
+func known(x float64) float64 {
+	if math.IsNaN(x) {
+		return 0
+	}
+	return x
 }
 
 // withinLimits reports whether no bound was beyond its limit by the raw counts.

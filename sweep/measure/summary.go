@@ -95,6 +95,29 @@ func (s *Summary) Around(quantile float64) Interval {
 	return Interval{}
 }
 
+// Beyond is the share of the requests above a limit as the quantiles have it, between which, and beyond the outermost,
+// the tail is taken for exponential; false where no quantile is known.
+func (s *Summary) Beyond(limit time.Duration) (share float64, ok bool) {
+	type point struct{ depth, y float64 }
+	var known []point
+	for _, q := range Statistics[1:] {
+		if y := s.Stat(q); y > 0 {
+			known = append(known, point{-math.Log1p(-q), float64(y)})
+		}
+	}
+	switch len(known) {
+	case 0:
+		return 0, false
+	case 1:
+		known = append([]point{{}}, known...)
+	}
+	above := list.Count(known, func(p point) bool { return p.y <= float64(limit) })
+	above = min(max(above, 1), len(known)-1)
+	low, high := known[above-1], known[above]
+	depth := low.depth + (float64(limit)-low.y)*(high.depth-low.depth)/max(high.y-low.y, 1)
+	return math.Exp(-max(depth, 0)), true
+}
+
 // Confidence of each end of an interval, and of a verdict: 1 - alpha.
 const alpha = 0.05
 
