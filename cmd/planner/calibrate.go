@@ -62,7 +62,7 @@ func (p *program) calibrate(c *cli.Context) error {
 		return usagef("calibrate: model and hardware are needed to simulate the runs; give --config with model.name and hardware.gpu")
 	}
 	if !c.IsSet("config") {
-		if err := sameModel(cfg, folders); err != nil {
+		if err := sameServer("calibrate", c.Args().Slice()); err != nil {
 			return err
 		}
 	}
@@ -100,25 +100,6 @@ func (p *program) calibrate(c *cli.Context) error {
 		}
 	}
 	return p.answer(c, result, report.Calibration(result))
-}
-
-// sameModel refuses runs that say of themselves that they measured another model
-// than the first, or other weights of it.
-func sameModel(cfg *config.Config, folders []sweep.Folder) error {
-	for _, folder := range folders[1:] {
-		other, err := config.Load(folder.File(sweep.ConfigFile), nil, config.For("calibrate"))
-		if err != nil || !other.Model.Known {
-			continue // results of others name no model
-		}
-		if other.Model.Name != cfg.Model.Name || other.Model.Precision != cfg.Model.Precision {
-			return usagef("calibrate: %s measured %s, and %s %s; calibrate one model at a time", folders[0].Path, modelText(cfg), folder.Path, modelText(other))
-		}
-	}
-	return nil
-}
-
-func modelText(cfg *config.Config) string {
-	return fmt.Sprintf("%s in %v", cfg.Model.Name, cfg.Model.Precision.Weights)
 }
 
 // mostRecords bounds the memory that the records of all runs take.

@@ -132,10 +132,9 @@ func designs() []experiment {
 				"         planner compare runs/before runs/after --fail-if-worse 5%\n" +
 				"Two configurations run in alternating rounds on the same requests. Two run folders are compared at the\n" +
 				"loads that both have. Exit code 4: some figure stays undecided.",
-			config: append(shared("set", "json", "catalog"), &cli.StringFlag{Name: "seed", Usage: "seed of the first round: --seed 7"},
-				&cli.BoolFlag{Name: "dry-run", Usage: "show what would run and end"}),
-			own:   compareFlags(),
-			study: compareStudy, dry: (*program).dryRounds, action: (*program).compare,
+			config: slices.Concat(shared("set", "json", "catalog", "dry-run"), declared([]shortcut{seedShortcut})),
+			own:    compareFlags(),
+			study:  compareStudy, dry: (*program).dryRounds, action: (*program).compare,
 		},
 	}
 }

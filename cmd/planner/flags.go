@@ -38,7 +38,7 @@ var shortcuts = []shortcut{
 	{"growth", "demand.growth", "expected growth until the fleet is in place: --growth 0.3", false},
 	{"headroom", "demand.headroom", "share above the planned rate: --headroom 0.2", false},
 	{"spare", "demand.spare_instances", "instances on top (N+1): --spare 1", false},
-	{"seed", "workload.seed", "seed of every draw: --seed 7", false},
+	seedShortcut,
 }
 
 func classUsage() string {
@@ -54,10 +54,13 @@ var benchShortcuts = []shortcut{
 	{"model", "engine.served_name", "name that the server knows, sent as it stands (default: the first of its list): --model meta-llama/Llama-3.1-8B", false},
 	{"api", "engine.api", "completions or chat: --api chat", false},
 	{"workload", "workload.class", classUsage(), false},
-	{"seed", "workload.seed", "seed of every draw: --seed 7", false},
+	seedShortcut,
 }
 
-var urlShortcut = shortcut{"url", "engine.url", "address of the server: --url http://127.0.0.1:8000", false}
+var (
+	urlShortcut  = shortcut{"url", "engine.url", "address of the server: --url http://127.0.0.1:8000", false}
+	seedShortcut = shortcut{"seed", "workload.seed", "seed of every draw: --seed 7", false}
+)
 
 const certifyUsage = "then test the safe rate on requests of its own, without any curve; the exit code is 4 if it is not certified"
 

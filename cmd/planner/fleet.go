@@ -26,7 +26,7 @@ func fleetExperiment() experiment {
 			"         planner fleet planner.toml --seeds 10 --set fleet.autoscaler.target=30 --json\n" +
 			"         planner fleet planner.toml --scale 2 --repeat 7 -o runs/week\n" +
 			"Exit codes: 0 what is asked is kept, 3 it is not, 4 the seeds do not tell.",
-		config: append([]cli.Flag{&cli.StringFlag{Name: "seed", Usage: "the first seed: --seed 7"}}, configFlags()...),
+		config: append(declared([]shortcut{seedShortcut}), configFlags()...),
 		own: []cli.Flag{
 			&cli.StringFlag{Name: "seeds", Value: "5", Usage: "how many draws of the traffic; their scatter gives the intervals: --seeds 10"},
 			&cli.StringFlag{Name: "scale", Value: "1", Usage: "multiply the traffic; a trace keeps its clock, and gets more or fewer requests: --scale 1.5"},

@@ -6,10 +6,12 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"planner/internal/config"
+	"planner/internal/note"
 	"planner/plan/decide"
 	"planner/sweep"
 	"planner/sweep/design"
@@ -62,7 +64,8 @@ func (p *program) compareRuns(c *cli.Context, a, b string) error {
 			return err
 		}
 	}
-	answer, err := design.CompareRuns(paths, trials, terms)
+	differ := strings.Join(serversDiffer(a, b, true), ", ")
+	answer, err := design.CompareRuns(paths, trials, terms, note.If(differ != "", note.ServersDiffer, differ))
 	if err != nil {
 		return usageError{err}
 	}
@@ -101,6 +104,9 @@ func (p *program) fit(c *cli.Context) error {
 		m.GPUs = gpus
 	}
 	trials, err := readResults(c.Args().Slice(), &m)
+	if err == nil {
+		err = sameServer("fit", c.Args().Slice())
+	}
 	if err == nil {
 		m.Catalog, err = config.ReadCatalog(c.String("catalog"))
 	}
@@ -181,6 +187,29 @@ func (p *program) planAgain(c *cli.Context, trials []measure.Measurement) (again
 		answer, err = sweep.Answer{}, nil
 	}
 	return again, answer, err
+}
+
+// serversDiffer lists what two run folders say differently of the server that they measured; nothing where one of them
+// says nothing, as files of other tools do.
+func serversDiffer(a, b string, knobs bool) []string {
+	var of [2]*config.Config
+	for i, path := range []string{a, b} {
+		var err error
+		if of[i], err = config.Load(sweep.Folder{Path: path}.File(sweep.ConfigFile), nil, config.Need{Lists: true}); err != nil || of[i].Model.Name == "" {
+			return nil
+		}
+	}
+	return config.ServersDiffer(of[0], of[1], knobs)
+}
+
+// sameServer refuses run folders that are of other servers than the first.
+func sameServer(command string, paths []string) error {
+	for _, path := range paths[1:] {
+		if differ := serversDiffer(paths[0], path, false); len(differ) > 0 {
+			return usagef("%s: %s and %s are of different servers: %s; %[1]s those of one server at a time", command, paths[0], path, strings.Join(differ, ", "))
+		}
+	}
+	return nil
 }
 
 // readResults reads run folders, result files and folders of them, with what is to be doubted of

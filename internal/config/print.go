@@ -44,6 +44,26 @@ func (c *Config) Sought() string {
 	return string(cut.TOML())
 }
 
+// ServersDiffer lists what two configurations say differently of the server: of its model, its GPU and its engine, but
+// for how that is reached, and if knobs count of these and of its degrees of parallelism.
+func ServersDiffer(a, b *Config, knobs bool) (differ []string) {
+	degrees := []string{"tensor_parallel", "pipeline_parallel", "data_parallel", "expert_parallel"}
+	reached := []string{"url", "served_name", "launcher", "api", "stream", "headers", "env", "ready_timeout", "api_key_env"}
+	others := b.sections()
+	for i, s := range a.sections() {
+		for j, k := range s.rows {
+			counts := map[string]bool{
+				"model": true, "hardware": k.name == "gpu", "knobs": knobs,
+				"engine": !slices.Contains(reached, k.name) && (knobs || !slices.Contains(degrees, k.name)),
+			}
+			if x, y := k.text(), others[i].rows[j].text(); counts[s.name] && x != y {
+				differ = append(differ, fmt.Sprintf("%s.%s %s and %s", s.name, k.name, x, y))
+			}
+		}
+	}
+	return differ
+}
+
 // printKeys prints keys, section by section, each with the mark before it, the value
 // and the comment that are shown.
 func printKeys(b *bytes.Buffer, sections []tomlTable, show func(key string, k tomlKey) (mark, text, comment string)) {

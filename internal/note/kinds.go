@@ -200,6 +200,7 @@ const (
 	SideOverloaded    Kind = "side_overloaded: {side}: {overloaded%d} of {trials%d} trials were overloaded: their latencies depend on how long was measured"
 	RateTooHigh       Kind = "rate_too_high: a backlog grew, with {completed_percent%.0f} % of {rate_per_s%.4g} requests/s completed: latencies are comparable at a rate that both sides carry, such as --rate {try_per_s%g}"
 	SeedsDiffer       Kind = "seeds_differ: {other%d} of {pairs%d} pairs had other requests (another seed): chance makes their differences larger"
+	ServersDiffer     Kind = "servers_differ: the two runs are of different servers: {differ}"
 	TrafficDiffers    Kind = "traffic_differs: the two runs are of different traffic: what differs may be its doing and not the engine's"
 )
 
@@ -313,7 +314,7 @@ var kinds = []Kind{
 	RowsTwice, ColumnsIgnored, Cliff, Collapses, OffCurve, TrialsDiffer, OneStart, WindowShort, CacheCollapse, WarmUpShort, NoWaitLimit, Uncertified,
 	CurveInterpolates, CurveWithoutRates, OverloadInferred, NoSaturation, NoCurve, NoCurveOf, NoSamplingError, CountsRead, TraceRatesUnknown, NoPrice, OneInstance,
 	LossOverloads, DraftHurts, FewSlots, MayBeCheaper, MoreGPUsSlower, MoreGPUsTalk, NotReached, MovedFar, NotModelled, Uncalibrated, BusyFrontEnd, BeyondModel, Imprecise, KnobAtEnd, OnlyUntrusted, AllUntrusted, JobTail, BrokeDown, EngineLost, BreaksDown, SomeUntrusted, SearchInterrupted, CertificateInterrupted, MatrixOfFirst, NoneTrusted, RoundsInterrupted, RequestsDiffer, LimitedByFailures,
-	FewRounds, FigureUnknown, SideFailed, SideInvalid, SideBehind, SideOverloaded, RateTooHigh, SeedsDiffer, TrafficDiffers, EngineFailed, EngineAlike, EngineCondemned,
+	FewRounds, FigureUnknown, SideFailed, SideInvalid, SideBehind, SideOverloaded, RateTooHigh, SeedsDiffer, ServersDiffer, TrafficDiffers, EngineFailed, EngineAlike, EngineCondemned,
 	NotPlaced, TooWide, StepBelowSeqs, DegreesNegative, HeadsUndivided, KVHeadsUndivided, StatesUndivided, BlocksCut, TooManyStages, NoExperts, ExpertsAlone, ExpertsUndivided, NoMemory,
 	EmptyPool, BudgetSpent, BudgetCut, BudgetLeft, NotTried, NotTriedBehind, PredictedWorse, OffTheWay, CarriesLess, CarriesLessBy,
 	AsGood, SeenAsGood, SeenWorse, DearerKind, CheaperUnsearched, KindIdle, CompletesLess, NotBetter, LessSafe, FailsIdle, IdleMisses, IdleFloor, MissedAtAll, AllMissed, NoneMet, NoneMeasured, NoneMissed, MetAtLargest, NarrowEnough,

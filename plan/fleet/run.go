@@ -77,7 +77,7 @@ func Run(s *Scenario) *Episode {
 	}
 	for (f.left > 0 || f.stage < len(f.s.Stages)) && !f.hopeless() {
 		t := f.nextTime()
-		if f.coupled || math.IsInf(t, 1) {
+		if f.coupled || f.stage >= len(f.s.Stages) { // then the last request ends it all
 			t = f.creep(t)
 		}
 		if math.IsInf(t, 1) {

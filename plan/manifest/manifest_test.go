@@ -368,6 +368,22 @@ func TestRules(t *testing.T) {
 	}
 }
 
+// The limits of goodput are watched each by itself, and what no series tells of is named.
+func TestRulesOfGoodput(t *testing.T) {
+	p, o := anyPlan(rand.New(rand.NewPCG(5, 5)))
+	p.Handover.Engine.Kind = "vllm"
+	p.Objective.Bounds = []measure.Bound{
+		{Metric: measure.Goodput, Quantile: 0.95, Limits: measure.Limits{TTFT: time.Second}},
+		{Metric: measure.TTFT, Quantile: 0.99, Limit: time.Second, Class: "chat"},
+	}
+	out := string(must.Get(Rules(p, o)))
+	for _, want := range []string{"LLMTTFTBudgetBurns", "histogram_quantile(0.95,", "# No alert watches ttft.p99 of chat: engines tell no classes apart."} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+}
+
 // seriesIn are the names of the series that an expression reads.
 func seriesIn(t *testing.T, expr string) (names []string) {
 	t.Helper()

@@ -43,6 +43,10 @@ func Rules(p *plan.Plan, o Options) ([]byte, error) {
 	}
 	head := fmt.Sprintf("# The plan of %s as Prometheus rules: %d replicas for %.4g requests/s. Check with: promtool check rules FILE\n",
 		d.Name, d.Engine.Replicas, p.Fleet.PlannedRate)
+	_, left := d.watched()
+	for _, b := range left {
+		head += fmt.Sprintf("# No alert watches %s: engines tell no classes apart.\n", b)
+	}
 	return append([]byte(head), data...), nil
 }
 
@@ -54,6 +58,18 @@ const (
 	replicaSeries  = "llm:replicas:serving"
 	fleetSeries    = "llm:replicas:planned"
 )
+
+// watched are the limits of the objective that series tell of, those of goodput each by itself, and what is left.
+func (d *templateData) watched() (bounds, left []measure.Bound) {
+	for _, b := range d.Plan.Objective.Bounds {
+		if b.Class != "" {
+			left = append(left, b)
+		} else {
+			bounds = append(bounds, measure.SLO{Bounds: []measure.Bound{b}}.Latencies()...)
+		}
+	}
+	return bounds, left
+}
 
 // recorded are what the plan says, and what replicas do in the same units.
 func (d *templateData) recorded() []Rule {
@@ -68,6 +84,7 @@ func (d *templateData) recorded() []Rule {
 	if d.Scale != nil {
 		all = append(all, record(plannedSeries, vector(d.Scale.Level)), record(safeSeries, vector(d.Scale.SafeLevel)))
 	}
+	bounds, _ := d.watched()
 	for _, m := range measure.AllLatencies() {
 		series := d.Series.Latencies[m]
 		if series == "" {
@@ -75,8 +92,8 @@ func (d *templateData) recorded() []Rule {
 		}
 		// The p99, which dashboards want, and what the objective is about.
 		quantiles := []float64{0.99}
-		for _, b := range d.Plan.Objective.Bounds {
-			if b.Metric == m && b.Class == "" && b.Quantile > 0 && !slices.Contains(quantiles, b.Quantile) {
+		for _, b := range bounds {
+			if b.Metric == m && b.Quantile > 0 && !slices.Contains(quantiles, b.Quantile) {
 				quantiles = append(quantiles, b.Quantile)
 			}
 		}
@@ -160,10 +177,11 @@ const mostBeyond = 0.9
 // buckets are.
 func (d *templateData) objectiveAlerts() []Rule {
 	var all []Rule
+	bounds, _ := d.watched()
 	for _, m := range measure.AllLatencies() {
 		series, told := d.Series.Latencies[m], strings.ToUpper(m.String())
-		for _, b := range d.Plan.Objective.Bounds {
-			if series == "" || b.Metric != m || b.Class != "" { // engines tell no classes apart
+		for _, b := range bounds {
+			if series == "" || b.Metric != m {
 				continue
 			}
 			name, limit := "LLM"+told, strconv.FormatFloat(b.Limit.Seconds(), 'g', -1, 64)

@@ -108,13 +108,14 @@ func (c *Compared) answer() sweep.Answer {
 	return sweep.Answer{State: sweep.Done, Value: c}
 }
 
-// CompareRuns compares what the runs of two folders have measured, at the loads that both have.
-func CompareRuns(paths [2]string, trials [2][]measure.Measurement, t Terms) (sweep.Answer, error) {
+// CompareRuns compares what the runs of two folders have measured, at the loads that both have. Doubts say what else
+// differs between them.
+func CompareRuns(paths [2]string, trials [2][]measure.Measurement, t Terms, doubts note.Notes) (sweep.Answer, error) {
 	a, b := trials[0], trials[1]
 	pairs, left := matched(a, b)
 	other := list.Count(pairs, func(x pairing) bool { return x.a.Trial.Seed != x.b.Trial.Seed })
 	c := &Compared{A: filepath.Clean(paths[0]), B: filepath.Clean(paths[1]), Test: tested, Terms: t,
-		Contrasts: contrast(pairs, t), Warnings: append(pairDoubts(pairs), note.If(other > 0, note.SeedsDiffer, other, len(pairs))...).Warnings()}
+		Contrasts: contrast(pairs, t), Warnings: slices.Concat(doubts, pairDoubts(pairs), note.If(other > 0, note.SeedsDiffer, other, len(pairs))).Warnings()}
 	c.Design = fmt.Sprintf("%s that both runs have; %d have no counterpart", note.Count(len(pairs), "load point"), left)
 	c.Warnings.AddIf(len(a) > 0 && len(b) > 0 && !a[0].Trial.Workload.Alike(b[0].Trial.Workload), note.TrafficDiffers)
 	if len(c.Contrasts) == 0 {

@@ -22,7 +22,7 @@ type aspect struct {
 }
 
 // aspects lists what pairs are compared by: latencies in milliseconds, those that have a
-// limit among them, and throughput, of which more is better.
+// limit among them, throughput, and where requests failed the share of those that did not, of which more is better.
 func aspects(pairs []pairing) []aspect {
 	var bounds []measure.Bound
 	for _, metric := range []measure.Metric{measure.TTFT, measure.TPOT, measure.E2E} {
@@ -43,6 +43,11 @@ func aspects(pairs []pairing) []aspect {
 		label := strings.TrimSpace(b.Stat() + " " + strings.ToUpper(b.Metric.String()) + " " + of)
 		all = append(all, aspect{strings.TrimSpace(name + inMilliseconds + " " + of), label + ", ms", func(m *measure.Measurement) float64 {
 			return above0(float64(m.Bounded(b)) / float64(time.Millisecond))
+		}})
+	}
+	if slices.ContainsFunc(pairs, func(p pairing) bool { return p.a.Failed+p.b.Failed > 0 && min(p.a.Requests, p.b.Requests) > 0 }) { // latencies are those of the others
+		all = append(all, aspect{"answered_share", "share answered", func(m *measure.Measurement) float64 {
+			return above0(float64(m.Requests-m.Failed) / float64(m.Requests))
 		}})
 	}
 	return append(all, aspect{"achieved_per_s", "requests/s", achieved},
@@ -266,7 +271,7 @@ func pairDoubts(pairs []pairing) note.Notes {
 				overloaded++
 			}
 		}
-		out = slices.Concat(out, note.If(failed > 0, note.SideFailed, side, failed, requests, how),
+		out = slices.Concat(out, note.If(failed > 0, note.SideFailed, side, failed, requests, cmp.Or(how, "not told")),
 			note.If(invalid > 0, note.SideInvalid, side, invalid, len(pairs)),
 			note.If(behind > 0, note.SideBehind, side, behind, len(pairs)),
 			note.If(overloaded > 0, note.SideOverloaded, side, overloaded, len(pairs)))

@@ -93,7 +93,7 @@ func (c *drifted) worse(t *testing.T, n uint64) bool {
 		other = 1000
 	}
 	trials := [2][]measure.Measurement{c.run(start(), 100_000*n, rng), c.run(start()/(1+c.slower), 100_000*n+other, rng)}
-	answer, err := design.CompareRuns([2]string{"base", "run"}, trials, design.Terms{Confidence: 0.95, Indifference: 0.02, FailIfWorse: c.margin})
+	answer, err := design.CompareRuns([2]string{"base", "run"}, trials, design.Terms{Confidence: 0.95, Indifference: 0.02, FailIfWorse: c.margin}, nil)
 	if err != nil {
 		t.Error(err)
 		return false
