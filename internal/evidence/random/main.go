@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -32,6 +33,7 @@ func run() error {
 	jobs := flag.Int("jobs", runtime.NumCPU(), "instances at a time")
 	flag.Parse()
 	runtime.GOMAXPROCS(max(*jobs, 1))
+	debug.SetGCPercent(400) // as the command does
 	if *odd > 0 {
 		servers(os.Stdout, *odd)
 		return nil
