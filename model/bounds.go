@@ -57,7 +57,7 @@ func (r *Roofline) Bounds(q MeanRequest, mem Memory) Bounds {
 		Stages:            r.dep.PP,
 		Replicas:          replicas,
 	}
-	b.PeakFlops, _ = r.dep.Hardware.Flops.computeFormat(r.dep.denseFormat())
+	b.PeakFlops = r.dep.peakFlops()
 	b.StreamTokensPerS = r.args.Speculation.PerStep() / (b.WeightSeconds + b.KVSeconds)
 	b.AllWeightSeconds = (r.dense.bytes + r.experts.bytes + r.head.bytes) / bandwidth
 	if b.KVSeconds > 0 {
@@ -133,8 +133,7 @@ func (r *Roofline) prefillSeconds(q MeanRequest) float64 {
 		return 0
 	}
 	w := r.Work(Batch{Chunks: []Chunk{{Tokens: tokens, Context: int(math.Round(q.Cached))}}, Sampled: 1})
-	peak, _ := r.dep.Hardware.Flops.computeFormat(r.dep.denseFormat())
-	return w.Flops * float64(r.dep.PP) / peak
+	return w.Flops * float64(r.dep.PP) / r.dep.peakFlops()
 }
 
 // peakOutput returns output tokens per second when as many requests run as may, each
@@ -145,10 +144,9 @@ func (r *Roofline) peakOutput(b Bounds) float64 {
 	if n == 0 {
 		return 0
 	}
-	peak, _ := r.dep.Hardware.Flops.computeFormat(r.dep.denseFormat())
 	memory := b.AllWeightSeconds + n*b.KVSeconds
 	s := r.args.Speculation
-	compute := n * float64(1+s.Tokens) * (r.dense.flops + r.experts.flops*r.routing.replicas + r.head.flops) / peak
+	compute := n * float64(1+s.Tokens) * (r.dense.flops + r.experts.flops*r.routing.replicas + r.head.flops) / r.dep.peakFlops()
 	return float64(b.ConcurrencyLimit) * s.PerStep() / max(memory, compute)
 }
 

@@ -14,7 +14,7 @@ func (f Flops) computeFormat(w WeightFormat) (rate float64, native bool) {
 	case w == NVFP4 && f.FP4 > 0:
 		return f.FP4, true
 	case w == MXFP4 && f.FP4 > 0:
-		return f.FP8, true // activations are mxfp8, and the wider operand sets the rate
+		return max(f.FP8, f.BF16), true // activations are mxfp8, and the wider operand sets the rate
 	}
 	return f.BF16, false
 }
@@ -44,6 +44,14 @@ func (d Deployment) denseFormat() WeightFormat {
 		return BF16
 	}
 	return d.Precision.Weights
+}
+
+// peakFlops is the data sheet's rate of the fastest products of the model, in operations per second: where only experts
+// are in a narrow format, that of experts.
+func (d Deployment) peakFlops() float64 {
+	dense, _ := d.Hardware.Flops.computeFormat(d.denseFormat())
+	all, _ := d.Hardware.Flops.computeFormat(d.Precision.Weights)
+	return max(dense, all)
 }
 
 // partFormat returns the format of a part of the dense matrices that a checkpoint stores in

@@ -569,3 +569,17 @@ func TestBlockExpertsByDeepGEMM(t *testing.T) {
 		}
 	}
 }
+
+// Of a mixture whose experts alone are in mxfp4 the peak is that of the experts, and a GPU of which no rate in fp8 is
+// told has that of bf16.
+func TestPeakOfMxfp4Experts(t *testing.T) {
+	d := deploy(t, "gpt-oss-120b", "B300 SXM", 1)
+	d.Precision.Weights = MXFP4
+	if got, want := d.peakFlops(), d.Hardware.Flops.FP8; got != want || want <= d.Hardware.Flops.BF16 {
+		t.Errorf("peak %g, want %g", got, want)
+	}
+	d.Hardware.Flops.FP8 = 0
+	if got, want := d.peakFlops(), d.Hardware.Flops.BF16; got != want {
+		t.Errorf("peak %g without fp8, want %g", got, want)
+	}
+}

@@ -47,7 +47,5 @@ func (r *Roofline) Achieved(w Work, seconds float64) (mbu, mfu float64) {
 	if seconds <= 0 {
 		return 0, 0
 	}
-	hw := r.dep.Hardware
-	peak, _ := hw.Flops.computeFormat(r.dep.denseFormat())
-	return (w.WeightBytes + w.KVBytes) / seconds / hw.Bandwidth, w.Flops / seconds / peak
+	return (w.WeightBytes + w.KVBytes) / seconds / r.dep.Hardware.Bandwidth, w.Flops / seconds / r.dep.peakFlops()
 }
