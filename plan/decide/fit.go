@@ -403,6 +403,10 @@ func fitCurvesOf(cfg *config.Config, trials []measure.Measurement) ([]*curve.Cur
 				"give limits on ttft, tpot, itl or e2e, or measure with `planner search`")
 		}
 	}
+	if !slices.ContainsFunc(trials, func(m measure.Measurement) bool { return m.Trial.Rate > 0 }) {
+		return nil, curve.Crossing{}, errors.New("fit: no result is of a known request rate: the load of a closed loop follows the server, and other files may not tell theirs; " +
+			"measure at several request rates, or give them as rate_per_s of a CSV")
+	}
 	of := limited(cfg.Objective)
 	curves, errs := curvesOf(trials, of, cfg.Workload.Seed)
 	for i, err := range errs {
