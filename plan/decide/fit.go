@@ -195,7 +195,7 @@ func fitSet(cfg *config.Config, trials []measure.Measurement) (fittedSet, error)
 	f.offer.PromptTokens = meanTokens(trials, func(m *measure.Measurement) float64 { return m.MeanPrompt })
 	f.offer.OutputTokens = meanTokens(trials, func(m *measure.Measurement) float64 { return m.MeanOutput })
 	curves, crossing, err := fitCurvesOf(cfg, trials)
-	rate, counted := countedRate(cfg, trials, curves)
+	rate, counted := countedRate(cfg, trials)
 	if counted {
 		f.offer.Rate, f.offer.Binding, f.offer.Warnings = rate.Estimate, rate.Binding, rate.Warnings
 	}
@@ -271,8 +271,8 @@ const leastCounted = 3
 
 // countedRate is the posterior of the maximum rate, as a search of the same trials would have reported it, from
 // trials that counted requests beyond the limits in question, or whose summaries tell how many they were; false where
-// too few do, or none met the limits, or none missed them. The curves say which points are overload.
-func countedRate(cfg *config.Config, trials []measure.Measurement, curves []*curve.Curve) (search.Result, bool) {
+// too few do, or none met the limits, or none missed them.
+func countedRate(cfg *config.Config, trials []measure.Measurement) (search.Result, bool) {
 	var counts []measure.Measurement
 	met, missed, read, middle, longest := false, false, false, 0.0, time.Duration(0)
 	for i := range trials {
@@ -280,7 +280,7 @@ func countedRate(cfg *config.Config, trials []measure.Measurement, curves []*cur
 		if !m.Valid || !m.Ran() || m.Trial.Closed() || m.Trial.Rate <= 0 {
 			continue
 		}
-		counted, ok := counted(m, cfg.Objective, overloaded(m, curves))
+		counted, ok := counted(m, cfg.Objective, promptest(trials))
 		if !ok {
 			continue
 		}
@@ -309,22 +309,27 @@ func countedRate(cfg *config.Config, trials []measure.Measurement, curves []*cur
 	return r, r.Estimate.Safe > 0
 }
 
-// overloaded reports whether a point of a curve at the rate of a trial is overload by what was completed of it:
-// latencies alone tell that of queues of one server, and not of others.
-func overloaded(m *measure.Measurement, curves []*curve.Curve) bool {
-	return slices.ContainsFunc(curves, func(c *curve.Curve) bool {
-		return slices.ContainsFunc(c.Points, func(p curve.Point) bool { return p.Rate == m.Offered() && p.Regime == curve.Overload && p.Achieved > 0 })
-	})
+// promptest is the shortest mean TTFT of the trials, which is hardly one of a queue; 0 if none is known.
+func promptest(trials []measure.Measurement) time.Duration {
+	least := time.Duration(0)
+	for i := range trials {
+		if d := trials[i].TTFT.Mean; d > 0 && (d < least || least == 0) {
+			least = d
+		}
+	}
+	return least
 }
 
 // counted is a trial with counts of all that an objective bounds, those that it has not made from its summaries; false
-// where these say nothing of a bound. What was completed of what was sent has the error of a Poisson count.
-func counted(m *measure.Measurement, slo measure.SLO, overloaded bool) (measure.Measurement, bool) {
+// where these say nothing of a bound. What was completed of what was sent has the error of a Poisson count, and does
+// not lack those that a server which keeps up has under way: they take what their tokens take behind a first one without
+// a queue, the TTFT given.
+func counted(m *measure.Measurement, slo measure.SLO, prompt time.Duration) (measure.Measurement, bool) {
 	if countsOf(m, slo) {
 		return *m, true
 	}
 	out := *m
-	out.Counts, out.Trial.Objective, out.Trial.Window, out.Overloaded = nil, slo, max(m.Duration, 0), m.Overloaded || overloaded
+	out.Counts, out.Trial.Objective, out.Trial.Window = nil, slo, max(m.Duration, 0)
 	ended := m.Requests - m.Failed
 	for _, b := range slo.Bounds {
 		l := m.Of(b.Class).Latency(b.Metric)
@@ -348,9 +353,15 @@ func counted(m *measure.Measurement, slo measure.SLO, overloaded bool) (measure.
 	flow, told := m.Count(measure.ThroughputBound)
 	if !told {
 		flow = measure.Count{Bound: measure.ThroughputBound}
-		if sent := cmp.Or(known(m.Sent), m.Trial.Workload.MeanRate(m.Trial.Rate)); m.Achieved > 0 && ended > 0 {
+		sent := cmp.Or(known(m.Sent), m.Trial.Workload.MeanRate(m.Trial.Rate))
+		if m.Achieved > 0 && ended > 0 {
+			tokens := max(m.E2E.Mean-m.TTFT.Mean, 0)
+			if m.E2E.Mean <= 0 || m.TTFT.Mean <= 0 {
+				tokens = time.Duration(max(m.MeanOutput-1, 0) * float64(max(m.TPOT.Mean, 0)))
+			}
+			missing, held := 1-m.Achieved/sent, float64(prompt+tokens)/float64(max(m.Duration, 1))
 			half := stat.StudentT(0.95, 7) / math.Sqrt(float64(ended))
-			flow.N, flow.Value = ended/2, 1-m.Achieved/sent
+			flow.N, flow.Value = ended/2, max(missing-held, min(missing, 0))
 			flow.Low, flow.High = flow.Value-half, flow.Value+half
 		}
 	}
