@@ -334,8 +334,9 @@ func (c *hfConfig) details() Details {
 	if c.flag("mlp_bias", false) {
 		d.MLPBias = true
 	}
-	// GPT-2's word for its activation, and powers of one branch: no product of two.
-	if c.has("activation_function") || slices.Contains([]string{"relu", "relu2", "xielu"}, c.text("hidden_act")) {
+	// GPT-2's word for its activation, unless it is one of a gate, and powers of one branch: no product of two.
+	if !c.known && c.has("activation_function") && !gateMark.MatchString(c.text("activation_function")) ||
+		slices.Contains([]string{"relu", "relu2", "xielu"}, c.text("hidden_act")) {
 		d.Ungated = true
 	}
 	if c.flag("use_qk_norm", false) && !c.is("llama4") {
@@ -350,6 +351,9 @@ func (c *hfConfig) details() Details {
 	}
 	return d
 }
+
+// gateMark is in the names of activations that one branch of an MLP gates the other by.
+var gateMark = regexp.MustCompile("(?i)silu|swish|glu")
 
 // attention returns the attention's shape without its windows.
 func (c *hfConfig) attention(a Arch) Attention {
