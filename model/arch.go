@@ -145,13 +145,15 @@ type Details struct {
 	NormsPerLayer int  // 0 means 2
 	Vision        Vision
 	SharedGate    bool // a one-column gate on the shared experts (Qwen2-MoE)
-	// What a quantised checkpoint stores these parts in where it is not the format of its
-	// weights, bf16 most often.
-	AttentionFormat WeightFormat
-	SharedFormat    WeightFormat // of shared experts
-	BlockFP8        bool         // its fp8 checkpoint scales blocks of 128 x 128, not channels (costs time, not memory)
-	WeightOnly      bool         // its 8-bit integers are of weights alone, and are multiplied in two bytes
-	Group           int          // 4-bit integers of its checkpoint that share a scale, 0: 128
+	// What a quantised checkpoint stores its parts in where that is not the format of its
+	// weights alone.
+	AttentionFormats Mix // of layers with a state too
+	MLPFormats       Mix // of dense layers
+	SharedFormats    Mix // of shared experts
+	ExpertFormats    Mix
+	BlockFP8         bool // its fp8 checkpoint scales blocks of 128 x 128, not channels (costs time, not memory)
+	WeightOnly       bool // its 8-bit integers are of weights alone, and are multiplied in two bytes
+	Group            int  // 4-bit integers of its checkpoint that share a scale, 0: 128
 }
 
 // denseLayers returns how many layers have an ordinary MLP.

@@ -231,12 +231,12 @@ func (c *Catalog) Model(name string) (Arch, error) {
 			own, _, _ := strings.Cut(a.Repo, "/")
 			a.Details.BlockFP8 = a.Details.BlockFP8 && !strings.HasSuffix(strings.ToLower(name), "-dynamic") && (!named || strings.EqualFold(theirs, own))
 			a.Native, a.Repo, a.Chat = format, name, ""
-			a.Details.WeightOnly = format == INT8 && weightOnlyMark.MatchString(name)
+			a.Details.WeightOnly = weightOnlyMark.MatchString(name)
 			var published map[string]any // by id in lower case
 			if err := json.Unmarshal(bytes.ToLower(embeddedQuantised), &published); err != nil {
 				return a, fmt.Errorf("embedded quantised.json: %w", err)
 			}
-			file := hfConfig{values: map[string]any{"quantization_config": published[strings.ToLower(name)]}}
+			file := hfConfig{class: a.Family, values: map[string]any{"quantization_config": published[strings.ToLower(name)]}}
 			if file.has("quantization_config") {
 				file.formats(&a)
 			}

@@ -1,6 +1,9 @@
 package model
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // computeFormat returns the data sheet's rate for products with weights of a format
 // and whether the GPU computes in it. Formats that it has no units for are unpacked to
@@ -54,25 +57,35 @@ func (d Deployment) peakFlops() float64 {
 	return max(dense, all)
 }
 
-// partFormat returns the format of a part of the dense matrices that a checkpoint stores in
-// one of its own, never a narrower one than the other matrices have.
-func (d Deployment) partFormat(own WeightFormat) WeightFormat {
-	if w := d.denseFormat(); own == FormatUnset || own.Bytes() < w.Bytes() {
-		return w
+// split divides the parameters of a part by what they are stored in, given the format of those that the
+// checkpoint does not set apart. Where it is not the checkpoint that is served, none is narrower than that.
+func (d Deployment) split(parameters float64, own Mix, others WeightFormat) []weightGroup {
+	if own == (Mix{}) {
+		return []weightGroup{{parameters, others}}
 	}
-	return own
+	var groups []weightGroup
+	for i, share := range own {
+		f := WeightFormat(i)
+		if f == FormatUnset || d.Precision.Weights != d.Arch.Native && f.Bytes() < others.Bytes() {
+			f = others
+		}
+		if share > 0 {
+			groups = append(groups, weightGroup{parameters * share, f})
+		}
+	}
+	return groups
 }
 
 // weight returns the bytes of one weight in a format, scales included: those of the checkpoint's
 // groups where it is served as it is.
 func (d Deployment) weight(f WeightFormat) float64 {
-	if group := d.Arch.Details.Group; f == INT4 && group > 0 && d.Arch.Native == INT4 {
+	if group := d.Arch.Details.Group; f == INT4 && group > 0 && d.Precision.Weights == d.Arch.Native {
 		return 0.5 + 2/float64(group)
 	}
 	return f.Bytes()
 }
 
-// weightGroup is some of the dense matrices on one GPU and what they are stored in.
+// weightGroup is some of the matrices on one GPU and what they are stored in.
 type weightGroup struct {
 	parameters float64
 	format     WeightFormat
@@ -80,16 +93,14 @@ type weightGroup struct {
 
 // parts are the dense matrices of all layers on one GPU.
 func (d Deployment) parts(n paramCounts) []weightGroup {
-	tp, w := float64(d.TP), d.denseFormat()
-	return []weightGroup{
-		{n.mlp / tp, w}, {n.router, BF16}, {n.shared / tp, d.partFormat(d.Arch.Details.SharedFormat)},
-		{n.attention/tp + d.Arch.kvMatrices(d.TP) + n.state/tp + n.latent, d.partFormat(d.Arch.Details.AttentionFormat)},
-	}
+	tp, w, details := float64(d.TP), d.denseFormat(), d.Arch.Details
+	return slices.Concat(d.split(n.mlp/tp, details.MLPFormats, w), []weightGroup{{n.router, BF16}}, d.split(n.shared/tp, details.SharedFormats, w),
+		d.split(n.attention/tp+d.Arch.kvMatrices(d.TP)+n.state/tp+n.latent, details.AttentionFormats, w))
 }
 
-// experts are the parameters of routed experts on one GPU, what they are padded with included.
-func (d Deployment) experts(n paramCounts) float64 {
-	return n.experts / float64(d.TP*d.DP) * d.expertPadding()
+// expertParts are the routed experts on one GPU, what they are padded with included.
+func (d Deployment) expertParts(n paramCounts) []weightGroup {
+	return d.split(n.experts/float64(d.TP*d.DP)*d.expertPadding(), d.Arch.Details.ExpertFormats, d.Precision.Weights)
 }
 
 // prefillRate returns operations per second of large dense products in a format.
@@ -147,7 +158,7 @@ func (r *Roofline) expertRate(w WeightFormat) float64 {
 		return rate * expertFP4Native * r.c.PrefillExperts[FP8] / prefillExperts[FP8]
 	case w == NVFP4:
 		return rate * r.c.PrefillExperts[INT4] // vLLM unpacks both by Marlin
-	case r.dep.blockScaled() && (r.dep.TP >= 8 || !r.deepGEMM()):
+	case w == FP8 && r.dep.blockScaled() && (r.dep.TP >= 8 || !r.deepGEMM()):
 		rate *= blockExperts
 	}
 	return rate * r.c.PrefillExperts.For(w)
@@ -204,12 +215,13 @@ func (r *Roofline) setMatrices() {
 	r.tiled = d.denseFormat() == FP8 && !d.blockScaled() && r.c.Tiles[0] > 0
 
 	if moe := d.Arch.MoE; moe.Present() {
-		x := d.Precision.Weights
-		experts := d.experts(n)
-		r.experts.bytes = experts * d.weight(x)
-		r.experts.flops = 2 * experts * float64(moe.Active) / float64(moe.Experts)
-		r.experts.read = r.experts.bytes / r.expertStream(x)
-		r.experts.token = r.experts.flops / r.expertRate(x)
+		for _, part := range d.expertParts(n) {
+			bytes, flops := part.parameters*d.weight(part.format), 2*part.parameters*float64(moe.Active)/float64(moe.Experts)
+			r.experts.bytes += bytes
+			r.experts.flops += flops
+			r.experts.read += bytes / r.expertStream(part.format)
+			r.experts.token += flops / r.expertRate(part.format)
+		}
 		to := &r.routing
 		to.logMiss = math.Log1p(-float64(moe.Active) / float64(moe.Experts))
 		to.replicas, to.active, to.ranks = float64(d.DP), float64(moe.Active), 1
@@ -270,7 +282,10 @@ func (r *Roofline) setAttention() {
 		// Prompts are computed with keys and values of every head, also those of the tokens before a
 		// chunk, for each chunk anew.
 		r.prefill.token = full * headsHere * keyCopy(versionOf(r.args.EngineVersion))
-		r.kv.past += r.prefill.token + full*headsHere*2*float64(m.KVRank*(m.NopeDim+m.ValueDim))/r.prefillRate(d.partFormat(d.Arch.Details.AttentionFormat))
+		r.kv.past += r.prefill.token
+		for _, part := range d.split(full*headsHere*float64(m.KVRank*(m.NopeDim+m.ValueDim)), d.Arch.Details.AttentionFormats, d.denseFormat()) {
+			r.kv.past += 2 * part.parameters / r.prefillRate(part.format)
+		}
 	}
 	rate := r.c.Attention.Prefill * hw.Flops.BF16
 	if flash2(hw) && d.Arch.Details.Sinks {

@@ -213,20 +213,6 @@ func (c *hfConfig) arch() (Arch, error) {
 	return a, c.err
 }
 
-// formats reads what the checkpoint stores its parts in.
-func (c *hfConfig) formats(a *Arch) {
-	native, err := c.format()
-	if err != nil {
-		c.fail(err)
-	}
-	a.Native = native
-	if c.has("quantization_config") {
-		a.Details.BlockFP8, a.NativeKV = c.blocks(), c.kvFormat()
-		a.Details.AttentionFormat, a.Details.SharedFormat = c.formatOf("attn", "mixer.in_proj"), c.formatOf("shared_expert")
-		a.Details.Group, a.Details.WeightOnly = c.group(), native == INT8 && c.weightOnly()
-	}
-}
-
 // layers returns the number of layers, or of blocks of which layers are made.
 func (c *hfConfig) layers() int {
 	if blocks := c.strings("layers_block_type"); c.is("nemotronh") && !c.has("num_hidden_layers") && len(blocks) > 0 {

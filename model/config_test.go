@@ -130,8 +130,8 @@ func TestKVFormatOfCheckpoints(t *testing.T) {
 		}
 	}
 	a, err := catalog(t).Model("nvidia/Gemma-4-31B-IT-NVFP4")
-	if err != nil || a.Native != NVFP4 || a.Details.AttentionFormat != BF16 {
-		t.Errorf("%v, attention %v, %v", a.Native, a.Details.AttentionFormat, err)
+	if err != nil || a.Native != NVFP4 || a.Details.AttentionFormats != (Mix{BF16: 1}) {
+		t.Errorf("%v, attention %v, %v", a.Native, a.Details.AttentionFormats, err)
 	}
 }
 
@@ -204,8 +204,7 @@ func TestParseConfigFamilies(t *testing.T) {
 		{`{"architectures":["Exaone4ForCausalLM"],"hidden_size":5120,"num_hidden_layers":64,"num_attention_heads":40,"num_key_value_heads":8,"head_dim":128,"intermediate_size":27392,"vocab_size":102400,"max_position_embeddings":131072,"sliding_window":4096,"sliding_window_pattern":"LLLG"}`, 8, 27392, 0, 4096, 48, 32.0e9, 0.005},
 		// Step-3.5-Flash: more heads in layers with a window, and a list that goes on with three layers that propose tokens.
 		{`{"architectures":["Step3p7ForConditionalGeneration"],"text_config":{"architectures":["Step3p5ForCausalLM"],"hidden_size":4096,"num_hidden_layers":45,"num_attention_heads":64,"num_attention_groups":8,"head_dim":128,"attention_other_setting":{"num_attention_heads":96,"num_attention_groups":8,"head_dim":128},"layer_types":[` +
-			strings.Repeat(`"full_attention","sliding_attention","sliding_attention","sliding_attention",`, 11) + `"full_attention","sliding_attention","sliding_attention","sliding_attention"],"sliding_window":512,"intermediate_size":11264,"vocab_size":128896,"moe_layers_enum":"` +
-			strings.Repeat("3,", 41) + `44","moe_num_experts":288,"moe_top_k":8,"moe_intermediate_size":1280,"share_expert_dim":1280}}`, 8, 11264, 42, 512, 33, 196.81e9, 0.001},
+			strings.Repeat(`"full_attention","sliding_attention","sliding_attention","sliding_attention",`, 11) + `"full_attention","sliding_attention","sliding_attention","sliding_attention"],"sliding_window":512,"intermediate_size":11264,"vocab_size":128896,"moe_layers_enum":"3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31,32,33,34,35,36,37,38,39,40,41,42,43,44","moe_num_experts":288,"moe_top_k":8,"moe_intermediate_size":1280,"share_expert_dim":1280}}`, 8, 11264, 42, 512, 33, 196.81e9, 0.001},
 		// Qwen3-Omni-30B-A3B: the text tower of its thinker.
 		{`{"architectures":["Qwen3OmniMoeForConditionalGeneration"],"thinker_config":{"text_config":{"hidden_size":2048,"num_hidden_layers":48,"num_attention_heads":32,"num_key_value_heads":4,"head_dim":128,"moe_intermediate_size":768,"num_experts":128,"num_experts_per_tok":8,"vocab_size":152064}}}`, 4, 0, 48, 0, 0, 30.5e9, 0.005},
 	}
@@ -297,54 +296,140 @@ func TestLayersOfTwoShapes(t *testing.T) {
 // ModelOpt writes formats beside the config.json, for each module where they are mixed.
 func TestParseQuantized(t *testing.T) {
 	plain := fmt.Sprintf(llama, "")
-	for beside, want := range map[string]struct{ weights, attention WeightFormat }{
-		`{"quantization":{"quant_algo":"FP8","exclude_modules":["lm_head"]}}`:                                                             {FP8, FormatUnset},
-		`{"quantization":{"quant_algo":"NVFP4","exclude_modules":["model.layers.0.self_attn.q_proj","model.layers.1.self_attn.q_proj"]}}`: {NVFP4, BF16},
+	for beside, want := range map[string]struct {
+		weights        WeightFormat
+		attention, mlp Mix
+	}{
+		`{"quantization":{"quant_algo":"FP8","exclude_modules":["lm_head"]}}`: {weights: FP8},
+		// Of 12,288 parameters of a layer's attention queries have 4,096.
+		`{"quantization":{"quant_algo":"NVFP4","exclude_modules":["model.layers.0.self_attn.q_proj","model.layers.1.self_attn.q_proj"]}}`: {NVFP4, Mix{2. / 3, BF16: 1. / 3}, Mix{}},
+		// What mixed precision does not list is not quantised.
 		`{"quantization":{"quant_algo":"MIXED_PRECISION","quantized_layers":{"model.layers.0.self_attn.q_proj":{"quant_algo":"FP8"},
-		"model.layers.0.mlp.up_proj":{"quant_algo":"W4A16_NVFP4"}}}}`: {NVFP4, FP8},
-		// What mixed precision does not list is not quantised; most of Nemotron-H is not called attention.
-		`{"quantization":{"quant_algo":"MIXED_PRECISION","quantized_layers":{"model.layers.0.mlp.up_proj":{"quant_algo":"NVFP4"}}}}`: {NVFP4, BF16},
-		`{"quantization":{"quant_algo":"MIXED_PRECISION","quantized_layers":{"backbone.layers.0.mixer.in_proj":{"quant_algo":"FP8"},
-		"backbone.layers.1.mixer.up_proj":{"quant_algo":"NVFP4"}}}}`: {NVFP4, FP8},
+		"model.layers.0.mlp.up_proj":{"quant_algo":"W4A16_NVFP4"}}}}`: {NVFP4, Mix{BF16: 5. / 6, FP8: 1. / 6}, Mix{1. / 6, BF16: 5. / 6}},
+		`{"quantization":{"quant_algo":"MIXED_PRECISION","quantized_layers":{"mlp":{"quant_algo":"NVFP4"}}}}`:                                          {NVFP4, Mix{BF16: 1}, Mix{}},
+		`{"quantization":{"quant_algo":"MIXED_PRECISION","quantized_layers":{"mlp":{"quant_algo":"NVFP4"},"layers.0.mlp":{"quant_algo":"FP8"}}}}`:      {FP8, Mix{BF16: 1}, Mix{.5, NVFP4: .5}},
+		`{"quantization":{"quant_algo":"MIXED_PRECISION","quantized_layers":{"mlp.down_proj":{"quant_algo":"FP8"},"self_attn":{"quant_algo":"FP8"}}}}`: {FP8, Mix{}, Mix{1. / 3, BF16: 2. / 3}},
 		// Small parts of a gated delta network, and a vision tower, say nothing of attention (Qwen3-Next-80B-A3B-Instruct-FP8).
 		`{"quantization":{"quant_algo":"FP8","exclude_modules":["model.layers.0.linear_attn.A_log","model.layers.1.linear_attn.conv1d",
 		"model.layers.2.linear_attn.in_proj_ba","model.layers.3.linear_attn.in_proj_a","*.self_attn.indexer.*","re:.*linear_attn.in_proj_b$",
-		"model.visual.layers.0.attn.qkv","model.visual.layers.1.attn.qkv","model.visual.layers.2.attn.qkv"]}}`: {FP8, FormatUnset},
-		`{}`: {FormatUnset, FormatUnset},
+		"model.visual.layers.0.self_attn.q_proj","model.layers.0.mlp.gate","*.gate","model.visual.layers.2.attn.qkv"]}}`: {weights: FP8},
+		`{}`: {},
 	} {
 		a, err := ParseQuantized(strings.NewReader(plain), strings.NewReader(beside))
-		if err != nil || a.Native != want.weights || a.Details.AttentionFormat != want.attention {
-			t.Errorf("%s: %q, attention %q, %v", beside, a.Native, a.Details.AttentionFormat, err)
+		if err != nil || a.Native != want.weights || !alike(a.Details.AttentionFormats, want.attention) || !alike(a.Details.MLPFormats, want.mlp) {
+			t.Errorf("%s: %q, attention %v, MLPs %v, %v", beside, a.Native, a.Details.AttentionFormats, a.Details.MLPFormats, err)
 		}
 	}
 	if _, err := ParseQuantized(strings.NewReader(plain), strings.NewReader("{")); err == nil || !strings.Contains(err.Error(), "hf_quant_config.json") {
 		t.Errorf("half a file: %v", err)
 	}
 	d := Deployment{Arch: Arch{Native: NVFP4}}.Normal()
-	if d.partFormat(FP8) != FP8 || d.partFormat(FormatUnset) != NVFP4 {
-		t.Error("a part keeps a wider format of its own")
+	if got := d.split(8, Mix{.25, FP8: .75}, NVFP4); len(got) != 2 || got[0] != (weightGroup{2, NVFP4}) || got[1] != (weightGroup{6, FP8}) {
+		t.Errorf("parts keep wider formats of their own: %v", got)
 	}
-	if d.Precision.Weights = BF16; d.partFormat(FP8) != BF16 {
-		t.Error("a part has no narrower format than the weights")
+	d.Precision.Weights = BF16
+	if got := d.split(8, Mix{FP8: 1}, BF16); len(got) != 1 || got[0] != (weightGroup{8, BF16}) {
+		t.Errorf("parts have no narrower format than the weights: %v", got)
 	}
+}
+
+func alike(a, b Mix) bool {
+	for f := range a {
+		if math.Abs(a[f]-b[f]) > 1e-9 {
+			return false
+		}
+	}
+	return true
 }
 
 // What a checkpoint leaves in bf16 stands under as many keys as there are tools that quantise.
 func TestPartsLeftAlone(t *testing.T) {
 	const config = `,"torch_dtype":"bfloat16","quantization_config":{%s}`
-	for quantisation, want := range map[string]WeightFormat{
-		`"quant_method":"gptq","bits":4,"dynamic":{"lm_head":{},"-:.*attn.*":{},"-:.*shared_expert.*":{}}`:                                             BF16,
-		`"quant_method":"gptq","bits":4,"dynamic":{"+:.*attn.*":{"bits":8},"-:.*mtp.*":{}}`:                                                            FormatUnset,
-		`"quant_method":"auto-round","bits":4,"extra_config":{"model.layers.0.self_attn.q_proj":{"bits":16},"model.layers.1.self_attn":{"bits":16}}`:   BF16,
-		`"quant_method":"auto-round","bits":4,"extra_config":{"model.layers.0.self_attn.q_proj":{"bits":8},"model.layers.1.self_attn":{"bits":8}}`:     FormatUnset,
-		`"quant_method":"fp8","ignored_layers":["lm_head","model.layers.0.self_attn.o_proj","model.layers.1.self_attn.o_proj"]`:                        BF16,
-		`"quant_method":"quark","exclude":["*self_attn*"],"global_quant_config":{"weight":{"dtype":"fp4"}}`:                                            BF16,
-		`"quant_method":"quark","layer_quant_config":{"*self_attn*":{"weight":{"dtype":"fp8_e4m3"}}},"global_quant_config":{"weight":{"dtype":"fp4"}}`: FP8,
+	for quantisation, want := range map[string]Mix{
+		`"quant_method":"gptq","bits":4,"dynamic":{"lm_head":{},"-:.*attn.*":{},"-:.*shared_expert.*":{}}`:                                             {BF16: 1},
+		`"quant_method":"gptq","bits":4,"dynamic":{"+:.*attn.*":{"bits":8},"-:.*mtp.*":{}}`:                                                            {INT8: 1},
+		`"quant_method":"auto-round","bits":4,"extra_config":{"model.layers.0.self_attn.q_proj":{"bits":16},"model.layers.1.self_attn":{"bits":16}}`:   {1. / 3, BF16: 2. / 3},
+		`"quant_method":"auto-round","bits":4,"extra_config":{".*self_attn.*":{"bits":8}}`:                                                             {INT8: 1},
+		`"quant_method":"fp8","ignored_layers":["lm_head","model.layers.0.self_attn.o_proj","model.layers.1.self_attn.o_proj"]`:                        {2. / 3, BF16: 1. / 3},
+		`"quant_method":"bitsandbytes","llm_int8_skip_modules":["self_attn"]`:                                                                          {BF16: 1},
+		`"quant_method":"quark","exclude":["*self_attn*"],"global_quant_config":{"weight":{"dtype":"fp4"}}`:                                            {BF16: 1},
+		`"quant_method":"quark","layer_quant_config":{"*self_attn*":{"weight":{"dtype":"fp8_e4m3"}}},"global_quant_config":{"weight":{"dtype":"fp4"}}`: {FP8: 1},
 	} {
 		a, err := ParseConfig(strings.NewReader(fmt.Sprintf(llama, fmt.Sprintf(config, quantisation))))
-		if err != nil || a.Details.AttentionFormat != want {
-			t.Errorf("%s: attention %q, %v, want %q", quantisation, a.Details.AttentionFormat, err, want)
+		if err != nil || !alike(a.Details.AttentionFormats, want) {
+			t.Errorf("%s: attention %v, %v, want %v", quantisation, a.Details.AttentionFormats, err, want)
 		}
+	}
+}
+
+// The weights of Llama-3.1-8B and Qwen3-30B-A3B, in GB, are the sum over matrices of what each is stored in: of the former
+// 1.342 billion parameters of attention, .537 of them in o_proj, and three times 1.879 of MLPs in 32 layers, beside 2.10 GB of
+// embeddings; of the latter 28.99 billion of experts and .906 of attention, beside 1.27 GB of embeddings and routers.
+func TestWeightsByModules(t *testing.T) {
+	const (
+		dense   = `{"architectures":["LlamaForCausalLM"],"num_hidden_layers":32,"hidden_size":4096,"num_attention_heads":32,"num_key_value_heads":8,"intermediate_size":14336,"vocab_size":128256,"%s":{%s}}`
+		experts = `{"architectures":["Qwen3MoeForCausalLM"],"num_hidden_layers":48,"hidden_size":2048,"num_attention_heads":32,"num_key_value_heads":4,"head_dim":128,"moe_intermediate_size":768,"num_experts":128,"num_experts_per_tok":8,"vocab_size":151936,"%s":{%s}}`
+		groups  = `"quant_method":"compressed-tensors","format":"mixed-precision","config_groups":{"group_%d":{"targets":["%s"],"weights":{"num_bits":8,"type":"%s"}},"group_%d":{"targets":["%s"],"weights":{"num_bits":4,"type":"%s","group_size":%d}}}`
+		fp8     = `"quant_method":"compressed-tensors","config_groups":{"group_0":{"targets":["%s"],"weights":{"num_bits":8,"type":"float"}}},"ignore":["lm_head"%s]`
+		int4    = `"quant_method":"compressed-tensors","config_groups":{"group_0":{"targets":["Linear"],"weights":{"num_bits":4,"type":"int","group_size":128}}},"ignore":["lm_head"%s]`
+		gptq    = `"quant_method":"gptq","bits":4,"group_size":128,"dynamic":{%s}`
+		round   = `"quant_method":"auto-round","bits":4,"group_size":128,"extra_config":{%s}`
+		plain   = `"quant_method":"fp8","modules_to_not_convert":["lm_head"%s]`
+		self    = "re:.*self_attn.*"
+	)
+	ignoring := func(format string, names ...string) string {
+		list := ""
+		for _, name := range names {
+			list += fmt.Sprintf(",%q", name)
+		}
+		return fmt.Sprintf(format, list)
+	}
+	targeted := func(target string, names ...string) string {
+		return ignoring(strings.Replace(fp8, "%s", target, 1), names...)
+	}
+	for _, c := range []struct {
+		base, quantisation string
+		want               float64
+		format             WeightFormat
+	}{
+		{dense, targeted("Linear"), 9.08, FP8},
+		{dense, targeted(self), 14.72, FP8},
+		{dense, targeted("Linear", "re:.*mlp.*"), 14.72, FP8},
+		{dense, targeted("Linear", "re:.*"), 16.06, BF16},
+		{dense, ignoring(plain, "self_attn"), 10.42, FP8},
+		{dense, ignoring(plain, "q_proj", "k_proj", "v_proj", "o_proj"), 10.42, FP8},
+		{dense, ignoring(plain, "qkv_proj", "o_proj"), 10.42, FP8},
+		{dense, ignoring(plain, "down_proj"), 10.96, FP8},
+		{dense, ignoring(plain, "o_proj"), 9.62, FP8},
+		{dense, ignoring(plain, "model.layers.0", "model.layers.31"), 9.52, FP8},
+		{dense, ignoring(plain, "model.layers.1"), 9.30, FP8},
+		{dense, targeted("Linear", `re:.*layers\.(0|31)\..*`), 9.52, FP8},
+		{dense, targeted("Linear", `re:.*layers\.\d\..*`), 11.26, FP8},
+		{dense, ignoring(plain, "model.layers.*.self_attn", "*visual*"), 10.42, FP8},
+		{dense, fmt.Sprintf(gptq, `"+:.*down_proj.*":{"bits":8}`), 6.63, INT4},
+		{dense, fmt.Sprintf(gptq, `"-:.*down_proj.*":{}`), 8.51, INT4},
+		{dense, fmt.Sprintf(round, `"model.layers.0.mlp":{"bits":16},".*self_attn.*":{"bits":8}`), 6.63, INT4},
+		{experts, fmt.Sprintf(groups, 0, self, "float", 1, "re:.*experts.*", "float", 16), 18.48, NVFP4},
+		{experts, fmt.Sprintf(groups, 1, self, "float", 0, "re:.*experts.*", "float", 16), 18.48, NVFP4},
+		{experts, fmt.Sprintf(groups, 0, self, "float", 1, "Linear", "float", 16), 18.48, NVFP4},
+		{experts, fmt.Sprintf(groups, 0, self, "int", 1, "re:.*experts.*", "int", 128), 17.24, INT4},
+		{experts, fmt.Sprintf(groups, 0, "re:.*experts.*", "float", 1, self, "int", 128), 30.73, FP8},
+		{experts, ignoring(int4, "re:.*experts.*"), 59.72, INT4},
+		{experts, ignoring(int4, `re:.*mlp\.gate$`), 16.80, INT4},
+	} {
+		for _, key := range []string{"quantization_config"} {
+			if key == "compression_config" && !strings.Contains(c.quantisation, "compressed-tensors") {
+				continue
+			}
+			a, err := ParseConfig(strings.NewReader(fmt.Sprintf(c.base, key, c.quantisation)))
+			got := weightBytes(Deployment{Arch: a, TP: 1}.Normal()) / 1e9
+			if err != nil || a.Native != c.format || math.Abs(got-c.want) > 0.006 {
+				t.Errorf("%s: %.3f GB in %s, %v, want %.2f in %s", c.quantisation, got, a.Native, err, c.want, c.format)
+			}
+		}
+	}
+	if _, err := ParseConfig(strings.NewReader(fmt.Sprintf(dense, "quantization_config", targeted("Linear", "re:.*(?!mlp).*")))); !errors.Is(err, errUnsupported) {
+		t.Errorf("a pattern that cannot be read: %v", err)
 	}
 }
 

@@ -50,13 +50,19 @@ func (c *hfConfig) kinds(kind string, otherwise int) int {
 	return otherwise
 }
 
-// pattern reads the blocks of Nemotron-H, of which each is half of what a layer is
+// blockKinds are the blocks of Nemotron-H, of which each is half of what a layer is
 // elsewhere: M has a state, * attention, - an MLP, E experts.
-func (c *hfConfig) pattern(a *Arch) {
+func (c *hfConfig) blockKinds() string {
 	blocks := c.text("hybrid_override_pattern")
 	for _, kind := range c.strings("layers_block_type") {
 		blocks += map[string]string{"mamba": "M", "attention": "*", "mlp": "-", "moe": "E"}[kind]
 	}
+	return blocks
+}
+
+// pattern counts the blocks of Nemotron-H.
+func (c *hfConfig) pattern(a *Arch) {
+	blocks := c.blockKinds()
 	count := func(kind string) int { return strings.Count(blocks, kind) }
 	mixers, narrow := count("M")+count("*"), count("-")+count("E")
 	if mixers+narrow != len(blocks) || len(blocks) != a.Layers || narrow > mixers {

@@ -7,6 +7,7 @@ import (
 	"math"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"planner/internal/list"
@@ -46,30 +47,38 @@ func (c *hfConfig) moe(a Arch) MoE {
 
 // expertLayers counts the layers with experts among n.
 func (c *hfConfig) expertLayers(n int) int {
-	if n, listed := c.count("moe_layers", func(any) bool { return true }); listed {
-		return n // Llama 4, spelt out
+	if n > maxLayers {
+		c.fail(fmt.Errorf("num_hidden_layers: %d is no count that a model can have", n))
+		return 0
 	}
-	if n, listed := c.count("moe_layer_freq", isOne); listed {
-		return n
+	count, experts := 0, c.hasExperts()
+	for i := range n {
+		if experts(i) {
+			count++
+		}
+	}
+	return count
+}
+
+// hasExperts returns whether a layer of a mixture has experts.
+func (c *hfConfig) hasExperts() func(i int) bool {
+	if listed, ok := c.values["moe_layers"].([]any); ok { // Llama 4, spelt out
+		return func(i int) bool { return slices.Contains(listed, any(float64(i))) }
+	}
+	if each, ok := c.values["moe_layer_freq"].([]any); ok {
+		return func(i int) bool { return i < len(each) && isOne(each[i]) }
 	}
 	if text := c.text("moe_layers_enum"); text != "" { // Step 3.5: "3,4,5"
-		return strings.Count(text, ",") + 1
+		listed := strings.Split(text, ",")
+		return func(i int) bool { return slices.Contains(listed, strconv.Itoa(i)) }
 	}
 	dense := field[[]any](c.values, "mlp_only_layers")
 	first := c.or(0, "first_k_dense_replace", "moe_layer_start_index", "num_dense_layers")
 	freq := max(1, c.or(1, "moe_layer_freq"))
 	step := max(1, c.or(1, "decoder_sparse_step", "moe_layer_interval", "interleave_moe_layer_step"))
-	if n > maxLayers {
-		c.fail(fmt.Errorf("num_hidden_layers: %d is no count that a model can have", n))
-		return 0
+	return func(i int) bool {
+		return i >= first && i%freq == 0 && (i+1)%step == 0 && !slices.Contains(dense, any(float64(i)))
 	}
-	count := 0
-	for i := range n {
-		if i >= first && i%freq == 0 && (i+1)%step == 0 && !slices.Contains(dense, any(float64(i))) {
-			count++
-		}
-	}
-	return count
 }
 
 // count returns how many entries of a list with one for each layer are such, and whether there
@@ -134,45 +143,16 @@ func (c *hfConfig) indexed(layers int) int {
 	return n
 }
 
-func (c *hfConfig) format() (WeightFormat, error) {
-	q := c.quantization()
-	if q == nil {
-		switch strings.TrimPrefix(cmp.Or(c.text("torch_dtype"), c.text("dtype")), "torch.") {
-		case "float16", "half":
-			return FP16, nil
-		case "bfloat16":
-			return BF16, nil
-		default: // float32 checkpoints are served in two bytes
-			return FormatUnset, nil
-		}
+// dtype returns the format of matrices that are not quantised.
+func (c *hfConfig) dtype() WeightFormat {
+	switch strings.TrimPrefix(cmp.Or(c.text("torch_dtype"), c.text("dtype")), "torch.") {
+	case "float16", "half":
+		return FP16
+	case "bfloat16":
+		return BF16
+	default: // float32 checkpoints are served in two bytes
+		return FormatUnset
 	}
-	method := field[string](q, "quant_method")
-	switch strings.ToLower(method) {
-	case "fp8", "fbgemm_fp8", "ptpc_fp8":
-		return FP8, nil
-	case "mxfp4":
-		return MXFP4, nil
-	case "awq", "gptq", "gptq_marlin", "awq_marlin", "auto-round", "auto_gptq", "intel/auto-round":
-		return integerFormat(q)
-	case "compressed-tensors":
-		return groupFormat(q)
-	case "quark":
-		if f := quarkFormat(field[map[string]any](q, "global_quant_config")); f != FormatUnset {
-			return f, nil
-		}
-		return FormatUnset, fmt.Errorf("quantization_config.global_quant_config: no dtype of the weights that is known")
-	case "modelopt", "modelopt_fp4", "modelopt_fp8", "":
-		if mixed := c.mixedFormat("experts", "mlp", "up_proj"); mixed != FormatUnset {
-			return mixed, nil
-		}
-		return modeloptFormat(method, field[string](q, "quant_algo"))
-	case "bitsandbytes":
-		if field[bool](q, "load_in_8bit") {
-			return INT8, nil
-		}
-		return INT4, nil
-	}
-	return FormatUnset, fmt.Errorf("quantization_config.quant_method: %q is not known", method)
 }
 
 // quantization returns how the matrices are quantised, nil if they are not.
@@ -185,13 +165,13 @@ func (c *hfConfig) quantization() map[string]any {
 func (c *hfConfig) blocks() bool {
 	q := c.quantization()
 	return q["weight_block_size"] != nil || strings.HasPrefix(strings.ToUpper(field[string](q, "quant_algo")), "FP8_PB") ||
-		slices.ContainsFunc(groupWeights(q), func(weights map[string]any) bool { return weights["strategy"] == "block" })
+		slices.ContainsFunc(groupWeights(q, FP8), func(weights map[string]any) bool { return weights["strategy"] == "block" })
 }
 
 // group returns how many 4-bit integers share a scale, 0 for the usual number.
 func (c *hfConfig) group() int {
 	q := c.quantization()
-	for _, of := range append(groupWeights(q), q) {
+	for _, of := range append(groupWeights(q, INT4), q) {
 		if size := field[float64](of, "group_size"); size > 0 && size < 128 && size == math.Trunc(size) {
 			return int(size)
 		}
@@ -199,13 +179,14 @@ func (c *hfConfig) group() int {
 	return 0
 }
 
-// weightOnly reports whether weights alone are quantised: by GPTQ, AWQ and AutoRound always, by compressed-tensors
-// where no group has a scheme for its input.
+// weightOnly reports whether 8-bit integers are of weights alone: by GPTQ, AWQ and AutoRound always, by compressed-tensors
+// where no group of them has a scheme for its input.
 func (c *hfConfig) weightOnly() bool {
 	q := c.quantization()
 	groups := field[map[string]any](q, "config_groups")
 	for name := range groups {
-		if field[map[string]any](groups, name)["input_activations"] != nil {
+		group := field[map[string]any](groups, name)
+		if group["input_activations"] != nil && typedFormat(field[map[string]any](group, "weights")) == INT8 {
 			return false
 		}
 	}
@@ -225,88 +206,6 @@ func (c *hfConfig) kvFormat() KVFormat {
 		return KVFP8
 	}
 	return KVAuto
-}
-
-// mixedFormat returns what a checkpoint of mixed precision stores the modules of one of the
-// parts in: that of the first of its list in the order of names.
-func (c *hfConfig) mixedFormat(parts ...string) WeightFormat {
-	layers := field[map[string]any](c.quantization(), "quantized_layers")
-	for _, part := range parts {
-		for _, module := range slices.Sorted(maps.Keys(layers)) {
-			layer := field[map[string]any](layers, module)
-			if f, err := modeloptFormat("", field[string](layer, "quant_algo")); err == nil && strings.Contains(module, part) {
-				return f
-			}
-		}
-	}
-	return FormatUnset
-}
-
-// formatOf returns what a checkpoint stores a part in where that may be another format than
-// its weights'. Mixed precision lists all modules that are quantised. Nemotron-H calls most of
-// what stands beside its experts mixer.in_proj.
-func (c *hfConfig) formatOf(part string, others ...string) WeightFormat {
-	if c.keeps(part) {
-		return BF16
-	}
-	layers := field[map[string]any](c.quantization(), "layer_quant_config")
-	for _, module := range slices.Sorted(maps.Keys(layers)) {
-		if f := quarkFormat(field[map[string]any](layers, module)); f != FormatUnset && strings.Contains(module, part) && !lesser.MatchString(module) {
-			return f
-		}
-	}
-	f := c.mixedFormat(append([]string{part}, others...)...)
-	if f == FormatUnset && field[map[string]any](c.quantization(), "quantized_layers") != nil {
-		return BF16
-	}
-	return f
-}
-
-// lesser are modules of a part that hold little of it, and those of a vision tower.
-var lesser = regexp.MustCompile(`norm|gate|conv1d|A_log|dt_bias|in_proj_(a|b|ba)\b|indexer|visual|vision`)
-
-// keeps reports whether the checkpoint leaves most matrices of a part in bf16: whether the
-// list of modules that are not quantised names the part in general or layer by layer. Lesser
-// modules of a part are on such lists too, and parts of its drafts.
-func (c *hfConfig) keeps(part string) bool {
-	named := map[string]bool{}
-	for _, module := range c.unquantised() {
-		if !strings.Contains(module, part) || lesser.MatchString(module) {
-			continue
-		}
-		if strings.HasPrefix(module, "re:") || strings.Contains(module, ".*") || strings.HasPrefix(module, "*") {
-			return true
-		}
-		_, layer, _ := strings.Cut(module, "layers.")
-		layer, _, _ = strings.Cut(layer, ".")
-		named[layer] = true
-	}
-	return 2*len(named) > c.or(0, "num_hidden_layers", "n_layer", "num_layers")
-}
-
-// unquantised lists the modules, or patterns of them, that the checkpoint says it leaves alone:
-// under one of five keys, to GPTQModel by a minus in front (dynamic), to AutoRound by 16 bits.
-func (c *hfConfig) unquantised() []string {
-	q := c.quantization()
-	var out []string
-	for _, key := range []string{"ignore", "exclude_modules", "modules_to_not_convert", "ignored_layers", "exclude"} {
-		for _, v := range field[[]any](q, key) {
-			module, _ := v.(string)
-			out = append(out, module)
-		}
-	}
-	for pattern := range field[map[string]any](q, "dynamic") {
-		if module, left := strings.CutPrefix(pattern, "-:"); left {
-			out = append(out, module)
-		}
-	}
-	own := field[map[string]any](q, "extra_config")
-	for module := range own {
-		if field[float64](field[map[string]any](own, module), "bits") >= 16 {
-			out = append(out, module)
-		}
-	}
-	return out
 }
 
 // vision returns the size of the vision tower, the zero value for a model of text.
@@ -334,29 +233,13 @@ func integerFormat(q map[string]any) (WeightFormat, error) {
 	return f, nil
 }
 
-// groupFormat reads compressed-tensors: the format's name if it says enough, else type
-// and bits of the weights of the first group.
-func groupFormat(q map[string]any) (WeightFormat, error) {
-	switch name := field[string](q, "format"); {
-	case strings.HasPrefix(name, "nvfp4"):
-		return NVFP4, nil
-	case strings.HasPrefix(name, "mxfp4"):
-		return MXFP4, nil
-	}
-	for _, weights := range groupWeights(q) {
-		if f := typedFormat(weights); f != FormatUnset {
-			return f, nil
-		}
-	}
-	return FormatUnset, fmt.Errorf("quantization_config.config_groups: no group says type and num_bits of its weights")
-}
-
-// groupWeights are the weights of the groups of compressed-tensors, in the order of names.
-func groupWeights(q map[string]any) []map[string]any {
+// groupWeights are the weights of those groups of compressed-tensors that are in a format, in the order of names.
+func groupWeights(q map[string]any, in WeightFormat) []map[string]any {
 	groups := field[map[string]any](q, "config_groups")
-	return list.Map(slices.Sorted(maps.Keys(groups)), func(name string) map[string]any {
+	weights := list.Map(slices.Sorted(maps.Keys(groups)), func(name string) map[string]any {
 		return field[map[string]any](field[map[string]any](groups, name), "weights")
 	})
+	return list.Filter(weights, func(w map[string]any) bool { return typedFormat(w) == in })
 }
 
 // typedFormat maps a type and a number of bits to a format, FormatUnset if it is none.

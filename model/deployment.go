@@ -2,6 +2,7 @@ package model
 
 import (
 	"cmp"
+	"slices"
 
 	"planner/internal/note"
 )
@@ -54,7 +55,7 @@ func (d Deployment) Serving(args EngineArgs) Deployment {
 	if d.Precision.KV == KVAuto && d.Precision.Weights == d.Arch.Native && versionOf(args.EngineVersion).AtLeast(0, kvOfCheckpoint) {
 		d.Precision.KV = d.Arch.NativeKV
 	}
-	if d.Arch.Details.WeightOnly && d.Precision.Weights == INT8 && d.Arch.Native == INT8 {
+	if d.Arch.Details.WeightOnly && d.Precision.Weights == d.Arch.Native {
 		d.Hardware.Flops.INT8 = 0
 	}
 	return d
@@ -76,13 +77,15 @@ func (d Deployment) cutBlocks() (gpus, width int) {
 	if !d.blockScaled() {
 		return 0, 0
 	}
-	cut := func(width, parts int) bool { return parts > 1 && width%(128*parts) != 0 }
+	cut := func(width, parts int, own Mix) bool {
+		return parts > 1 && width%(128*parts) != 0 && slices.ContainsFunc(d.split(1, own, FP8), func(g weightGroup) bool { return g.format == FP8 })
+	}
 	switch {
-	case moe.Present() && !d.EP && cut(moe.Intermediate, d.TP*d.DP):
+	case moe.Present() && !d.EP && cut(moe.Intermediate, d.TP*d.DP, a.Details.ExpertFormats):
 		return d.TP * d.DP, moe.Intermediate
-	case moe.Present() && d.partFormat(a.Details.SharedFormat) == FP8 && cut(moe.SharedIntermediate, d.TP):
+	case moe.Present() && cut(moe.SharedIntermediate, d.TP, a.Details.SharedFormats):
 		return d.TP, moe.SharedIntermediate
-	case a.denseLayers() > 0 && cut(a.Intermediate, d.TP):
+	case a.denseLayers() > 0 && cut(a.Intermediate, d.TP, a.Details.MLPFormats):
 		return d.TP, a.Intermediate
 	}
 	return 0, 0

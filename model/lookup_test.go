@@ -181,7 +181,7 @@ func TestSharedExpertsCut(t *testing.T) {
 	if gpus, width := d.cutBlocks(); gpus != 8 || width != 512 {
 		t.Errorf("%d GPUs cut %d columns", gpus, width)
 	}
-	d.Arch.Details.SharedFormat = BF16
+	d.Arch.Details.SharedFormats = Mix{BF16: 1}
 	if gpus, width := d.cutBlocks(); gpus != 0 || width != 0 {
 		t.Errorf("in bf16 %d GPUs cut %d columns", gpus, width)
 	}

@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"planner/internal/note"
 )
@@ -199,8 +200,8 @@ func smallestTP(dep Deployment, args EngineArgs) int {
 func weightBytes(dep Deployment) float64 {
 	n := dep.Arch.counts()
 	tp := float64(dep.TP)
-	layers := n.rest*BF16.Bytes() + dep.experts(n)*dep.weight(dep.Precision.Weights)
-	for _, part := range dep.parts(n) {
+	layers := n.rest * BF16.Bytes()
+	for _, part := range slices.Concat(dep.expertParts(n), dep.parts(n)) {
 		layers += part.parameters * dep.weight(part.format)
 	}
 	ends := (n.embeddings + n.head) / tp * BF16.Bytes()

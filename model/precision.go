@@ -15,6 +15,10 @@ const (
 	MXFP4
 )
 
+// Mix is how the parameters of a part are divided among formats, FormatUnset being that of the
+// weights; the zero value is all in that.
+type Mix [MXFP4 + 1]float64
+
 // String returns the name used in configurations: "bf16", "fp8"; empty if unset.
 func (f WeightFormat) String() string { return f.names()[f] }
 
