@@ -106,6 +106,10 @@ func newHFConfig(top map[string]any) *hfConfig {
 		c.class = strings.ReplaceAll(c.text("model_type"), "_", "")
 	}
 	c.family, c.known = familyOf(c.class)
+	if older := field[map[string]any](c.values, "compression_config"); older != nil && !c.has("quantization_config") {
+		older["quant_method"] = "compressed-tensors" // which wrote that key first
+		c.values["quantization_config"] = older
+	}
 	return c
 }
 

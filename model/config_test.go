@@ -417,7 +417,7 @@ func TestWeightsByModules(t *testing.T) {
 		{experts, ignoring(int4, "re:.*experts.*"), 59.72, INT4},
 		{experts, ignoring(int4, `re:.*mlp\.gate$`), 16.80, INT4},
 	} {
-		for _, key := range []string{"quantization_config"} {
+		for _, key := range []string{"quantization_config", "compression_config"} {
 			if key == "compression_config" && !strings.Contains(c.quantisation, "compressed-tensors") {
 				continue
 			}
