@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -199,7 +200,7 @@ func (c *hfConfig) arch() (Arch, error) {
 		Layers:      c.layers(),
 		Hidden:      c.need("hidden_size", "n_embd", "d_model", "dim"),
 		Vocab:       c.need("vocab_size", "padded_vocab_size"),
-		MaxPosition: c.or(0, "max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "seq_length", "max_sequence_length"),
+		MaxPosition: c.maxPosition(),
 		Tied:        c.flag("tie_word_embeddings", c.family.tied),
 		Details:     c.details(),
 	}
@@ -215,6 +216,30 @@ func (c *hfConfig) arch() (Arch, error) {
 		a.Notes = fmt.Sprintf("class %q is not known: biases and norms are counted as a Llama's", c.class)
 	}
 	return a, c.err
+}
+
+// maxPosition returns the longest context, 0 if not given: where rotary embeddings are stretched, as many times what they
+// were trained on. Longrope, Llama 3's and Gemma 3's are in max_position_embeddings already (_get_and_verify_max_len in
+// vllm/config/model.py).
+func (c *hfConfig) maxPosition() int {
+	n := c.or(0, "max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "seq_length", "max_sequence_length")
+	for _, key := range []string{"rope_scaling", "rope_parameters"} {
+		rope := hfConfig{values: field[map[string]any](c.values, key)}
+		factor := field[float64](rope.values, "factor")
+		switch kind := cmp.Or(rope.text("rope_type"), rope.text("type")); {
+		case c.is("gemma3") || factor <= 0:
+			continue
+		case kind == "yarn":
+			n = rope.or(n, "original_max_position_embeddings")
+		case kind != "linear" && kind != "dynamic":
+			continue
+		}
+		if long := factor * float64(n); rope.err == nil && long <= largestCount {
+			return int(long)
+		}
+		c.fail(cmp.Or(rope.err, fmt.Errorf("%s: %v times %d tokens is no context that a model can have", key, factor, n)))
+	}
+	return n
 }
 
 // layers returns the number of layers, or of blocks of which layers are made.

@@ -222,6 +222,36 @@ func TestParseConfigFamilies(t *testing.T) {
 	}
 }
 
+// Stretched positions are as many times those that the model was trained on (Qwen3-8B as its card says for long texts,
+// DeepSeek-V3, Phi-3.5), but where max_position_embeddings has them.
+func TestStretchedPositions(t *testing.T) {
+	for rope, want := range map[string]int{
+		`{}`: 40960,
+		`{"rope_scaling":{"rope_type":"yarn","factor":4.0,"original_max_position_embeddings":32768}}`:    131072,
+		`{"rope_parameters":{"rope_type":"yarn","factor":4.0,"original_max_position_embeddings":32768}}`: 131072,
+		`{"rope_scaling":{"type":"yarn","factor":40,"original_max_position_embeddings":4096}}`:           163840,
+		`{"rope_scaling":{"type":"yarn","factor":2}}`:                                                    81920,
+		`{"rope_scaling":{"type":"linear","factor":4}}`:                                                  163840,
+		`{"rope_scaling":{"rope_type":"llama3","factor":8,"original_max_position_embeddings":8192}}`:     40960,
+		`{"rope_scaling":{"type":"longrope","factor":32,"original_max_position_embeddings":4096}}`:       40960,
+		`{"rope_scaling":{"type":"mrope","mrope_section":[16,24,24]}}`:                                   40960,
+		`{"rope_scaling":null}`: 40960,
+		`{"architectures":["Gemma3ForCausalLM"],"rope_scaling":{"rope_type":"linear","factor":8}}`: 40960,
+	} {
+		own := strings.TrimSuffix(strings.TrimPrefix(rope, "{"), "}")
+		if own != "" {
+			own = "," + own
+		}
+		text := strings.Replace(fmt.Sprintf(llama, own), `"max_position_embeddings":512`, `"max_position_embeddings":40960`, 1)
+		if a, err := ParseConfig(strings.NewReader(text)); err != nil || a.MaxPosition != want {
+			t.Errorf("%s: %d tokens, %v, want %d", rope, a.MaxPosition, err, want)
+		}
+	}
+	if _, err := ParseConfig(strings.NewReader(fmt.Sprintf(llama, `,"rope_scaling":{"type":"yarn","factor":1e300}`))); err == nil || !strings.Contains(err.Error(), "no context") {
+		t.Errorf("a factor of 1e300: %v", err)
+	}
+}
+
 // Whatever the file says, the reader neither panics nor returns a shape that the rest
 // cannot compute with.
 func FuzzParseConfig(f *testing.F) {
