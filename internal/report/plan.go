@@ -90,8 +90,8 @@ func headlines(p *plan.Plan, b *decide.Background) Facts {
 	one, limited := rateFact(p.Offer.Rate), boundName(p.Offer.Binding)
 	switch {
 	case p.Offer.Unreached:
-		one, _, _ = estimate(p.Offer.Rate)
-		one += " requests/s at least: the highest rate measured, and within the limits"
+		value, _, safe := estimate(p.Offer.Rate)
+		one = value + " requests/s at least: the highest rate measured, and within the limits" + where(p.Offer.Rate.Safe < p.Offer.Rate.Value, "; safe: "+safe)
 		limited = "nothing that was measured"
 	case b.Search != nil:
 		limited = limitedBy(b.Search, p.Offer.Binding, b.Trials)

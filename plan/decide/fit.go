@@ -196,19 +196,15 @@ func fitSet(cfg *config.Config, trials []measure.Measurement) (fittedSet, error)
 	f.offer.OutputTokens = meanTokens(trials, func(m *measure.Measurement) float64 { return m.MeanOutput })
 	curves, crossing, err := fitCurvesOf(cfg, trials)
 	rate, counted := countedRate(cfg, trials)
-	if counted {
-		f.offer.Rate, f.offer.Binding, f.offer.Warnings = rate.Estimate, rate.Binding, rate.Warnings
-	}
-	if err != nil {
-		if counted {
-			// The counts say what quantiles that no trial resolves cannot.
-			f.offer.Warnings = append(f.offer.Warnings, note.New(note.NoCurve, err))
-			return f, nil
-		}
-		return f, err
-	}
 	f.curves = curves
-	if !counted {
+	switch {
+	case counted:
+		f.offer.Rate, f.offer.Binding, f.offer.Unreached = rate.Estimate, rate.Binding, rate.Reason.Note.Kind == note.NoneMissed
+		// The counts say what quantiles that no trial resolves cannot.
+		f.offer.Warnings = slices.Concat(rate.Warnings, note.If(f.offer.Unreached, note.NotReached), note.If(err != nil, note.NoCurve, err))
+	case err != nil:
+		return f, err
+	default:
 		f.offer.Rate, f.offer.Binding = plan.FromCrossing(&crossing), crossing.Bound.String()
 		switch crossing.Outcome {
 		case curve.Below, curve.Undetermined:
@@ -217,6 +213,8 @@ func fitSet(cfg *config.Config, trials []measure.Measurement) (fittedSet, error)
 			f.offer.Unreached = true
 			f.offer.Warnings = append(f.offer.Warnings, note.New(note.NotReached))
 		}
+	}
+	if !counted || f.offer.Warnings.Has(note.CountsRead) {
 		limitByErrors(&f.offer, cfg.Objective.Errors, trials)
 	}
 	return f, nil
@@ -271,31 +269,31 @@ const leastCounted = 3
 
 // countedRate is the posterior of the maximum rate, as a search of the same trials would have reported it, from
 // trials that counted requests beyond the limits in question, or whose summaries tell how many they were; false where
-// too few do, or none met the limits, or none missed them.
+// too few do, or none met the limits.
 func countedRate(cfg *config.Config, trials []measure.Measurement) (search.Result, bool) {
 	var counts []measure.Measurement
-	met, missed, read, middle, longest := false, false, false, 0.0, time.Duration(0)
-	for i := range trials {
-		m := &trials[i]
-		if !m.Valid || !m.Ran() || m.Trial.Closed() || m.Trial.Rate <= 0 {
-			continue
+	slo, middle, longest := cfg.Objective, 0.0, time.Duration(0)
+	open := list.Filter(trials, func(m measure.Measurement) bool { return m.Valid && m.Ran() && !m.Trial.Closed() && m.Trial.Rate > 0 })
+	read := slices.ContainsFunc(open, func(m measure.Measurement) bool { return !countsOf(&m, slo) })
+	if read && slo.Errors >= 0 { // then see limitByErrors
+		slo.Errors = -1
+		for i := range open {
+			open[i].Requests, open[i].Failed = open[i].Requests-open[i].Failed, 0
 		}
-		counted, ok := counted(m, cfg.Objective, promptest(trials))
-		if !ok {
-			continue
-		}
-		counts = append(counts, counted)
-		middle, longest = middle+math.Log(m.Trial.Rate), max(longest, counted.Trial.Window)
-		within := withinLimits(&counted)
-		met, missed, read = met || within, missed || !within, read || !countsOf(m, cfg.Objective)
 	}
-	if len(counts) < leastCounted || !met || !missed {
+	for i := range open {
+		if m, ok := counted(&open[i], slo, promptest(trials)); ok {
+			counts = append(counts, m)
+			middle, longest = middle+math.Log(m.Trial.Rate), max(longest, m.Trial.Window)
+		}
+	}
+	if len(counts) < leastCounted {
 		return search.Result{}, false
 	}
 	s := search.NewMaxRate(search.MaxRateConfig{
 		// Where to look, and next to nothing about where it lies.
 		Prior:    search.Prior{Knobs: counts[0].Trial.Knobs, Rate: math.Exp(middle / float64(len(counts))), Spread: 1},
-		Workload: cmp.Or(counts[0].Trial.Workload, &workload.Workload{}), SLO: cfg.Objective, Seed: cfg.Workload.Seed,
+		Workload: cmp.Or(counts[0].Trial.Workload, &workload.Workload{}), SLO: slo, Seed: cfg.Workload.Seed,
 		Precision: cfg.Search.Precision, Confidence: cfg.Search.Confidence,
 		// No trial can be added to results, and the longest have to do.
 		Budget: 1, Window: longest, MinRequests: 1, Steady: cfg.Simulated(),
@@ -306,7 +304,7 @@ func countedRate(cfg *config.Config, trials []measure.Measurement) (search.Resul
 	s.Next()
 	r := s.Result()
 	r.Warnings = append(r.Warnings, note.If(read, note.CountsRead)...)
-	return r, r.Estimate.Safe > 0
+	return r, r.Outcome != search.Searching && r.Estimate.Safe > 0 // where none was met a search goes on by lone requests
 }
 
 // promptest is the shortest mean TTFT of the trials, which is hardly one of a queue; 0 if none is known.
@@ -375,17 +373,6 @@ func known(x float64) float64 {
 		return 0
 	}
 	return x
-}
-
-// withinLimits reports whether no bound was beyond its limit by the raw counts.
-func withinLimits(m *measure.Measurement) bool {
-	for _, b := range m.Trial.Objective.Bounds {
-		c, _ := m.Count(b.String())
-		if b.Quantile == 0 && c.Value > 1 || b.Quantile > 0 && float64(c.K) > b.Allowed()*float64(c.N) {
-			return false
-		}
-	}
-	return !m.Overloaded
 }
 
 // countsOf reports whether a measurement counted what each bound of an objective
