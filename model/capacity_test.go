@@ -6,14 +6,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"planner/internal/evidence/must"
 )
 
 func plan(t *testing.T, d Deployment, l EngineArgs) Memory {
 	t.Helper()
-	m, err := MemoryPlan(d, l)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(MemoryPlan(d, l))
 	return m
 }
 
@@ -48,10 +47,7 @@ func TestCapacity(t *testing.T) {
 	d.Precision.Weights = FP8
 	l := EngineArgs{MaxNumSeqs: 256, MaxNumBatchedTokens: 8192, MaxModelLen: 8192, EngineVersion: "0.20.0"}
 	m := plan(t, d, l)
-	r, err := NewRoofline(d, ConstantsFor(d.Hardware, EngineArgs{EngineVersion: "0.20.0"}), l)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(NewRoofline(d, ConstantsFor(d.Hardware, EngineArgs{EngineVersion: "0.20.0"}), l))
 	q := MeanRequest{Prompt: 600, Output: 250}
 	free := r.Capacity(q, m, Targets{})
 	if free.Batch != 256 {
@@ -122,10 +118,7 @@ func TestSamplesAreReproducibleAndPlausible(t *testing.T) {
 			if v := sampled.Weights.For(d.Normal().denseFormat()); v <= 0.2 || v > highestShare {
 				t.Errorf("%s: weights at %v of the data sheet", name, v)
 			}
-			r, err := NewRoofline(d, sampled, EngineArgs{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := must.Get(NewRoofline(d, sampled, EngineArgs{}))
 			if got := r.Step(batch).Total; got < mid {
 				below++
 			} else if got > mid {

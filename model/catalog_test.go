@@ -3,14 +3,13 @@ package model
 import (
 	"strings"
 	"testing"
+
+	"planner/internal/evidence/must"
 )
 
 func catalog(t testing.TB) *Catalog {
 	t.Helper()
-	c, err := NewCatalog()
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(NewCatalog())
 	return c
 }
 

@@ -3,15 +3,14 @@ package model
 import (
 	"math"
 	"testing"
+
+	"planner/internal/evidence/must"
 )
 
 // allReduce returns microseconds of one all-reduce.
 func allReduce(t *testing.T, c *Catalog, gpu string, tp int, version string, bytes float64) float64 {
 	t.Helper()
-	hw, err := c.GPU(gpu)
-	if err != nil {
-		t.Fatal(err)
-	}
+	hw := must.Get(c.GPU(gpu))
 	k := newCollective(hw, tp, linkConstants(EngineArgs{EngineVersion: version}), false)
 	return 1e6 * k.time(bytes)
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"planner/internal/evidence/must"
 )
 
 func TestLookUpGPUs(t *testing.T) {
@@ -84,9 +86,7 @@ func TestLookUpModels(t *testing.T) {
 	// A row of one's own that names the same checkpoint keeps the one to converse with.
 	for repo, chat := range map[string]string{"meta-llama/meta-llama-3.1-8b": "meta-llama/Llama-3.1-8B-Instruct", "ours/llama": "ours/llama"} {
 		own := catalog(t)
-		if err := own.Put(ModelTable, Row{"model": "Llama-3.1-8B", "hf_repo": repo}); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(own.Put(ModelTable, Row{"model": "Llama-3.1-8B", "hf_repo": repo}))
 		if a, err := own.Model("llama-3.1-8b"); err != nil || a.ChatCheckpoint() != chat {
 			t.Errorf("%s: conversations with %q, %v, want %q", repo, a.ChatCheckpoint(), err, chat)
 		}
@@ -123,10 +123,7 @@ func TestCatalogGolden(t *testing.T) {
 	if n, m := len(c.GPUs()), len(c.Models()); n != 35 || m != 102 {
 		t.Errorf("%d GPUs and %d models", n, m)
 	}
-	h, err := c.GPU("H100 SXM")
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(c.GPU("H100 SXM"))
 	if h.Memory != 80*gib || h.Bandwidth != 3350e9 || h.Flops.BF16 != 989e12 || h.Flops.FP8 != 1979e12 ||
 		h.Link != (Link{LinkNVLink, 450e9}) || h.TDP != 700 || h.Price.USDPerHour != 3.9 ||
 		h.Price.Date != "2026-03-03" || strings.Count(h.Price.String(), h.Price.Date) != 1 || h.Generation != GenerationHopper {

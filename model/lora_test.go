@@ -3,6 +3,8 @@ package model
 import (
 	"math"
 	"testing"
+
+	"planner/internal/evidence/must"
 )
 
 func TestLoRA(t *testing.T) {
@@ -13,22 +15,13 @@ func TestLoRA(t *testing.T) {
 		t.Errorf("%v parameters in an adapter", got)
 	}
 	args := EngineArgs{MaxNumSeqs: 64, MaxNumBatchedTokens: 8192, MaxModelLen: 8192}
-	plain, err := MemoryPlan(dep, args)
-	if err != nil {
-		t.Fatal(err)
-	}
+	plain := must.Get(MemoryPlan(dep, args))
 	args.LoRA = l
-	with, err := MemoryPlan(dep, args)
-	if err != nil {
-		t.Fatal(err)
-	}
+	with := must.Get(MemoryPlan(dep, args))
 	if got, want := float64(plain.Blocks-with.Blocks)*plain.Layout.blockBytes(dep), 8*l.adapterBytes(dep); math.Abs(got/want-1) > 0.01 {
 		t.Errorf("slots take %v bytes of the pool, want %v", got, want)
 	}
-	r, err := NewRoofline(dep, ConstantsFor(dep.Hardware, args), args)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(NewRoofline(dep, ConstantsFor(dep.Hardware, args), args))
 	b := Batch{Decodes: 8, Context: 8000, Longest: 1000, Sampled: 8, Adapters: 1}
 	one := r.Step(b).Total
 	b.Adapters = 8

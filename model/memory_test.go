@@ -4,6 +4,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"planner/internal/evidence/must"
 )
 
 // Pools that servers reported, or that a fit to servers lists. None was used to set a
@@ -53,10 +55,7 @@ func TestKVPoolsAgreeWithReportedOnes(t *testing.T) {
 func TestScoutPoolIsAsReported(t *testing.T) {
 	d := deploy(t, "Llama-4-Scout", "H100 SXM", 2)
 	d.Precision.Weights = FP8
-	m, err := MemoryPlan(d, EngineArgs{MaxNumSeqs: 128, MaxNumBatchedTokens: 2048, Utilization: 0.9, MaxModelLen: 4096, EngineVersion: "0.15.1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(MemoryPlan(d, EngineArgs{MaxNumSeqs: 128, MaxNumBatchedTokens: 2048, Utilization: 0.9, MaxModelLen: 4096, EngineVersion: "0.15.1"}))
 	missing := float64(m.Blocks-8253) * m.Layout.blockBytes(d.Normal()) / gib
 	t.Logf("%d blocks, reported 8253: %.1f GiB per GPU unexplained", m.Blocks, missing)
 	if math.Abs(missing) > 0.2 {
@@ -179,10 +178,7 @@ func TestDenseModelInMXFP4(t *testing.T) {
 // window layers are twice as long.
 func TestDraftsOfNarrowLayers(t *testing.T) {
 	d := deploy(t, "Gemma-4-26B-A4B", "H200 SXM", 8)
-	m, err := MemoryPlan(d, EngineArgs{EngineFeatures: EngineFeatures{Speculation: Speculation{Method: DraftMTP, Tokens: 1, Accepted: []float64{0.8}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(MemoryPlan(d, EngineArgs{EngineFeatures: EngineFeatures{Speculation: Speculation{Method: DraftMTP, Tokens: 1, Accepted: []float64{0.8}}}}))
 	if layer := d.Arch.kvBytesPerLayer(KVAuto, 8); m.Layout.BlockTokens != 32 || m.Layout.DraftBytes != 16*layer {
 		t.Errorf("%d tokens a block, of which the draft keeps %v bytes, want those of 16 (%v a token)", m.Layout.BlockTokens, m.Layout.DraftBytes, layer)
 	}
@@ -216,10 +212,7 @@ func TestDefaultArgs(t *testing.T) {
 		{"L40S", "0.21.0", 256, 2048, 0.92}, {"B200 SXM", "0.24.0", 1024, 8192, 0.92},
 		{"B200 SXM", "", 1024, 16384, 0.92}, {"H100 SXM", "", 1024, 8192, 0.92},
 	} {
-		hw, err := c.GPU(k.gpu)
-		if err != nil {
-			t.Fatal(err)
-		}
+		hw := must.Get(c.GPU(k.gpu))
 		l := DefaultArgs(hw, k.version)
 		if l.MaxNumSeqs != k.seqs || l.MaxNumBatchedTokens != k.tokens || l.Utilization != k.share {
 			t.Errorf("%s vLLM %q: %+v", k.gpu, k.version, l)

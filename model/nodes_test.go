@@ -3,6 +3,8 @@ package model
 import (
 	"math/rand/v2"
 	"testing"
+
+	"planner/internal/evidence/must"
 )
 
 // randomBatch is a step of any size.
@@ -33,14 +35,8 @@ func TestTwoNodesNeverBeatOne(t *testing.T) {
 		whole.NodeGPUs, halves.NodeGPUs = dep.GPUs(), (dep.GPUs()+1)/2
 		args := EngineArgs{MaxNumSeqs: 256, MaxNumBatchedTokens: 8192}
 		c := ConstantsFor(dep.Hardware, args)
-		one, err := NewRoofline(whole, c, args)
-		if err != nil {
-			t.Fatal(err)
-		}
-		two, err := NewRoofline(halves, c, args)
-		if err != nil {
-			t.Fatal(err)
-		}
+		one := must.Get(NewRoofline(whole, c, args))
+		two := must.Get(NewRoofline(halves, c, args))
 		valid++
 		for range 5 {
 			b := randomBatch(rng)
@@ -64,20 +60,11 @@ func TestOneStageIsNoPipeline(t *testing.T) {
 	dep := deploy(t, "Llama-3.1-70B", "H100 SXM", 4)
 	args := EngineArgs{MaxNumSeqs: 256, MaxNumBatchedTokens: 8192}
 	c := ConstantsFor(dep.Hardware, args)
-	none, err := NewRoofline(dep, c, args)
-	if err != nil {
-		t.Fatal(err)
-	}
+	none := must.Get(NewRoofline(dep, c, args))
 	dep.PP = 1
-	one, err := NewRoofline(dep, c, args)
-	if err != nil {
-		t.Fatal(err)
-	}
+	one := must.Get(NewRoofline(dep, c, args))
 	dep.PP = 2
-	two, err := NewRoofline(dep, c, args)
-	if err != nil {
-		t.Fatal(err)
-	}
+	two := must.Get(NewRoofline(dep, c, args))
 	for range 200 {
 		b := randomBatch(rng)
 		whole := one.Step(b)
@@ -98,15 +85,9 @@ func TestOneStageIsNoPipeline(t *testing.T) {
 	}
 	// A stage holds half of the layers, so that twice the tokens fit and more.
 	dep.PP = 1
-	single, err := MemoryPlan(dep, args)
-	if err != nil {
-		t.Fatal(err)
-	}
+	single := must.Get(MemoryPlan(dep, args))
 	dep.PP = 2
-	double, err := MemoryPlan(dep, args)
-	if err != nil {
-		t.Fatal(err)
-	}
+	double := must.Get(MemoryPlan(dep, args))
 	if double.Blocks < 2*single.Blocks {
 		t.Errorf("%d blocks with two stages, %d with one", double.Blocks, single.Blocks)
 	}

@@ -1,15 +1,16 @@
 package model
 
-import "testing"
+import (
+	"testing"
+
+	"planner/internal/evidence/must"
+)
 
 // The published figures of whole servers that power.go names, and what must hold of any.
 func TestPower(t *testing.T) {
 	dep := deploy(t, "Llama-3.1-8B", "H100 SXM", 1)
 	args := EngineArgs{MaxNumSeqs: 256}
-	r, err := NewRoofline(dep, ConstantsFor(dep.Hardware, args), args)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(NewRoofline(dep, ConstantsFor(dep.Hardware, args), args))
 	watts := func(b Batch) float64 {
 		mbu, mfu := r.Achieved(r.Work(b), r.Step(b).Total)
 		return r.Power(mbu, mfu, 1)

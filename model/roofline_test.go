@@ -4,30 +4,23 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"planner/internal/evidence/must"
 )
 
 // deploy makes a deployment of catalog names.
 func deploy(t testing.TB, model, gpu string, tp int) Deployment {
 	t.Helper()
 	c := catalog(t)
-	a, err := c.Model(model)
-	if err != nil {
-		t.Fatal(err)
-	}
-	hw, err := c.GPU(gpu)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(c.Model(model))
+	hw := must.Get(c.GPU(gpu))
 	return Deployment{Arch: a, Hardware: hw, TP: tp}
 }
 
 // roofline makes the roofline of a deployment under vLLM of a version.
 func roofline(t testing.TB, d Deployment, version string) *Roofline {
 	t.Helper()
-	r, err := NewRoofline(d, ConstantsFor(d.Hardware, EngineArgs{EngineVersion: version}), EngineArgs{EngineVersion: version})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(NewRoofline(d, ConstantsFor(d.Hardware, EngineArgs{EngineVersion: version}), EngineArgs{EngineVersion: version}))
 	return r
 }
 
@@ -433,10 +426,7 @@ func TestExpertParallelOfPerfectBalanceIsTensorParallel(t *testing.T) {
 		c := ConstantsFor(sliced.Hardware, EngineArgs{})
 		c.Link.Scale = 1e-12
 		step := func(d Deployment, c Constants, b Batch) StepTime {
-			r, err := NewRoofline(d, c, EngineArgs{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := must.Get(NewRoofline(d, c, EngineArgs{}))
 			return r.Step(b)
 		}
 		even := c
@@ -472,10 +462,7 @@ func TestReplicasMeetInExpertsWithTheTokensThatTheyHave(t *testing.T) {
 func TestStepsWithoutGraphsWaitForTheirHost(t *testing.T) {
 	d := deploy(t, "Llama-3.1-70B", "B200 SXM", 8)
 	args := EngineArgs{EngineVersion: "0.20.0", EngineFeatures: EngineFeatures{Kernels: Kernels{Graphs: GraphsDecodeOnly}}}
-	r, err := NewRoofline(d, ConstantsFor(d.Hardware, args), args)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(NewRoofline(d, ConstantsFor(d.Hardware, args), args))
 	if s := r.Step(Batch{Decodes: 8}); s.Host != 0 {
 		t.Errorf("a step of decodes waits %g s for its host", s.Host)
 	}
@@ -495,10 +482,7 @@ func TestTilesOfBlocks(t *testing.T) {
 	} {
 		d := deploy(t, name, "H100 SXM", 1)
 		d.Precision.Weights = FP8
-		r, err := NewRoofline(d, ConstantsFor(d.Hardware, EngineArgs{}), EngineArgs{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(NewRoofline(d, ConstantsFor(d.Hardware, EngineArgs{}), EngineArgs{}))
 		if r.tiles(64) > 1 != tiled {
 			t.Errorf("%s in fp8: reading takes %v times as long with 64 rows", name, r.tiles(64))
 		}

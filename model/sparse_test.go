@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"planner/internal/evidence/must"
 )
 
 // Sparse attention costs as much as dense attention up to the tokens that a query sees, and
@@ -13,10 +15,7 @@ func TestSparseAttention(t *testing.T) {
 	step := func(name string, b Batch) float64 {
 		// Every rank computes the whole index: what it saves is seen without tensor parallelism.
 		dep := deploy(t, name, "H200 SXM", 1)
-		r, err := NewRoofline(dep, ConstantsFor(dep.Hardware, args), args)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(NewRoofline(dep, ConstantsFor(dep.Hardware, args), args))
 		return r.Step(b).Total
 	}
 	decode := func(context int) Batch {
@@ -45,10 +44,7 @@ func TestSparseAttention(t *testing.T) {
 func TestSparseKernelsPadHeads(t *testing.T) {
 	attention := func(gpu string, tp, prompt int) float64 {
 		dep := deploy(t, "DeepSeek-V3.2", gpu, tp)
-		r, err := NewRoofline(dep, ConstantsFor(dep.Hardware, EngineArgs{}), EngineArgs{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(NewRoofline(dep, ConstantsFor(dep.Hardware, EngineArgs{}), EngineArgs{}))
 		return r.Step(Batch{Chunks: []Chunk{{Tokens: prompt}}, Sampled: 1}).PrefillAttention / float64(prompt)
 	}
 	if two, eight := attention("H200 SXM", 2, 1000), attention("H200 SXM", 8, 1000); two != eight {
@@ -67,13 +63,8 @@ func TestCompressedAttentionIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.json")
 	text := `{"architectures":["DeepseekV4ForCausalLM"],"hidden_size":4096,"num_attention_heads":64,"num_hidden_layers":43,"vocab_size":129280,` +
 		`"index_topk":512,"index_n_heads":64,"index_head_dim":128,"compress_ratios":[0,4,128]}`
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(os.WriteFile(path, []byte(text), 0o600))
+	f := must.Get(os.Open(path))
 	defer f.Close()
 	if a, err := ParseConfig(f); err == nil {
 		t.Errorf("taken as %+v", a)

@@ -3,6 +3,8 @@ package model
 import (
 	"math"
 	"testing"
+
+	"planner/internal/evidence/must"
 )
 
 func drafted(t *testing.T, method DraftMethod, chance float64, tokens int) (Deployment, EngineArgs) {
@@ -45,22 +47,13 @@ func TestAcceptance(t *testing.T) {
 func TestDraftsTakeTimeAndMemory(t *testing.T) {
 	b := Batch{Decodes: 8, Context: 8000, Longest: 1000, Sampled: 8}
 	dep, args := drafted(t, NoDraft, 0, 0)
-	plain, err := NewRoofline(dep, ConstantsFor(dep.Hardware, args), args)
-	if err != nil {
-		t.Fatal(err)
-	}
-	memory, err := MemoryPlan(dep, args)
-	if err != nil {
-		t.Fatal(err)
-	}
+	plain := must.Get(NewRoofline(dep, ConstantsFor(dep.Hardware, args), args))
+	memory := must.Get(MemoryPlan(dep, args))
 	step := plain.Step(b).Total
 	last := 0.0
 	for _, method := range []DraftMethod{DraftNGram, DraftEagle, DraftModel} {
 		dep, args := drafted(t, method, 0.7, 3)
-		r, err := NewRoofline(dep, ConstantsFor(dep.Hardware, args), args)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(NewRoofline(dep, ConstantsFor(dep.Hardware, args), args))
 		with := b
 		with.Drafted, with.Sampled = 24, 32
 		got := r.Step(with)
@@ -68,10 +61,7 @@ func TestDraftsTakeTimeAndMemory(t *testing.T) {
 			t.Errorf("%v: %.2f ms, of which %.2f to propose; without %.2f", method, 1e3*got.Total, 1e3*got.Draft, 1e3*step)
 		}
 		last = got.Draft
-		m, err := MemoryPlan(dep, args)
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := must.Get(MemoryPlan(dep, args))
 		if more := method != DraftNGram; more != (m.Blocks < memory.Blocks) || m.Blocks < memory.Blocks*8/10 {
 			t.Errorf("%v: %d blocks, without %d", method, m.Blocks, memory.Blocks)
 		}
@@ -85,18 +75,9 @@ func TestDraftingPaysAtSmallLoad(t *testing.T) {
 	last := 0.0
 	for _, chance := range []float64{0.05, 0.4, 0.6, 0.8} {
 		dep, args := drafted(t, DraftEagle, chance, 3)
-		r, err := NewRoofline(dep, ConstantsFor(dep.Hardware, args), args)
-		if err != nil {
-			t.Fatal(err)
-		}
-		m, err := MemoryPlan(dep, args)
-		if err != nil {
-			t.Fatal(err)
-		}
-		d, err := r.Drafting(q, m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(NewRoofline(dep, ConstantsFor(dep.Hardware, args), args))
+		m := must.Get(MemoryPlan(dep, args))
+		d := must.Get(r.Drafting(q, m))
 		if d.Rate < last || (chance < 0.1) != (d.Rate == 0) {
 			t.Errorf("chance %v: pays up to %+v, before %v/s", chance, d, last)
 		}
@@ -122,10 +103,7 @@ func TestDraftLayerHasOneIndex(t *testing.T) {
 	for i, d := range []Deployment{dep, dense} {
 		args := EngineArgs{MaxNumSeqs: 64, MaxNumBatchedTokens: 8192, MaxModelLen: 65536}
 		args.Speculation = Speculation{Method: DraftEagle, Tokens: 1, Accepted: []float64{0.8}}
-		r, err := NewRoofline(d, ConstantsFor(d.Hardware, args), args)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(NewRoofline(d, ConstantsFor(d.Hardware, args), args))
 		head[i] = r.draft.times.Step(Batch{Decodes: 32, Context: 32 * 16000, Longest: 16000, Sampled: 32}).Total
 	}
 	if head[0] != head[1] {
@@ -145,10 +123,7 @@ func TestEachPassReadsWindows(t *testing.T) {
 		for i, tokens := range []int{1, 2} {
 			args := EngineArgs{MaxNumSeqs: 256, MaxNumBatchedTokens: 8192, MaxModelLen: 16384}
 			args.Speculation = Speculation{Method: DraftModel, Tokens: tokens, Accepted: AcceptedEach(0.7, tokens), Draft: &draft}
-			r, err := NewRoofline(dep, ConstantsFor(dep.Hardware, args), args)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := must.Get(NewRoofline(dep, ConstantsFor(dep.Hardware, args), args))
 			one := b
 			one.Sampled = 32
 			pass = r.draft.times.Step(one).Total

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/evidence/must"
 	"planner/model"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
@@ -22,10 +23,7 @@ func served(t testing.TB, o FitOptions, truth model.Constants, trials []measure.
 	var out []LoadPoint
 	for _, trial := range trials {
 		r := LoadPoint{Trial: trial}
-		records, err := r.simulate(&FitOptions{Deployment: o.Deployment, Version: o.Version}, truth)
-		if err != nil {
-			t.Fatal(err)
-		}
+		records := must.Get(r.simulate(&FitOptions{Deployment: o.Deployment, Version: o.Version}, truth))
 		r.Measurement = measure.Reduce(trial, measure.Observation{Records: records})
 		out = append(out, r)
 	}
@@ -35,10 +33,7 @@ func served(t testing.TB, o FitOptions, truth model.Constants, trials []measure.
 // chat returns open-loop trials at rates.
 func chat(t testing.TB, rates ...float64) []measure.Trial {
 	t.Helper()
-	shape, err := workload.Class("chat")
-	if err != nil {
-		t.Fatal(err)
-	}
+	shape := must.Get(workload.Class("chat"))
 	w := &workload.Workload{Class: "chat", Shapes: []workload.Shape{shape}, Arrivals: workload.Poisson}
 	var out []measure.Trial
 	for i, rate := range rates {
@@ -77,10 +72,7 @@ func TestFitRecoversAServer(t *testing.T) {
 		WithValue(model.DoubtWeights, o.Deployment, 0.92*c.Value(model.DoubtWeights, o.Deployment)).
 		WithValue(model.DoubtPrefill, o.Deployment, 0.85*c.Value(model.DoubtPrefill, o.Deployment))
 	runs := served(t, o, truth, chat(t, 0.5, 3, 9, 18))
-	got, err := Fit(runs, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(Fit(runs, o))
 	for _, m := range []string{"tpot", "ttft"} {
 		before, after := meanError(got, m)
 		t.Logf("%s: %.1f %% before, %.2f %% after", m, 100*before, 100*after)
@@ -101,10 +93,7 @@ func TestFitRecoversAServer(t *testing.T) {
 	}
 	// Loads in between that were not fitted.
 	fitted := got
-	after, err := fitted.Apply(o.Deployment, o.Version, c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	after := must.Get(fitted.Apply(o.Deployment, o.Version, c))
 	for _, r := range served(t, o, truth, chat(t, 14)) {
 		for name, k := range map[string]model.Constants{"default": c, "fitted": after} {
 			again := served(t, o, k, []measure.Trial{r.Trial})[0].Measurement
@@ -123,10 +112,7 @@ func TestFitFarFromTheDefaults(t *testing.T) {
 	c := model.ConstantsFor(o.Deployment.Hardware, o.engine())
 	truth := c.WithValue(model.DoubtRequest, o.Deployment, 400*c.Value(model.DoubtRequest, o.Deployment)).
 		WithValue(model.DoubtPrefill, o.Deployment, 0.3*c.Value(model.DoubtPrefill, o.Deployment))
-	got, err := Fit(served(t, o, truth, chat(t, 0.1, 0.3, 0.6, 1)), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(Fit(served(t, o, truth, chat(t, 0.1, 0.3, 0.6, 1)), o))
 	// Times to first token of so few requests are known to 7 to 17 %, so that they tell the front end badly from prefill.
 	for m, most := range map[string]float64{"tpot": 0.03, "ttft": 0.07} {
 		if before, after := meanError(got, m); after > most {
@@ -149,10 +135,7 @@ func TestFitToQuantilesOfFewRequests(t *testing.T) {
 		m := &runs[i].Measurement
 		m.Valid, m.TTFT.P99 = true, 2*m.TTFT.P90
 	}
-	got, err := Fit(runs, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(Fit(runs, o))
 	if slices.ContainsFunc(got.Residuals, func(r Residual) bool { return r.Figure == "ttft.p99" }) {
 		t.Errorf("fitted to a p99 of %d requests", runs[0].Measurement.TTFT.N)
 	}
@@ -165,17 +148,11 @@ func TestFitToTwoRatesPredictsAThird(t *testing.T) {
 	c := model.ConstantsFor(o.Deployment.Hardware, o.engine())
 	truth := c.WithValue(model.DoubtStep, o.Deployment, 2.5*c.Value(model.DoubtStep, o.Deployment)).
 		WithValue(model.DoubtPrefill, o.Deployment, 0.8*c.Value(model.DoubtPrefill, o.Deployment))
-	got, err := Fit(served(t, o, truth, chat(t, 3, 12)), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(Fit(served(t, o, truth, chat(t, 3, 12)), o))
 	if len(got.Warnings) == 0 || !strings.Contains(got.Warnings[0], "2 load points") {
 		t.Errorf("warnings %q", got.Warnings)
 	}
-	after, err := got.Apply(o.Deployment, o.Version, c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	after := must.Get(got.Apply(o.Deployment, o.Version, c))
 	third := chat(t, 6)
 	real, fitted := served(t, o, truth, third)[0].Measurement, served(t, o, after, third)[0].Measurement
 	for _, m := range []measure.Metric{measure.TTFT, measure.TPOT, measure.E2E} {
@@ -208,10 +185,7 @@ func TestFitAllowsForScatter(t *testing.T) {
 	}
 	posterior := map[bool]float64{}
 	for _, steady := range []bool{true, false} {
-		got, err := Fit(disturbed(steady), o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := must.Get(Fit(disturbed(steady), o))
 		for _, term := range model.Terms() {
 			f := got.Terms[term.String()]
 			if term == model.DoubtWeights {
@@ -238,10 +212,7 @@ func TestFitLeavesWhatRunsDoNotShow(t *testing.T) {
 	for _, n := range []int{1, 4, 16} {
 		trials = append(trials, measure.Trial{Workload: w, Concurrency: n, Requests: 6 * n, Seed: 1, Knobs: measure.Knobs{MaxModelLen: 2048}})
 	}
-	got, err := Fit(served(t, o, c.WithValue(model.DoubtWeights, o.Deployment, 0.75), trials), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(Fit(served(t, o, c.WithValue(model.DoubtWeights, o.Deployment, 0.75), trials), o))
 	for _, term := range model.Terms() {
 		f := got.Terms[term.String()]
 		if (term == model.DoubtPrefill || term == model.DoubtKV) && f.Fitted {
@@ -298,23 +269,15 @@ func TestFitRefusals(t *testing.T) {
 // says where the second begins.
 func traceHalves(t testing.TB) (LoadPoint, FitOptions, int) {
 	t.Helper()
-	f, err := os.Open("../../testdata/groundtruth/trace-rtxpro6000-llama-3.1-8b.csv")
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Open("../../testdata/groundtruth/trace-rtxpro6000-llama-3.1-8b.csv"))
 	defer f.Close()
-	lines, err := csv.NewReader(f).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	lines := must.Get(csv.NewReader(f).ReadAll())
 	w := &workload.Workload{Arrivals: workload.Trace}
 	var records []measure.Record
 	for i, line := range lines[1:] {
 		var v [6]float64
 		for k := range v {
-			if v[k], err = strconv.ParseFloat(line[k], 64); err != nil {
-				t.Fatal(err)
-			}
+			v[k] = must.Get(strconv.ParseFloat(line[k], 64))
 		}
 		at := time.Duration(math.Round(v[0] * 1e9))
 		ms := func(x float64) time.Duration { return at + time.Duration(x*1e6) }
@@ -332,10 +295,7 @@ func traceHalves(t testing.TB) (LoadPoint, FitOptions, int) {
 // token within 3 %, p99 of the first token within 5 %.
 func TestFitToHalfATracePredictsTheOther(t *testing.T) {
 	run, o, half := traceHalves(t)
-	got, err := Fit([]LoadPoint{run}, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(Fit([]LoadPoint{run}, o))
 	for _, term := range model.Terms() {
 		f := got.Terms[term.String()]
 		t.Logf("%-9s %.4g -> %.4g, fitted %v, %.3f -> %.3f", term, f.Default, f.Value, f.Fitted, f.Prior, f.Posterior)
@@ -344,20 +304,14 @@ func TestFitToHalfATracePredictsTheOther(t *testing.T) {
 		t.Logf("%-24s %.4g: %+.1f %% -> %+.1f %%", e.Figure, e.Measured, e.Before, e.After)
 	}
 	c := model.ConstantsFor(o.Deployment.Hardware, o.engine())
-	after, err := got.Apply(o.Deployment, o.Version, c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	after := must.Get(got.Apply(o.Deployment, o.Version, c))
 	second := func(records []measure.Record) (tpot, p99 float64) {
 		all := measure.Trial{}
 		return mean(latencies(&all, records[half:], measure.TPOT)), statisticOf(latencies(&all, records[half:], measure.TTFT), 0.99)
 	}
 	wantTPOT, wantP99 := second(run.Records)
 	for i, k := range []model.Constants{c, after} {
-		records, err := run.simulate(&o, k)
-		if err != nil {
-			t.Fatal(err)
-		}
+		records := must.Get(run.simulate(&o, k))
 		tpot, p99 := second(records)
 		e, p := 100*(tpot/wantTPOT-1), 100*(p99/wantP99-1)
 		t.Logf("second half: TPOT %+.1f %%, p99 TTFT %+.1f %%", e, p)
@@ -371,21 +325,14 @@ func TestFitToHalfATracePredictsTheOther(t *testing.T) {
 func TestFileRoundTrip(t *testing.T) {
 	run, o, _ := traceHalves(t)
 	o.Date = "2026-11-21"
-	got, err := Fit([]LoadPoint{run}, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(Fit([]LoadPoint{run}, o))
 	var first, second bytes.Buffer
-	if err := got.Write(&first); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(got.Write(&first))
 	f, err := Read(bytes.NewReader(first.Bytes()))
 	if err != nil {
 		t.Fatalf("%v in\n%s", err, first.String())
 	}
-	if err := f.Write(&second); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(f.Write(&second))
 	if first.String() != second.String() {
 		t.Errorf("written\n%s\nread and written\n%s", first.String(), second.String())
 	}
@@ -448,9 +395,7 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		var out bytes.Buffer
-		if err := c.Write(&out); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(c.Write(&out))
 		if _, err := Read(&out); err != nil {
 			t.Errorf("read, written and not read again: %v\n%s", err, out.String())
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/evidence/must"
 	"planner/model"
 	"planner/model/sim"
 	"planner/sweep/measure"
@@ -101,14 +102,8 @@ func TestStepsAreMonotone(t *testing.T) {
 		c := model.ConstantsFor(dep.Hardware, model.EngineArgs{EngineVersion: "0.20.0"})
 		slow := dep
 		slow.Hardware.Bandwidth *= 0.8
-		fast, err := model.NewRoofline(dep, c, model.EngineArgs{EngineVersion: "0.20.0"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		slower, err := model.NewRoofline(slow, c, model.EngineArgs{EngineVersion: "0.20.0"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fast := must.Get(model.NewRoofline(dep, c, model.EngineArgs{EngineVersion: "0.20.0"}))
+		slower := must.Get(model.NewRoofline(slow, c, model.EngineArgs{EngineVersion: "0.20.0"}))
 		for _, decodes := range []int{0, 1, 7, 64, 300} {
 			before := 0.0
 			for _, chunk := range []int{1, 2, 3, 8, 9, 100, 200, 201, 500, 513, 2000, 8000} {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/evidence/must"
 	"planner/model"
 	"planner/model/sim"
 	"planner/sweep/measure"
@@ -17,28 +18,16 @@ import (
 // deployed returns a deployment from the catalog.
 func deployed(t testing.TB, name, gpu string, tp int, w model.WeightFormat) model.Deployment {
 	t.Helper()
-	c, err := model.NewCatalog()
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, err := c.Model(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	hw, err := c.GPU(gpu)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(model.NewCatalog())
+	a := must.Get(c.Model(name))
+	hw := must.Get(c.GPU(gpu))
 	return model.Deployment{Arch: a, Hardware: hw, TP: tp, Precision: model.Precision{Weights: w}}
 }
 
 // engine returns an idle simulated engine.
 func engine(t testing.TB, dep model.Deployment, c model.Constants, l model.EngineArgs) *sim.Engine {
 	t.Helper()
-	e, err := sim.Build(dep, c, l, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(sim.Build(dep, c, l, true))
 	return e
 }
 
@@ -62,10 +51,7 @@ func TestShiftOfAQueueInClosedForm(t *testing.T) {
 	rate, limit := 0.9*mu(c), 10/mu(c)
 	objective := measure.SLO{Bounds: []measure.Bound{{Metric: measure.TTFT, Quantile: 0.99, Limit: time.Duration(limit * 1e9)}}}
 	k := Known{Constants: c, Spread: model.Spread{model.DoubtStep: 1}, Rate: rate, Objective: objective, Seed: 3}
-	got, err := Shift(k, probe)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(Shift(k, probe))
 	if len(got) != 32 {
 		t.Fatalf("%d samples", len(got))
 	}
@@ -109,10 +95,7 @@ func TestMovesAcrossAJump(t *testing.T) {
 	for limit := 25; limit <= 185; limit += 5 {
 		to = append(to, in(time.Duration(limit)*time.Millisecond))
 	}
-	moves, err := Moves(0.52, in(100*time.Millisecond), to)
-	if err != nil {
-		t.Fatal(err)
-	}
+	moves := must.Get(Moves(0.52, in(100*time.Millisecond), to))
 	for i, m := range moves {
 		if m.Err != nil || math.Abs(m.By) > 0.03 {
 			t.Errorf("limit %v: moved by %.3f, %v; no limit between both latencies moves the rate", to[i].Objective.Bounds[0].Limit, m.By, m.Err)
@@ -153,10 +136,7 @@ func TestShiftNearTheLimit(t *testing.T) {
 			return measure.Trial{}, measure.Observation{Records: []measure.Record{r}}, nil
 		}
 		k := Known{Constants: c, Spread: model.Spread{model.DoubtStep: 0.1}, Rate: test.rate, Objective: ttftLimit, Seed: 3}
-		got, err := Shift(k, probe)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := must.Get(Shift(k, probe))
 		for i, x := range got {
 			want := math.Log(max(test.wanted(mu(c.Sample(rand.New(rand.NewPCG(3, uint64(i))), k.Spread)))/k.Rate, math.Exp(-WidestMove)))
 			if math.Abs(x-want) > 0.04 {
@@ -182,10 +162,7 @@ func TestShiftOfAnUnlikelyLimit(t *testing.T) {
 	for _, metric := range []measure.Metric{measure.TTFT, measure.ITL} {
 		slo := measure.SLO{Bounds: []measure.Bound{{Metric: metric, Quantile: 0.99, Limit: 500 * time.Millisecond}}}
 		k := Known{Constants: c, Spread: model.Spread{model.DoubtStep: 0.1}, Rate: mu(c), Objective: slo, Seed: 3}
-		got, err := Shift(k, probe)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := must.Get(Shift(k, probe))
 		for i, x := range got {
 			want := math.Log(mu(c.Sample(rand.New(rand.NewPCG(3, uint64(i))), k.Spread)) / mu(c))
 			if math.Abs(x-want) > 0.03 {
@@ -198,10 +175,7 @@ func TestShiftOfAnUnlikelyLimit(t *testing.T) {
 // chatProbe simulates windows of chat traffic on 4 x H100.
 func chatProbe(t testing.TB) (model.Constants, model.Spread, Probe) {
 	dep := deployed(t, "llama-3.1-70b", "H100 SXM", 4, model.FP8)
-	shape, err := workload.Class("chat")
-	if err != nil {
-		t.Fatal(err)
-	}
+	shape := must.Get(workload.Class("chat"))
 	w := &workload.Workload{Class: "chat", Shapes: []workload.Shape{shape}, Arrivals: workload.Poisson}
 	limits := model.EngineArgs{EngineVersion: "0.20.0", MaxModelLen: 6000, MaxNumSeqs: 256}
 	return model.ConstantsFor(dep.Hardware, limits), model.SpreadFor(dep, limits),
@@ -227,10 +201,7 @@ func TestShiftOfSimulatedChat(t *testing.T) {
 	} {
 		k.Constants, k.Spread, k.Seed = c, spread, 1
 		start := time.Now()
-		got, err := Shift(k, probe)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := must.Get(Shift(k, probe))
 		t.Logf("%v: sd %.3f, mean %.3f, 5 %% %.3f, 95 %% %.3f, %v", k.Objective.Bounds[0], sd(got), mean(got), got.Quantile(0.05), got.Quantile(0.95), time.Since(start))
 		if sd(got) < 0.02 || sd(got) > 0.12 || math.Abs(mean(got)) > 0.05 {
 			t.Errorf("%v: sd %.3f, mean %.3f: %.3f", k.Objective.Bounds[0], sd(got), mean(got), got)
@@ -241,10 +212,7 @@ func TestShiftOfSimulatedChat(t *testing.T) {
 func TestShiftIsReproducible(t *testing.T) {
 	c, spread, probe := chatProbe(t)
 	k := Known{Constants: c, Spread: spread, Rate: 15, Objective: ttftLimit, Seed: 7}
-	first, err := Shift(k, probe)
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := must.Get(Shift(k, probe))
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	if again, err := Shift(k, probe); err != nil || !slices.Equal(first, again) {
 		t.Errorf("%v, then on one core %v, %v", first, again, err)
@@ -309,10 +277,7 @@ func TestMovesOfGapsThatJump(t *testing.T) {
 			},
 		}
 	}
-	moves, err := Moves(1.1, steps(21*time.Millisecond), []Situation{steps(17 * time.Millisecond), steps(19 * time.Millisecond), steps(21 * time.Millisecond)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	moves := must.Get(Moves(1.1, steps(21*time.Millisecond), []Situation{steps(17 * time.Millisecond), steps(19 * time.Millisecond), steps(21 * time.Millisecond)}))
 	for i, m := range moves {
 		if m.Err != nil || math.Abs(m.By) > 0.02 {
 			t.Errorf("%d: moved by %.3f, %v, want 0", i, m.By, m.Err)

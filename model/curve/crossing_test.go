@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/evidence/must"
 	"planner/internal/note"
 	"planner/sweep/measure"
 )
@@ -40,14 +41,8 @@ func TestCrossingOutcomes(t *testing.T) {
 		{"kept in overload", whole, 5 * time.Minute, AtSaturation, 32, 34},
 		{"with overload above", whole, 500 * time.Millisecond, Found, 23, 25},
 	} {
-		c, err := Fit(measure.TTFT, tc.points, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		x, err := c.Crossing(ttft(0.99, tc.limit))
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(Fit(measure.TTFT, tc.points, 1))
+		x := must.Get(c.Crossing(ttft(0.99, tc.limit)))
 		if x.Outcome != tc.outcome || x.Value < tc.low || x.Value > tc.high {
 			t.Errorf("%s: %v at %.3f, want %v within %g..%g", tc.name, x.Outcome, x.Value, tc.outcome, tc.low, tc.high)
 		}
@@ -55,10 +50,7 @@ func TestCrossingOutcomes(t *testing.T) {
 			t.Errorf("%s: note %q", tc.name, x.Note)
 		}
 	}
-	c, err := Fit(measure.TTFT, low, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(Fit(measure.TTFT, low, 0))
 	if _, err := c.Crossing(measure.Bound{Metric: measure.TPOT, Quantile: 0.99, Limit: time.Second}); err == nil {
 		t.Error("a TTFT curve crosses a TPOT limit")
 	}
@@ -73,10 +65,7 @@ func TestCrossingOfNoise(t *testing.T) {
 	for i, ms := range []float64{100, 90, 300, 260, 700, 900} {
 		points = append(points, Point{Rate: float64(2 + 2*i), Values: []Value{{0.99, millis(ms)}}})
 	}
-	c, err := Fit(measure.TTFT, points, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(Fit(measure.TTFT, points, 0))
 	x, err := c.Crossing(ttft(0.99, 280*time.Millisecond))
 	if err != nil || x.Outcome != Found || x.Value < 8 || x.Value > 8.5 {
 		t.Errorf("%v at %.2f, %v", x.Outcome, x.Value, err)
@@ -117,10 +106,7 @@ func TestRegimeFromRates(t *testing.T) {
 	points := stationaryLaw(0).draw(1, 5, 10, 15, 20, 25)
 	points[1].Achieved, points[1].Window = 10, time.Hour
 	points[3].Overloaded = true
-	c, err := Fit(measure.TTFT, points, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(Fit(measure.TTFT, points, 0))
 	for i, want := range []Regime{Stable, Stable, Unknown, Overload, Overload} {
 		if c.Points[i].Regime != want {
 			t.Errorf("%g requests/s is %v, want %v", c.Points[i].Rate, c.Points[i].Regime, want)
@@ -129,26 +115,17 @@ func TestRegimeFromRates(t *testing.T) {
 }
 
 func TestSaturationRoutes(t *testing.T) {
-	c, err := Fit(measure.TTFT, served(timeDependentLaw(0).draw(1, 1, 5, 10, 15, 20, 25, 28, 36, 40), 33), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(Fit(measure.TTFT, served(timeDependentLaw(0).draw(1, 1, 5, 10, 15, 20, 25, 28, 36, 40), 33), 1))
 	s := c.Saturation
 	if len(s.Routes) != 3 || s.Routes[0].Name != "served_in_overload" || s.Routes[0].Rate != 33 || !s.Agree || math.Abs(s.Value-33) > 0.5 {
 		t.Errorf("saturation %+v", s)
 	}
-	c, err = Fit(measure.TTFT, stationaryLaw(0).draw(1, 2, 6, 10, 14), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c = must.Get(Fit(measure.TTFT, stationaryLaw(0).draw(1, 2, 6, 10, 14), 1))
 	if s := c.Saturation; s.Agree || len(s.Routes) != 1 || math.Abs(s.Value-33) > 0.5 {
 		t.Errorf("extrapolated saturation %+v", s)
 	}
 	disagreeing := served(timeDependentLaw(0).draw(1, 1, 5, 10, 15, 20, 25, 28, 36, 40), 30)
-	c, err = Fit(measure.TTFT, disagreeing, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c = must.Get(Fit(measure.TTFT, disagreeing, 1))
 	if s := c.Saturation; s.Agree || s.Low > 30.1 || s.High < 32.5 {
 		t.Errorf("routes that differ by a tenth: %+v", s)
 	}
@@ -163,17 +140,12 @@ func TestNoBendNoSaturation(t *testing.T) {
 		p50 := time.Duration((6 + 0.3*rate) * float64(time.Millisecond))
 		points = append(points, Point{Rate: rate, Requests: 4000, Values: []Value{{0.5, p50}, {0.99, 2 * p50}}})
 	}
-	c, err := Fit(measure.ITL, points, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(Fit(measure.ITL, points, 1))
 	if c.Saturation != nil || c.Knee != 0 || c.End() != 20 || len(c.Warnings) == 0 {
 		t.Errorf("saturation %+v, knee %g, end %g, warnings %q", c.Saturation, c.Knee, c.End(), c.Warnings)
 	}
 	points = append(points, Point{Rate: 30, Requests: 4000, Achieved: 25, Overloaded: true, Values: []Value{{0.5, 40 * time.Millisecond}, {0.99, 90 * time.Millisecond}}})
-	if c, err = Fit(measure.ITL, points, 1); err != nil {
-		t.Fatal(err)
-	}
+	c = must.Get(Fit(measure.ITL, points, 1))
 	if s := c.Saturation; s == nil || s.Routes[0].Name != "served_in_overload" || s.High > 4*20 {
 		t.Errorf("with a point in overload %+v", s)
 	}
@@ -194,10 +166,7 @@ func TestKnee(t *testing.T) {
 		}
 	}
 	for _, rates := range [][]float64{{1, 5, 10, 15, 20, 25, 30}, {1, 5, 10, 15}, {2, 4, 6, 8, 10}} {
-		c, err := Fit(measure.TTFT, l.draw(1, rates...), 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(Fit(measure.TTFT, l.draw(1, rates...), 0))
 		if math.Abs(c.Knee/want-1) > 0.01 {
 			t.Errorf("knee %.3f from rates to %g, want %.3f", c.Knee, rates[len(rates)-1], want)
 		}
@@ -207,10 +176,7 @@ func TestKnee(t *testing.T) {
 // Where other routes put saturation below the knee of the form, there is none: at
 // that rate the server has no steady latency.
 func TestNoKneeBeyondSaturation(t *testing.T) {
-	c, err := Fit(measure.TTFT, stationaryLaw(0).draw(1, 1, 5, 10, 15, 20, 25, 30), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(Fit(measure.TTFT, stationaryLaw(0).draw(1, 1, 5, 10, 15, 20, 25, 30), 0))
 	knee := c.Knee
 	for _, at := range []struct{ saturation, want float64 }{{1.01 * knee, knee}, {0.99 * knee, 0}} {
 		c.Saturation, c.Knee = &Saturation{Value: at.saturation}, 0
@@ -226,10 +192,7 @@ func TestDoubt(t *testing.T) {
 		ceiling    float64
 		knee, said bool
 	}{{40, true, false}, {32, true, true}, {20, false, true}, {0, true, false}} {
-		c, err := Fit(measure.TTFT, stationaryLaw(0).draw(1, 2, 6, 10, 14), 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(Fit(measure.TTFT, stationaryLaw(0).draw(1, 2, 6, 10, 14), 1))
 		c.Doubt(at.ceiling)
 		if said := strings.Contains(c.Saturation.Reason, "data sheets"); said != at.said || (c.Knee > 0) != at.knee {
 			t.Errorf("ceiling %g: knee %.3g, saturation %+v", at.ceiling, c.Knee, c.Saturation)
@@ -244,10 +207,7 @@ func TestBand(t *testing.T) {
 		for i := range points {
 			points[i].Requests = requests
 		}
-		c, err := Fit(measure.TTFT, points, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(Fit(measure.TTFT, points, 1))
 		sum := 0.0
 		for _, b := range c.Band {
 			y, ok := c.Model.At(b.Quantile, b.Rate)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/evidence/must"
 	"planner/internal/wire"
 	"planner/sweep/measure"
 )
@@ -19,10 +20,7 @@ func ttft(quantile float64, limit time.Duration) measure.Bound {
 // The table's crossing, overload and saturation were worked out independently,
 // with other fits than the ones used here.
 func TestTable(t *testing.T) {
-	c, err := Fit(measure.TTFT, table(t), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(Fit(measure.TTFT, table(t), 1))
 	var overload []float64
 	for _, p := range c.Points {
 		if p.Regime == Overload {
@@ -32,10 +30,7 @@ func TestTable(t *testing.T) {
 	if !slices.Equal(overload, []float64{35, 40}) {
 		t.Errorf("overload at %v, want 35 and 40", overload)
 	}
-	x, err := c.Crossing(ttft(0.99, 500*time.Millisecond))
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := must.Get(c.Crossing(ttft(0.99, 500*time.Millisecond)))
 	if x.Outcome != Found || x.Value < 20.4 || x.Value > 21.7 {
 		t.Errorf("crossing %v at %.3f, want within 20.4..21.7", x.Outcome, x.Value)
 	}
@@ -68,14 +63,8 @@ func TestJSON(t *testing.T) {
 	for i := range points {
 		points[i].Requests, points[i].Window = 5000, time.Minute
 	}
-	c, err := Fit(measure.TTFT, points, 7)
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, err := Fit(measure.TTFT, points, 7)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(Fit(measure.TTFT, points, 7))
+	again := must.Get(Fit(measure.TTFT, points, 7))
 	a, b := encode(t, c), encode(t, again)
 	if !bytes.Equal(a, b) {
 		t.Error("the same points and seed give two curves")
@@ -87,19 +76,13 @@ func TestJSON(t *testing.T) {
 
 func encode(t *testing.T, c *Curve) []byte {
 	t.Helper()
-	b, err := wire.Marshal(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(wire.Marshal(c))
 	return b
 }
 
 func TestFewPoints(t *testing.T) {
 	points := stationaryLaw(0).draw(1, 5, 20)
-	c, err := Fit(measure.TTFT, points, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(Fit(measure.TTFT, points, 0))
 	if c.Model.Form != Interpolated || c.Saturation != nil || c.Knee != 0 {
 		t.Errorf("two points gave %v", c)
 	}
@@ -118,10 +101,7 @@ func TestFewPoints(t *testing.T) {
 }
 
 func TestReach(t *testing.T) {
-	c, err := Fit(measure.TTFT, stationaryLaw(0).draw(1, 2, 6, 10, 14, 18, 22), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(Fit(measure.TTFT, stationaryLaw(0).draw(1, 2, 6, 10, 14, 18, 22), 0))
 	for _, tc := range []struct {
 		rate float64
 		want bool
@@ -135,10 +115,7 @@ func TestReach(t *testing.T) {
 // Random starts find the same optimum whatever the seed.
 func TestSeedsAgree(t *testing.T) {
 	for seed := range uint64(6) {
-		c, err := Fit(measure.TTFT, table(t), seed)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(Fit(measure.TTFT, table(t), seed))
 		if math.Abs(c.Model.Mu-32.738) > 0.005 || math.Abs(c.Whole.Mu-34.257) > 0.01 {
 			t.Errorf("seed %d: mu %.4f and %.4f", seed, c.Model.Mu, c.Whole.Mu)
 		}

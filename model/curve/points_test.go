@@ -8,20 +8,16 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"planner/internal/evidence/must"
 )
 
 // table reads the measured table of Llama-70B on 8 x H100.
 func table(t *testing.T) []Point {
 	t.Helper()
-	f, err := os.Open("../../testdata/llama-70b-8xh100.csv")
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Open("../../testdata/llama-70b-8xh100.csv"))
 	defer f.Close()
-	rows, err := csv.NewReader(f).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := must.Get(csv.NewReader(f).ReadAll())
 	var points []Point
 	for _, row := range rows[1:] {
 		points = append(points, Point{
@@ -34,10 +30,7 @@ func table(t *testing.T) []Point {
 
 func number(t *testing.T, s string) float64 {
 	t.Helper()
-	v, err := strconv.ParseFloat(s, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := must.Get(strconv.ParseFloat(s, 64))
 	return v
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/evidence/must"
 	"planner/sweep/measure"
 )
 
@@ -20,10 +21,7 @@ func TestRecoverStationary(t *testing.T) {
 	var mu, cross deviations
 	overload, form := 0, 0
 	for seed := range uint64(seeds) {
-		c, err := Fit(measure.TTFT, l.draw(seed, 1, 4, 8, 12, 16, 20, 24, 28, 30), seed)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(Fit(measure.TTFT, l.draw(seed, 1, 4, 8, 12, 16, 20, 24, 28, 30), seed))
 		for _, p := range c.Points {
 			if p.Regime != Stable {
 				overload++
@@ -34,10 +32,7 @@ func TestRecoverStationary(t *testing.T) {
 			form++
 		}
 		mu.add(c.Model.Mu, 33)
-		x, err := c.Crossing(bound)
-		if err != nil {
-			t.Fatal(err)
-		}
+		x := must.Get(c.Crossing(bound))
 		cross.add(x.Value, want)
 	}
 	mu.check(t, "mu", 0.05)
@@ -60,10 +55,7 @@ func TestRecoverTimeDependent(t *testing.T) {
 	var mu, cross deviations
 	form := 0
 	for seed := range uint64(seeds) {
-		c, err := Fit(measure.TTFT, l.draw(seed, 1, 5, 10, 15, 20, 24, 28, 36, 40, 44), seed)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(Fit(measure.TTFT, l.draw(seed, 1, 5, 10, 15, 20, 24, 28, 36, 40, 44), seed))
 		for _, p := range c.Points {
 			if want := map[bool]Regime{true: Overload, false: Stable}[p.Rate > 33]; p.Regime != want {
 				t.Errorf("seed %d: %g requests/s is %v", seed, p.Rate, p.Regime)
@@ -73,10 +65,7 @@ func TestRecoverTimeDependent(t *testing.T) {
 			form++
 		}
 		mu.add(c.Saturation.Value, 33)
-		x, err := c.Crossing(bound)
-		if err != nil {
-			t.Fatal(err)
-		}
+		x := must.Get(c.Crossing(bound))
 		cross.add(x.Value, want)
 	}
 	mu.check(t, "mu", 0.05)
@@ -89,10 +78,7 @@ func TestRecoverTimeDependent(t *testing.T) {
 // A stationary form through overload points would put mu above them all: the
 // forms are never fitted to them.
 func TestStationaryRefusesOverload(t *testing.T) {
-	c, err := Fit(measure.TTFT, timeDependentLaw(0).draw(1, 1, 5, 10, 15, 20, 24, 28, 36, 40, 44), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(Fit(measure.TTFT, timeDependentLaw(0).draw(1, 1, 5, 10, 15, 20, 24, 28, 36, 40, 44), 0))
 	for _, k := range c.Candidates {
 		stationary := k.Model.Form == Stationary || k.Model.Form == StationaryPower
 		if stationary == (k.Points == allPoints) {

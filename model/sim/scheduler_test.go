@@ -22,15 +22,12 @@ func TestRulesTellReleasesApart(t *testing.T) {
 		{"0.20.2", "0.15.1", 12}, {"0.26.0", "0.20.2", 7}, {"0.32.0", "0.26.0", 1},
 	} {
 		differ := 0
-		err := eachRecording("testdata/vllm-scheduler/"+c.file+".jsonl.gz", func(rec *recording) {
+		must.OK(eachRecording("testdata/vllm-scheduler/"+c.file+".jsonl.gz", func(rec *recording) {
 			rec.VLLM = c.older
 			if replay(rec, false) != nil {
 				differ++
 			}
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))
 		if differ != c.want {
 			t.Errorf("%s under the rules of %s: %d cases differ, want %d", c.file, c.older, differ, c.want)
 		}

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/evidence/must"
 	"planner/model"
 	"planner/sweep/workload"
 )
@@ -84,7 +85,7 @@ func TestVLLMSteps(t *testing.T) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			var cases, steps int
 			var spent [2]time.Duration
-			err := eachRecording(file, func(rec *recording) {
+			must.OK(eachRecording(file, func(rec *recording) {
 				cases++
 				steps += len(rec.Steps)
 				for i, plain := range []bool{false, true} {
@@ -94,10 +95,7 @@ func TestVLLMSteps(t *testing.T) {
 					}
 					spent[i] += time.Since(start)
 				}
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			}))
 			if cases == 0 {
 				t.Fatal("no cases")
 			}
