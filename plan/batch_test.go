@@ -28,10 +28,7 @@ func TestJobByHand(t *testing.T) {
 		}
 	}
 	d := Demand{Headroom: 0.2, Zones: 1}.JobDemand(Job{Requests: 900_000, Deadline: 24 * time.Hour})
-	p, err := Solve(d, measure.SLO{Throughput: true}, []Offer{of("large", 4, 2.5, 3), of("small", 1, 0.7, 2.2)}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(Solve(d, measure.SLO{Throughput: true}, []Offer{of("large", 4, 2.5, 3), of("small", 1, 0.7, 2.2)}, nil))
 	other := p.Alternatives[0]
 	if p.Offer.GPU != "small" || other.Fleet.Instances != 5 || other.Fleet.GPUs != 20 || p.Fleet.GPUs != 18 {
 		t.Fatalf("%s with %d GPUs, the other %+v", p.Offer.GPU, p.Fleet.GPUs, other.Fleet)
@@ -62,9 +59,7 @@ func TestJobByHand(t *testing.T) {
 		t.Errorf("reason %q, want %q", other.Reason.Text, want)
 	}
 	// Without a price the 400 GPU hours cost as much at 785.714 / 400 an hour.
-	if p, err = Solve(d, measure.SLO{Throughput: true}, []Offer{of("large", 4, 2.5, 0), of("small", 1, 0.7, 2.2)}, nil); err != nil {
-		t.Fatal(err)
-	}
+	p = must.Get(Solve(d, measure.SLO{Throughput: true}, []Offer{of("large", 4, 2.5, 0), of("small", 1, 0.7, 2.2)}, nil))
 	for _, c := range p.Sensitivity {
 		if c.What == "traffic +20 %" && math.Abs(c.JobGPUHours/p.Cost.Job.GPUHours-1.2) > 1e-9 {
 			t.Errorf("%s: %g GPU hours, of %g", c.What, c.JobGPUHours, p.Cost.Job.GPUHours)
@@ -75,9 +70,7 @@ func TestJobByHand(t *testing.T) {
 	// By each way to pay it is the same job; what is reserved is paid for until the deadline, 18 GPUs for 24 hours.
 	reserved := of("small", 1, 0.7, 1.1)
 	reserved.Terms = []Term{{Name: Reserved, PerGPUHour: 1.1}, {Name: OnDemand, PerGPUHour: 2.2}}
-	if p, err = Solve(d, measure.SLO{Throughput: true}, []Offer{reserved}, nil); err != nil {
-		t.Fatal(err)
-	}
+	p = must.Get(Solve(d, measure.SLO{Throughput: true}, []Offer{reserved}, nil))
 	for i, usd := range []float64{18 * 24 * 1.1, 785.714} {
 		way := p.Cost.Ways[i]
 		near("job by "+way.Name, *way.Job.USD, usd)
@@ -100,9 +93,7 @@ func TestJobByHand(t *testing.T) {
 
 	// Growth is more work, not more haste.
 	d = Demand{Growth: 0.5, Headroom: 0.2, Zones: 1}.JobDemand(Job{Requests: 900_000, Deadline: 24 * time.Hour})
-	if p, err = Solve(d, measure.SLO{Throughput: true}, []Offer{of("small", 1, 0.7, 2.2)}, nil); err != nil {
-		t.Fatal(err)
-	}
+	p = must.Get(Solve(d, measure.SLO{Throughput: true}, []Offer{of("small", 1, 0.7, 2.2)}, nil))
 	near("cost with growth", *p.Cost.Job.USD, 1.5*785.714)
 	if p.Fleet.Instances != 27 {
 		t.Errorf("%d instances with growth, want 1.5 x 18", p.Fleet.Instances)

@@ -23,18 +23,12 @@ func full(t *testing.T) *Plan {
 	b.Warnings = note.Notes{note.Text("of the offer")}
 	a.Knobs = measure.Knobs{MaxNumSeqs: 256, TensorParallel: 8}
 	slo := measure.SLO{Bounds: []measure.Bound{{Metric: measure.TTFT, Quantile: 0.99, Limit: 500 * time.Millisecond}}, Errors: 0.001}
-	p, err := Solve(Demand{Rate: 100, Headroom: 0.2, Spare: 1, MeanRate: 30}, slo, []Offer{a, b, none}, []measure.Rejection{{Knobs: measure.Knobs{MaxNumSeqs: 1}, Reason: note.Text("does not fit").Reason()}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(Solve(Demand{Rate: 100, Headroom: 0.2, Spare: 1, MeanRate: 30}, slo, []Offer{a, b, none}, []measure.Rejection{{Knobs: measure.Knobs{MaxNumSeqs: 1}, Reason: note.Text("does not fit").Reason()}}))
 	var points []curve.Point
 	for i, ms := range []float64{95, 110, 180, 280, 450, 800} {
 		points = append(points, curve.Point{Rate: float64(5*i + 1), Values: []curve.Value{{Quantile: 0.99, Latency: time.Duration(ms * 1e6)}}})
 	}
-	p.Evidence.Curve, err = curve.Fit(measure.TTFT, points, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p.Evidence.Curve = must.Get(curve.Fit(measure.TTFT, points, 1))
 	p.Evidence.Roofline = &DataSheet{Bounds: model.Bounds{WeightSeconds: 0.005, StreamTokensPerS: 190, PromptsPerS: 60, OutputTokensPerS: 9000, Concurrency: 80, ConcurrencyLimit: 80}}
 	p.Comparison = &Comparison{
 		Default: Setting{measure.Knobs{MaxNumSeqs: 128}, &search.Estimate{Value: 17, Low: 16, High: 18, Confidence: 0.9, Safe: 16.2}},
@@ -46,14 +40,8 @@ func full(t *testing.T) *Plan {
 
 func TestJSON(t *testing.T) {
 	p := full(t)
-	data, err := wire.Marshal(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, err := wire.Marshal(full(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(wire.Marshal(p))
+	again := must.Get(wire.Marshal(full(t)))
 	if !bytes.Equal(data, again) {
 		t.Error("the same plan gives other bytes")
 	}
@@ -84,7 +72,7 @@ func TestJSON(t *testing.T) {
 		t.Errorf("run is %v", back.Run)
 	}
 	p.Run = nil
-	data, err = wire.Marshal(p)
+	data, err := wire.Marshal(p)
 	if err != nil || bytes.Contains(data, []byte(`"run"`)) {
 		t.Errorf("a run that is not there: %v %s", err, data)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"planner/internal/evidence/must"
 	"planner/model"
 	"planner/sweep/measure"
 )
@@ -66,10 +67,7 @@ func TestCandidatesWithoutFiguresAreRejectedBesideOthers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := LoadWith(catalog, write(t, strings.Replace(minimal, `"H100 SXM"`, `["Own", "H100 SXM"]`, 1)), nil, For("plan"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(LoadWith(catalog, write(t, strings.Replace(minimal, `"H100 SXM"`, `["Own", "H100 SXM"]`, 1)), nil, For("plan")))
 	runnable, rejected := c.Candidates()
 	if len(runnable) != 48 || len(rejected) != 48 || rejected[0].Knobs.GPU != "Own" || !strings.Contains(rejected[0].Reason.Text, "bf16") {
 		t.Errorf("%d runnable, %d rejected: %+v", len(runnable), len(rejected), rejected[0])
@@ -96,14 +94,8 @@ gpu_memory_utilization = 0.9
 // TestKnobsNotGiven is the rule of who fills in what.
 func TestKnobsNotGiven(t *testing.T) {
 	kind := func(k string) string { return minimal + "[engine]\nkind = \"" + k + "\"\n" }
-	catalog, err := model.NewCatalog()
-	if err != nil {
-		t.Fatal(err)
-	}
-	h100, err := catalog.GPU("H100 SXM")
-	if err != nil {
-		t.Fatal(err)
-	}
+	catalog := must.Get(model.NewCatalog())
+	h100 := must.Get(catalog.GPU("H100 SXM"))
 	own := model.DefaultArgs(h100, "")
 	with := func(base, more map[string][]any) map[string][]any {
 		out := maps.Clone(base)

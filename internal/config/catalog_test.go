@@ -45,18 +45,12 @@ native_dtype = "bfloat16"
 // builtIn is the catalog without a user's file.
 func builtIn(t *testing.T) *model.Catalog {
 	t.Helper()
-	c, err := ReadCatalog("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(ReadCatalog(""))
 	return c
 }
 
 func TestCatalogAddsAndOverrides(t *testing.T) {
-	c, err := ReadCatalog(write(t, userCatalog))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(ReadCatalog(write(t, userCatalog)))
 	x, err := c.GPU("example x1")
 	if err != nil || x.Memory != 64<<30 || x.Bandwidth != 2500.5e9 || x.Generation != model.GenerationHopper || x.Link.Kind != model.LinkNVLink {
 		t.Errorf("%+v, %v", x, err)
@@ -83,10 +77,7 @@ func TestCatalogAddsAndOverrides(t *testing.T) {
 // TestCatalogForgetsWhatWasReplaced: a figure of the user's own counts, and not what the built-in
 // entry says more exactly of the one that it replaces.
 func TestCatalogForgetsWhatWasReplaced(t *testing.T) {
-	c, err := ReadCatalog(write(t, "[[gpu]]\nname = \"H100 SXM\"\nmemory_gb = 64\nscaleup_link = \"none\"\n[[gpu]]\nname = \"MI300X\"\nbf16_dense_tflops = 1000\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(ReadCatalog(write(t, "[[gpu]]\nname = \"H100 SXM\"\nmemory_gb = 64\nscaleup_link = \"none\"\n[[gpu]]\nname = \"MI300X\"\nbf16_dense_tflops = 1000\n")))
 	h := must.Get(c.GPU("H100 SXM"))
 	if h.Memory != 64<<30 || h.Link.Kind != model.LinkPCIe || h.Link.Rate != 0 || h.Price.USDPerHour != 3.9 || h.Price.Low != 2.95 {
 		t.Errorf("%g bytes, joined by %+v, price %+v", h.Memory, h.Link, h.Price)
@@ -123,9 +114,7 @@ func TestCatalogRefuses(t *testing.T) {
 		"[[model]]\nmodel = \"Qwen3.5-27B\"\nlayers = 40\n":                            `mine.toml:3: model.layers: the shape of Qwen3.5-27B is that of its published config.json`,
 		"[[gpu]]\nname = \"X\"\ntdp_w = nan\n":                                         `mine.toml:3: gpu.tdp_w`,
 	} {
-		if err := os.WriteFile("mine.toml", []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(os.WriteFile("mine.toml", []byte(text), 0o600))
 		if _, err := ReadCatalog("mine.toml"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}

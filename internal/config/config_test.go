@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/evidence/must"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
 )
@@ -32,9 +33,7 @@ gpu = "H100 SXM"
 func write(t *testing.T, text string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "planner.toml")
-	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(os.WriteFile(name, []byte(text), 0o600))
 	return name
 }
 
@@ -52,10 +51,7 @@ func mustLoad(t *testing.T, text string, need Need, overrides ...Override) *Conf
 // default but for the marked examples.
 func interfaceText(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("testdata/interface.toml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("testdata/interface.toml"))
 	return string(text)
 }
 
@@ -145,10 +141,7 @@ func TestNoFile(t *testing.T) {
 		{Key: "slo.goodput.ttft", Value: "400ms", Flag: "--slo"},
 		{Key: "slo.goodput.tpot", Value: "40ms", Flag: "--slo"},
 	}
-	c, err := Load("", flags, For("estimate"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(Load("", flags, For("estimate")))
 	want := measure.SLO{Errors: 0.001, Bounds: []measure.Bound{
 		{Metric: measure.TTFT, Quantile: 0.99, Limit: 500 * time.Millisecond},
 		{Metric: measure.TPOT, Quantile: 0.999, Limit: 50 * time.Millisecond},
@@ -164,7 +157,7 @@ func TestNoFile(t *testing.T) {
 		t.Errorf("%d runnable, %d rejected, want 48 and 0", len(runnable), len(rejected))
 	}
 
-	_, err = Load("", nil, For("estimate"))
+	_, err := Load("", nil, For("estimate"))
 	var problems Problems
 	if !errors.As(err, &problems) || len(problems) != 4 || problems[0].at.String() != "command line" {
 		t.Errorf("without anything: %v, want four problems of the command line", err)
@@ -234,18 +227,11 @@ output = { dist = "empirical", file = "sub/deep.csv" }
 dir = "out"
 `,
 	} {
-		if err := os.MkdirAll(filepath.Join(root, filepath.Dir(name)), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(os.MkdirAll(filepath.Join(root, filepath.Dir(name)), 0o700))
+		must.OK(os.WriteFile(filepath.Join(root, name), []byte(text), 0o600))
 	}
 	t.Chdir(filepath.Join(root, "here"))
-	c, err := Load("../conf/p.toml", nil, For("plan"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(Load("../conf/p.toml", nil, For("plan")))
 	s := c.Workload.Shapes[0]
 	if !reflect.DeepEqual(s.Prompt.Samples, []int{2}) || !reflect.DeepEqual(s.Output.Samples, []int{3, 5}) || c.OutputDir != "out" {
 		t.Errorf("samples %v and %v, output %q", s.Prompt.Samples, s.Output.Samples, c.OutputDir)
@@ -253,10 +239,7 @@ dir = "out"
 	if !filepath.IsAbs(s.Prompt.File) {
 		t.Errorf("file %q is not absolute", s.Prompt.File)
 	}
-	c, err = Load("../conf/p.toml", []Override{{Key: "workload.prompt.file", Value: "own.csv"}}, For("plan"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c = must.Get(Load("../conf/p.toml", []Override{{Key: "workload.prompt.file", Value: "own.csv"}}, For("plan")))
 	if got := c.Workload.Shapes[0].Prompt.Samples; !reflect.DeepEqual(got, []int{1}) {
 		t.Errorf("samples of a flag's path %v, want those of the current folder", got)
 	}
@@ -294,10 +277,7 @@ mix = [
   { name = "own", weight = 1, prompt = { dist = "fixed", value = 9 }, prefix = {} },
 ]
 `, For("plan"))
-	code, err := workload.Class("code")
-	if err != nil {
-		t.Fatal(err)
-	}
+	code := must.Get(workload.Class("code"))
 	want := []workload.Shape{
 		{Name: "code", Weight: 3, Prompt: code.Prompt, Output: code.Output, Prefix: workload.Prefix{Groups: 2, Tokens: 10}},
 		{Name: "own", Weight: 1, Prompt: workload.Lengths{Dist: workload.Fixed, Value: 9}, Output: workload.Lengths{Dist: workload.Fixed, Value: 7}},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"planner/internal/evidence/must"
 	"planner/model"
 )
 
@@ -17,10 +18,7 @@ import (
 // what loads can be printed and loaded again. bench asks for the configuration of that
 // command, and not for a plan's.
 func FuzzLoad(f *testing.F) {
-	archive, err := txtar.ParseFile("testdata/wrong.txtar")
-	if err != nil {
-		f.Fatal(err)
-	}
+	archive := must.Get(txtar.ParseFile("testdata/wrong.txtar"))
 	for _, bench := range []bool{false, true} {
 		for _, file := range archive.Files {
 			if !strings.HasSuffix(file.Name, ".want") {
@@ -31,27 +29,20 @@ func FuzzLoad(f *testing.F) {
 			f.Add(text, "slo.ttft.p99.9", "1s", bench)
 		}
 	}
-	catalog, err := model.NewCatalog()
-	if err != nil {
-		f.Fatal(err)
-	}
+	catalog := must.Get(model.NewCatalog())
 	folder := f.TempDir()
 	f.Fuzz(func(t *testing.T, text, key, value string, bench bool) {
 		name, need := filepath.Join(folder, "p.toml"), For("plan")
 		if bench {
 			need = For("bench")
 		}
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(os.WriteFile(name, []byte(text), 0o600))
 		first, err := LoadWith(catalog, name, []Override{{Key: key, Value: value}}, need)
 		if err != nil {
 			wellFormed(t, err)
 			return
 		}
-		if err := os.WriteFile(name, first.TOML(), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(os.WriteFile(name, first.TOML(), 0o600))
 		second, err := LoadWith(catalog, name, nil, need)
 		if err != nil {
 			t.Fatalf("printed\n%sdoes not load: %v", first.TOML(), err)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"planner/internal/evidence/must"
 	"planner/model"
 )
 
@@ -16,13 +17,9 @@ const tiny = `{"architectures": ["LlamaForCausalLM"], "hidden_size": 256, "inter
 
 func TestModelOfAConfigFile(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "tiny-model")
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(os.MkdirAll(folder, 0o700))
 	// Published ones that list every module take up to 3 MiB.
-	if err := os.WriteFile(filepath.Join(folder, "config.json"), []byte(tiny+strings.Repeat(" ", 3<<20)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(os.WriteFile(filepath.Join(folder, "config.json"), []byte(tiny+strings.Repeat(" ", 3<<20)), 0o600))
 	at := Override{Key: "model.config", Value: filepath.Join(folder, "config.json")}
 	c := mustLoad(t, minimal, For("plan"), at, Override{Key: "model.name", Value: ""})
 	if m := c.Model; !m.Known || m.Arch.Layers != 4 || m.Name == "" || m.Precision.Weights != model.BF16 {

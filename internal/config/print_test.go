@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"planner/internal/evidence/must"
 )
 
 // variants are configurations in which each value differs from its default, and
@@ -211,9 +213,7 @@ func TestVariantsGiveEveryKey(t *testing.T) {
 func TestTraceLoadsBack(t *testing.T) {
 	folder := t.TempDir()
 	trace := filepath.Join(folder, "t.csv")
-	if err := os.WriteFile(trace, []byte("arrival_s,input_tokens,output_tokens,prefix_id,prefix_tokens\n1,10,20,a,5\n0.5,30,40,,\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(os.WriteFile(trace, []byte("arrival_s,input_tokens,output_tokens,prefix_id,prefix_tokens\n1,10,20,a,5\n0.5,30,40,,\n"), 0o600))
 	first := mustLoad(t, minimal, For("plan"), Override{Key: "workload.trace", Value: trace})
 	if n := len(first.Workload.Replay); n != 2 || first.Workload.Replay[0].Prompt != 30 || first.Workload.MaxLen != 70 {
 		t.Errorf("got %+v, max_model_len %d", first.Workload, first.Workload.MaxLen)
@@ -228,14 +228,9 @@ func TestPrintConfigGolden(t *testing.T) {
 	const golden = "testdata/print.toml"
 	got := mustLoad(t, minimal, For("plan")).TOML()
 	if *update {
-		if err := os.WriteFile(golden, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(os.WriteFile(golden, got, 0o644))
 	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(os.ReadFile(golden))
 	if string(got) != string(want) {
 		t.Errorf("got:\n%swant:\n%s", got, want)
 	}
@@ -248,10 +243,7 @@ func TestTemplateLoads(t *testing.T) {
 				if engine == "llama-server" {
 					continue // which loads a file
 				}
-				text, err := Template(model, gpu, engine, "")
-				if err != nil {
-					t.Fatal(err)
-				}
+				text := must.Get(Template(model, gpu, engine, ""))
 				c := mustLoad(t, string(text), For("plan"))
 				if runnable, _ := c.Candidates(); len(runnable) == 0 {
 					t.Errorf("%q %q %q: nothing to run", model, gpu, engine)
@@ -271,27 +263,16 @@ func TestTemplateOfFiles(t *testing.T) {
 		t.Errorf("a name that is no file: %v", err)
 	}
 	for _, name := range []string{"", "models/tiny.gguf"} {
-		text, err := Template(name, "", "llama-server", "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(Template(name, "", "llama-server", ""))
 		file := write(t, string(text))
-		c, err := Load(file, nil, For("plan"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(Load(file, nil, For("plan")))
 		if want := filepath.Join(filepath.Dir(file), cmp.Or(name, "model.gguf")); c.Model.File != want || len(c.GPUs) > 0 {
 			t.Errorf("file %s, want %s; GPUs %v", c.Model.File, want, c.GPUs)
 		}
 	}
 	shape := filepath.Join(t.TempDir(), "config.json")
-	if err := os.WriteFile(shape, []byte(strings.Replace(tiny, "8192", "2048", 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	text, err := Template(shape, "", "vllm", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(os.WriteFile(shape, []byte(strings.Replace(tiny, "8192", "2048", 1)), 0o600))
+	text := must.Get(Template(shape, "", "vllm", ""))
 	if c := mustLoad(t, string(text), For("plan")); c.Model.Config != shape || c.Workload.Longest() > 2048 {
 		t.Errorf("config %s, longest request %d", c.Model.Config, c.Workload.Longest())
 	}
@@ -300,10 +281,7 @@ func TestTemplateOfFiles(t *testing.T) {
 // TestTemplateUncommented takes the comment signs off a starter: what it shows as
 // default or example must be right, too.
 func TestTemplateUncommented(t *testing.T) {
-	text, err := Template("", "", "", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(Template("", "", "", ""))
 	var lines []string
 	for line := range strings.Lines(string(text)) {
 		if rest, ok := strings.CutPrefix(line, "# "); ok && strings.Contains(rest, " = ") {

@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"planner/internal/evidence/must"
 )
 
 // own is a configuration of GPUs and a model of the user's own, one GPU of which is
@@ -24,14 +26,8 @@ output = { dist = "fixed", value = 10 }
 `
 
 func TestRunLoadsBackWithoutTheUsersCatalog(t *testing.T) {
-	catalog, err := ReadCatalog(write(t, userCatalog+"[[gpu]]\nname = \"Other\"\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	first, err := LoadWith(catalog, write(t, own), nil, For("plan"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	catalog := must.Get(ReadCatalog(write(t, userCatalog+"[[gpu]]\nname = \"Other\"\n")))
+	first := must.Get(LoadWith(catalog, write(t, own), nil, For("plan")))
 	if text := string(first.TOML()); strings.Contains(text, "[run]") {
 		t.Errorf("no run was made, but the configuration says\n%s", text)
 	}
@@ -50,15 +46,9 @@ func TestRunLoadsBackWithoutTheUsersCatalog(t *testing.T) {
 }
 
 func TestCatalogOfTheCommandLineHasTheLastWord(t *testing.T) {
-	catalog, err := ReadCatalog(write(t, userCatalog))
-	if err != nil {
-		t.Fatal(err)
-	}
+	catalog := must.Get(ReadCatalog(write(t, userCatalog)))
 	text := own + "[[run.catalog.gpu]]\nname = \"EXAMPLE X1\"\nmemory_gb = 1\n[[run.catalog.gpu]]\nname = \"H200 SXM\"\nlist_price_usd_per_gpu_hour = 1\n"
-	c, err := LoadWith(catalog, write(t, text), nil, For("plan"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(LoadWith(catalog, write(t, text), nil, For("plan")))
 	if got := c.GPUs[0].Hardware.Memory; got != 64<<30 {
 		t.Errorf("memory %v, want that of --catalog", got)
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"planner/internal/evidence/must"
+
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
@@ -16,10 +18,7 @@ import (
 // and "#! flag --NAME KEY=VALUE" add overrides, "#! file NAME TEXT" a neighbouring file.
 func TestWrongConfigurations(t *testing.T) {
 	const golden = "testdata/wrong.txtar"
-	archive, err := txtar.ParseFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
+	archive := must.Get(txtar.ParseFile(golden))
 	wants := map[string]string{}
 	for _, f := range archive.Files {
 		wants[f.Name] = string(f.Data)
@@ -47,9 +46,7 @@ func TestWrongConfigurations(t *testing.T) {
 	}
 	if *update {
 		archive.Files = out
-		if err := os.WriteFile(golden, txtar.Format(archive), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(os.WriteFile(golden, txtar.Format(archive), 0o644))
 	}
 }
 
@@ -76,14 +73,10 @@ func wrong(t *testing.T, text string) string {
 			overrides = append(overrides, Override{Key: key, Value: value, Flag: words[2]})
 		case "file":
 			content := strings.ReplaceAll(strings.TrimSpace(strings.SplitN(line, " ", 4)[3]), `\n`, "\n")
-			if err := os.WriteFile(words[2], []byte(content), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(os.WriteFile(words[2], []byte(content), 0o600))
 		}
 	}
-	if err := os.WriteFile("p.toml", []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(os.WriteFile("p.toml", []byte(text), 0o600))
 	_, err := Load("p.toml", overrides, For(command))
 	if err == nil {
 		return ""

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
+	"planner/internal/evidence/must"
 	"planner/sweep/load"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
@@ -49,10 +50,7 @@ func slowServer(t *testing.T, pause time.Duration) string {
 func figures(t *testing.T, page io.Reader) map[string]float64 {
 	t.Helper()
 	p := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := p.TextToMetricFamilies(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	families := must.Get(p.TextToMetricFamilies(page))
 	out := map[string]float64{}
 	for name, f := range families {
 		for _, m := range f.Metric {
@@ -70,26 +68,14 @@ func figures(t *testing.T, page io.Reader) map[string]float64 {
 // one counts on.
 func TestExporter(t *testing.T) {
 	t.Parallel()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	free := must.Get(net.Listen("tcp", "127.0.0.1:0"))
 	address := free.Addr().String()
 	free.Close()
 	file := filepath.Join(t.TempDir(), "planner.prom")
-	page, err := New(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := New(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(New(address))
+	text := must.Get(New(file))
 	fetch := func() map[string]float64 {
-		r, err := http.Get("http://" + address + "/metrics")
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(http.Get("http://" + address + "/metrics"))
 		defer r.Body.Close()
 		return figures(t, r.Body)
 	}
@@ -129,10 +115,7 @@ func TestExporter(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	f, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Open(file))
 	defer f.Close()
 	for name, x := range figures(t, f) {
 		if !strings.Contains(name, "elapsed") && x != want[name] {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"planner/internal/evidence/must"
 )
 
 func TestLimit(t *testing.T) {
@@ -25,9 +27,7 @@ func TestLimit(t *testing.T) {
 
 func TestReadFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(path, make([]byte, 2048), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(os.WriteFile(path, make([]byte, 2048), 0o600))
 	if data, err := ReadFile(path, 2048); err != nil || len(data) != 2048 {
 		t.Errorf("%d bytes, %v", len(data), err)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/evidence/must"
 	"planner/internal/wire"
 )
 
@@ -49,10 +50,7 @@ func TestSentences(t *testing.T) {
 
 // TestKinds: every kind is listed, with a name of its own.
 func TestKinds(t *testing.T) {
-	source, err := os.ReadFile("kinds.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := must.Get(os.ReadFile("kinds.go"))
 	names := map[string]bool{}
 	for _, k := range kinds {
 		names[k.name()] = true
@@ -64,10 +62,7 @@ func TestKinds(t *testing.T) {
 
 func TestJSON(t *testing.T) {
 	for _, n := range []Note{New(SendLag, 2500*time.Microsecond, time.Millisecond), New(FailedWith, 3, "http status", "429"), New(Overloaded), Text("so")} {
-		data, err := wire.Marshal(n)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(wire.Marshal(n))
 		var back Note
 		if err := json.Unmarshal(data, &back); err != nil || !back.Equal(n) {
 			t.Errorf("%s is read as %v, %v", data, back, err)
@@ -111,10 +106,7 @@ func TestSummary(t *testing.T) {
 
 func TestReason(t *testing.T) {
 	for _, r := range []Reason{{}, {Text: "so"}, Because(CarriesLess, "5", "6"), ReasonOf(New(EmptyPool, 1)), ReasonOf(errors.New("so"))} {
-		data, err := wire.Marshal(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(wire.Marshal(r))
 		var back Reason
 		if err := json.Unmarshal(data, &back); err != nil || back.Text != r.Text || !back.Read().Equal(r.Read()) || back.Read().String() != r.Text {
 			t.Errorf("%s is read as %+v, %v", data, back, err)

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"unicode"
 	"unicode/utf8"
+
+	"planner/internal/evidence/must"
 )
 
 func TestText(t *testing.T) {
@@ -46,14 +48,9 @@ func FuzzText(f *testing.F) {
 		if n, err := fmt.Fprint(Writer(&b), s); err != nil || n != len(s) || b.String() != shown {
 			t.Fatalf("%d of %d bytes written as %q: %v", n, len(s), b.String(), err)
 		}
-		plain, err := json.Marshal(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		plain := must.Get(json.Marshal(s))
 		var was, is string
-		if err := json.Unmarshal(plain, &was); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(json.Unmarshal(plain, &was))
 		if err := json.Unmarshal(JSON(plain), &is); err != nil || is != was {
 			t.Fatalf("%q reads back as %q: %v", was, is, err)
 		}

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"planner/internal/evidence/must"
 	"planner/internal/wire"
 	"planner/plan"
 	"planner/plan/decide"
@@ -276,7 +277,7 @@ func exactFigures(t *testing.T, p *plan.Plan, d Document) []map[string]float64 {
 func TestBreakEvenPrice(t *testing.T) {
 	unpriced := offer("MI355X", 0)
 	unpriced.Knobs.GPU, unpriced.PricedBy = "MI355X", ""
-	p := must(plan.Solve(demand(), slo(), []plan.Offer{offer("H100 SXM", 2.99), unpriced}, nil))
+	p := must.Get(plan.Solve(demand(), slo(), []plan.Offer{offer("H100 SXM", 2.99), unpriced}, nil))
 	d := planDocument(p, decide.Background{}, Engines{})
 	page, _ := readHTML(HTML(d))
 	const want = "MI355X, TP 4: no price is known; at 2.99 USD per GPU and hour it costs what the chosen one does"
@@ -290,7 +291,7 @@ func TestBreakEvenPrice(t *testing.T) {
 			Note struct{ Figures map[string]float64 }
 		}
 	}
-	if err := json.Unmarshal(must(wire.Marshal(p)), &file); err != nil {
+	if err := json.Unmarshal(must.Get(wire.Marshal(p)), &file); err != nil {
 		t.Fatal(err)
 	}
 	sheet, _ := d.Sheet(AlternativesSheet)
@@ -304,7 +305,7 @@ func TestBreakEvenPrice(t *testing.T) {
 func TestFreeGPUsCostNothingInCSV(t *testing.T) {
 	free := offer("H100 SXM", 0)
 	free.PricedBy = "the configuration"
-	d := planDocument(must(plan.Solve(demand(), slo(), []plan.Offer{free}, nil)), decide.Background{}, Engines{})
+	d := planDocument(must.Get(plan.Solve(demand(), slo(), []plan.Offer{free}, nil)), decide.Background{}, Engines{})
 	for _, name := range []string{AlternativesSheet, SensitivitySheet} {
 		sheet, ok := d.Sheet(name)
 		column := slices.Index(sheet.Header, "usd_per_hour")

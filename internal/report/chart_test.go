@@ -14,6 +14,7 @@ import (
 
 	"gonum.org/v1/plot/plotter"
 
+	"planner/internal/evidence/must"
 	"planner/search"
 )
 
@@ -32,10 +33,7 @@ func charts() []*Chart {
 
 func TestImagesRepeatAndNothingIsCut(t *testing.T) {
 	for i, c := range charts() {
-		a, err := toPNG(c.plot)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := must.Get(toPNG(c.plot))
 		b, err := toPNG(charts()[i].plot)
 		if err != nil || !bytes.Equal(a, b) {
 			t.Errorf("%s: the bytes differ (%v)", c.Title, err)
@@ -45,10 +43,7 @@ func TestImagesRepeatAndNothingIsCut(t *testing.T) {
 		if err := errors.Join(err, err2); err != nil || !bytes.HasPrefix(page, []byte("%PDF-")) || !bytes.Equal(page, again) {
 			t.Errorf("%s: the PDF's bytes differ (%v)", c.Title, err)
 		}
-		img, err := png.Decode(bytes.NewReader(a))
-		if err != nil {
-			t.Fatal(err)
-		}
+		img := must.Get(png.Decode(bytes.NewReader(a)))
 		// What is cut touches the edge.
 		r := img.Bounds()
 		for x := r.Min.X; x < r.Max.X; x++ {
@@ -67,10 +62,7 @@ func TestImagesRepeatAndNothingIsCut(t *testing.T) {
 
 func TestSVGIsWellFormedAndLabelled(t *testing.T) {
 	for _, c := range charts() {
-		a, err := toSVG(c.plot)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := must.Get(toSVG(c.plot))
 		var texts []string
 		r := xml.NewDecoder(bytes.NewReader(a))
 		for {
@@ -109,10 +101,7 @@ func TestInlineChartsHaveNoColoursOfTheirOwn(t *testing.T) {
 			t.Errorf("%s: a colour that no style sheet names (%v)", c.Title, err)
 		}
 	}
-	styleSheet, err := assets.ReadFile("report.css")
-	if err != nil {
-		t.Fatal(err)
-	}
+	styleSheet := must.Get(assets.ReadFile("report.css"))
 	for name := range styled {
 		if strings.Count(string(styleSheet), "--"+name+":") != 3 { // light, dark and on paper
 			t.Errorf("the style sheet does not say what --%s is everywhere", name)

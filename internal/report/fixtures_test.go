@@ -8,6 +8,7 @@ import (
 
 	"gonum.org/v1/plot/plotter"
 
+	"planner/internal/evidence/must"
 	"planner/internal/note"
 	"planner/model"
 	"planner/model/curve"
@@ -151,14 +152,6 @@ func rejected() []measure.Rejection {
 	return append(out, measure.Rejection{Knobs: k, Reason: note.Text("70.6 GB of weights do not fit one GPU; the smallest tensor_parallel that fits is 2").Reason()})
 }
 
-// must panics on an error that a fixture cannot have.
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 func solved() *plan.Plan {
 	slow := offer("L40S", 1.12)
 	slow.Knobs.GPU, slow.Knobs.TensorParallel, slow.GPUs = "L40S", 8, 8
@@ -168,7 +161,7 @@ func solved() *plan.Plan {
 	never := offer("A100 80GB", 1.4)
 	never.Knobs.TensorParallel, never.GPUs, never.Rate = 1, 1, search.Estimate{}
 	never.Obstacle = note.Text("the model does not fit: 70.6 GB of weights on one GPU").Reason()
-	p := must(plan.Solve(demand(), slo(), []plan.Offer{offer("H100 SXM", 2.99), slow, never}, rejected()))
+	p := must.Get(plan.Solve(demand(), slo(), []plan.Offer{offer("H100 SXM", 2.99), slow, never}, rejected()))
 	standard := measure.Knobs{TensorParallel: 4, PrefixCaching: true, MaxNumSeqs: 1024, MaxNumBatchedTokens: 8192, GPUMemoryUtilization: 0.92, MaxModelLen: 6100}
 	p.Comparison = &plan.Comparison{
 		Default: plan.Setting{Knobs: standard, Rate: &search.Estimate{Value: 13.2, Low: 12.6, High: 13.8, Confidence: 0.9, Safe: 12.7}},
@@ -185,7 +178,7 @@ func solved() *plan.Plan {
 // started is the command of a model of its own format.
 func started(k measure.Knobs) StartCommand {
 	vllm := engine.Settings{Kind: "vllm", Model: "meta-llama/Llama-3.1-70B-Instruct", Format: engine.Format{Weights: "fp8", Stored: "bf16"}}
-	return StartCommand{Line: engine.Command{Args: must(vllm.Command(k, engine.AnyPort)).Args}.String()}
+	return StartCommand{Line: engine.Command{Args: must.Get(vllm.Command(k, engine.AnyPort)).Args}.String()}
 }
 
 // inTime is a trial of which the cache is not known at first.
@@ -271,11 +264,11 @@ func tableOnly() Document {
 		c.Points[i].Requests = 0
 	}
 	c.Band = nil
-	x := must(c.Crossing(slo().Bounds[0]))
+	x := must.Get(c.Crossing(slo().Bounds[0]))
 	o := plan.Offer{GPUs: 8, Rate: plan.FromCrossing(&x), Binding: "ttft.p99"}
 	d := demand()
 	d.Spare = 0
-	p := must(plan.Solve(d, measure.SLO{Bounds: slo().Bounds[:1], Errors: -1}, []plan.Offer{o}, nil))
+	p := must.Get(plan.Solve(d, measure.SLO{Bounds: slo().Bounds[:1], Errors: -1}, []plan.Offer{o}, nil))
 	p.Evidence.Curve = c
 	var rows []measure.Measurement
 	none := measure.UnresolvedSummary()
@@ -307,7 +300,7 @@ func overLimit() Document {
 func sizedFor(rate float64) Document {
 	d := demand()
 	d.Rate = rate
-	return planDocument(must(plan.Solve(d, slo(), []plan.Offer{offer("H100 SXM", 2.99)}, nil)), decide.Background{}, Engines{})
+	return planDocument(must.Get(plan.Solve(d, slo(), []plan.Offer{offer("H100 SXM", 2.99)}, nil)), decide.Background{}, Engines{})
 }
 
 // blocks holds every kind of block with text that formats must escape.

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"testing"
 
+	"planner/internal/evidence/must"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 )
@@ -41,15 +43,10 @@ func TestGolden(t *testing.T) {
 			path := filepath.Join("testdata", name+".txtar")
 			got := txtar.Format(printed(docs[name]))
 			if *update {
-				if err := os.WriteFile(path, got, 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must.OK(os.WriteFile(path, got, 0o644))
 				return
 			}
-			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			want := must.Get(os.ReadFile(path))
 			if diff := cmp.Diff(string(want), string(got)); diff != "" {
 				t.Errorf("run go test -update after reading the difference (-want +got):\n%s", diff)
 			}

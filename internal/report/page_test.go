@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"planner/internal/evidence/must"
 )
 
 // TestPageInABrowser opens a report as its reader does, from a file: on a desktop and on a
@@ -17,9 +19,7 @@ func TestPageInABrowser(t *testing.T) {
 	path := os.Getenv("PLANNER_PAGE")
 	if path == "" {
 		path = filepath.Join(t.TempDir(), "report.html")
-		if err := os.WriteFile(path, HTML(documents()["plan"]), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(os.WriteFile(path, HTML(documents()["plan"]), 0o600))
 	}
 	c := browse(t)
 	for _, width := range []int{1280, 400} {

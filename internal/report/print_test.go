@@ -16,6 +16,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"planner/internal/evidence/must"
 	"planner/internal/note"
 	"planner/internal/wire"
 	"planner/sweep/measure"
@@ -156,10 +157,7 @@ func TestMarkdownTablesAreRectangular(t *testing.T) {
 }
 
 func TestCSVReadsBack(t *testing.T) {
-	rows, err := csv.NewReader(bytes.NewReader(documents()["plan"].Data.CSV())).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := must.Get(csv.NewReader(bytes.NewReader(documents()["plan"].Data.CSV())).ReadAll())
 	column := map[string]int{}
 	for i, name := range rows[0] {
 		if _, twice := column[name]; twice {
@@ -189,14 +187,9 @@ func TestCSVReadsBack(t *testing.T) {
 // Every figure that decides anything in plan.json stands in the text, rounded as
 // a reader can check.
 func TestTextHoldsTheFiguresOfTheJSON(t *testing.T) {
-	encoded, err := wire.Print(solved())
-	if err != nil {
-		t.Fatal(err)
-	}
+	encoded := must.Get(wire.Print(solved()))
 	var p map[string]any
-	if err := json.Unmarshal(encoded, &p); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(json.Unmarshal(encoded, &p))
 	text := strings.Join(strings.Fields(string(Text(documents()["plan"], 160, false))), " ")
 	for path, digits := range map[string]int{
 		"max_rate_per_s.value": 3, "max_rate_per_s.low": 3, "max_rate_per_s.high": 3, "max_rate_per_s.safe": 3,

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"planner/internal/evidence/must"
 	"planner/plan/effects"
 )
 
@@ -37,7 +38,7 @@ func TestTornado(t *testing.T) {
 	one := Table{Columns: left("if"), Rows: [][]Cell{{{Text: "a"}}, {{Text: "b"}}}, Bars: &Bars{Name: "x", Title: "y"}}
 	for _, changes := range [][]float64{{1, 0.5}, {-0.3, -0.1}, {12, -0.4}} {
 		one.Bars.Changes = changes
-		if svg := string(must(toSVG(one.plot))); strings.Contains(svg, "NaN") || strings.Contains(svg, "Inf") {
+		if svg := string(must.Get(toSVG(one.plot))); strings.Contains(svg, "NaN") || strings.Contains(svg, "Inf") {
 			t.Errorf("%v: %s", changes, svg)
 		}
 	}

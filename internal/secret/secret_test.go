@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"planner/internal/evidence/must"
 )
 
 func TestNames(t *testing.T) {
@@ -110,9 +112,7 @@ func FuzzWriter(f *testing.F) {
 			}
 			rest = rest[n:]
 		}
-		if err := w.Flush(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(w.Flush())
 		if got := b.String(); strings.Contains(got, "canary-canary-1") || !strings.Contains(text, "canary") && got != text {
 			t.Fatalf("%q becomes %q", text, got)
 		}

@@ -6,6 +6,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"planner/internal/evidence/must"
 )
 
 type sample struct {
@@ -35,9 +37,7 @@ func TestUnitsStandInKeys(t *testing.T) {
 		t.Fatalf("%v\n%s\nwant\n%s", err, got, want)
 	}
 	var back sample
-	if err := Unmarshal(got, &back); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(Unmarshal(got, &back))
 	if !math.IsNaN(back.List[1]) || back.Known != nil {
 		t.Errorf("unknown figures came back as %v and %v", back.List[1], back.Known)
 	}
@@ -125,10 +125,7 @@ func TestTimesComeBack(t *testing.T) {
 		Short time.Duration `json:"_ms"`
 	}
 	for _, d := range []time.Duration{0, 1, 999, 123456789, time.Hour + 1, 26*24*time.Hour - 1} {
-		text, err := Marshal(pair{d, d})
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(Marshal(pair{d, d}))
 		var back pair
 		if err := Unmarshal(text, &back); err != nil || back != (pair{d, d}) {
 			t.Errorf("%v is %s and comes back as %v, %v", d, text, back, err)

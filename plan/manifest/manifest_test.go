@@ -282,10 +282,7 @@ func TestSlurm(t *testing.T) {
 		e.Kind, e.GPUs, e.NodeGPUs, o.Name = "vllm", 8*nodes, 8, "llm"
 		e.Argv, e.File = []string{"serve", "a model", "--port", "8000", "--key", "{env:SERVER_KEY}", "--x", `it's $(HOME) "b"`}, nil
 		o.SBatch = []string{"--partition=h100"}
-		script, err := Slurm(p, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		script := must.Get(Slurm(p, o))
 		if !bytes.Contains(script, []byte(fmt.Sprintf("#SBATCH --array=0-%d\n#SBATCH --nodes=%d\n", e.Replicas-1, nodes))) || !bytes.Contains(script, []byte("#SBATCH --partition=h100\n")) {
 			t.Errorf("options of sbatch in\n%s", script)
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"planner/internal/config"
+	"planner/internal/evidence/must"
 	"planner/plan"
 	"planner/plan/fleet"
 	"planner/sweep"
@@ -31,18 +32,11 @@ func loaded(t *testing.T, text string, files map[string]string) *config.Config {
 	t.Helper()
 	folder := t.TempDir()
 	for name, content := range files {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600))
 	}
 	path := filepath.Join(folder, "planner.toml")
-	if err := os.WriteFile(path, []byte(header+text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cfg, err := config.Load(path, nil, config.For("fleet"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(os.WriteFile(path, []byte(header+text), 0o600))
+	cfg := must.Get(config.Load(path, nil, config.For("fleet")))
 	return cfg
 }
 
@@ -67,10 +61,7 @@ func TestPlant(t *testing.T) {
 replicas = 2
 stages = [{ rate = 4, duration = "5m", drain = true }, { rate = 8, duration = "10m" }]
 `, nil)
-	r, err := prepared(t, cfg, Extent{Scale: 0.5, Repeat: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(prepared(t, cfg, Extent{Scale: 0.5, Repeat: 3}))
 	if p := r.Plant; p.GPUs != 2 || p.Nodes.Slots != 4 || p.USDPerGPUHour != 2.5 {
 		t.Errorf("%d GPUs, %d on a node, $%v", p.GPUs, p.Nodes.Slots, p.USDPerGPUHour)
 	}
@@ -94,10 +85,7 @@ func TestHeldOut(t *testing.T) {
 replicas = 1
 profile = "three.csv"
 `
-	r, err := prepared(t, loaded(t, text, map[string]string{"three.csv": profile}), Extent{Scale: 1, Repeat: 1, Search: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(prepared(t, loaded(t, text, map[string]string{"three.csv": profile}), Extent{Scale: 1, Repeat: 1, Search: true}))
 	for _, c := range []struct {
 		name   string
 		stages []fleet.Stage
@@ -108,10 +96,7 @@ profile = "three.csv"
 			t.Errorf("%s: %d requests in %v, want about %v in %v", c.name, n, length, c.want, c.length)
 		}
 	}
-	one, err := prepared(t, loaded(t, "[fleet]\nreplicas = 1\ndaily = { peak = 0.02, trough = 0.02 }\n", nil), Extent{Scale: 1, Repeat: 1, Search: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	one := must.Get(prepared(t, loaded(t, "[fleet]\nreplicas = 1\ndaily = { peak = 0.02, trough = 0.02 }\n", nil), Extent{Scale: 1, Repeat: 1, Search: true}))
 	if _, length := countOf(one.heldOut(1)); length != day {
 		t.Errorf("of one day %v are held out", length)
 	}
@@ -129,10 +114,7 @@ func TestOtherRate(t *testing.T) {
 		scale float64
 		want  string
 	}{{1, "--scale 3.2 "}, {3.2, ""}, {3.3, ""}, {4, "at 5 requests/s in the mean, and demand.rate is 4: planner fleet --scale 3.2 "}} {
-		r, err := prepared(t, cfg, Extent{Scale: c.scale, Repeat: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(prepared(t, cfg, Extent{Scale: c.scale, Repeat: 1}))
 		if got := r.OtherRate(); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("scale %g: %q, want %q", c.scale, got, c.want)
 		}
@@ -149,10 +131,7 @@ func TestHeldOutOfTrace(t *testing.T) {
 	for hour := range 60 {
 		w.Replay = append(w.Replay, workload.TraceRow{Arrival: time.Duration(hour) * time.Hour, Prompt: 10 + hour, Output: 5})
 	}
-	got, err := traced(w, &fleet.Spike{}, Extent{Scale: 1, Repeat: 1, Search: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(traced(w, &fleet.Spike{}, Extent{Scale: 1, Repeat: 1, Search: true}))
 	held := got.heldOut(1)[0].Requests
 	if n := len(got.draw(1)[0].Requests); n != 36 || len(held) != 24 || held[0].Prompt != 10+36 {
 		t.Errorf("%d requests to choose on, %d held out, the first of %d tokens", n, len(held), held[0].Prompt)
@@ -174,13 +153,8 @@ func TestPolicies(t *testing.T) {
 	with := func(text string) (*Replay, [2]fleet.Policy) {
 		t.Helper()
 		path := filepath.Join(t.TempDir(), "planner.toml")
-		if err := os.WriteFile(path, []byte(header+text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		cfg, err := config.Load(path, nil, config.For("estimate"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(os.WriteFile(path, []byte(header+text), 0o600))
+		cfg := must.Get(config.Load(path, nil, config.For("estimate")))
 		runnable, _ := cfg.Candidates()
 		p.Offer.Knobs = runnable[0]
 		r, both, err := OfPlan(cfg, p)
@@ -220,17 +194,12 @@ func TestPolicies(t *testing.T) {
 // TestMeasuredStart takes the start of median length among those of a run folder, by stage.
 func TestMeasuredStart(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run")
-	folder, err := sweep.CreateFolder(path, sweep.About{Command: "bench"}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	folder := must.Get(sweep.CreateFolder(path, sweep.About{Command: "bench"}, nil))
 	for i, cold := range []time.Duration{300 * time.Second, 100 * time.Second, 90 * time.Second, 5 * time.Second} {
 		stages := []engine.StartStage{{Name: "loading weights", Took: 11 * time.Second}, {Name: "torch.compile of the graph", Took: 33 * time.Second},
 			{Name: "capturing CUDA graphs", Took: 8 * time.Second}, {Name: "weights of tomorrow", Took: time.Hour}}
 		s := sweep.EngineTelemetry{Trial: i + 1, Knobs: measure.Knobs{}, Engine: sweep.TrialEngine{Fresh: i < 3, Cold: cold, Stages: stages}}
-		if err := folder.WriteEngineTelemetry(s); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(folder.WriteEngineTelemetry(s))
 	}
 	f := &config.FleetSettings{StartUpRun: path}
 	want := fleet.StartUp{Init: 48 * time.Second, Weights: 11 * time.Second, Compile: 33 * time.Second, Graphs: 8 * time.Second}

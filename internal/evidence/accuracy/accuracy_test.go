@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"planner/internal/evidence/must"
 	"planner/model"
 )
 
@@ -15,10 +16,7 @@ func collection() *study { return &study{dir: data, seed: 1, schedules: 2} }
 // servers reads the collection.
 func servers(t *testing.T) []server {
 	t.Helper()
-	s, err := collection().read(0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(collection().read(0))
 	return s
 }
 
@@ -29,10 +27,7 @@ func TestErrorsStayWithinGoals(t *testing.T) {
 		t.Skip("simulates a hundred benchmarks")
 	}
 	servers := servers(t)
-	got, err := collection().predict(defaults)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(collection().predict(defaults))
 	beyond := map[string]float64{groupOverload: 13} // CodeLlama-34B, see goals
 	for i := range goals {
 		g := &goals[i]
@@ -43,10 +38,7 @@ func TestErrorsStayWithinGoals(t *testing.T) {
 			t.Errorf("%s, %s: error %.1f %%, at most %g", g.group, g.metric, e, limit)
 		}
 	}
-	half, err := calibrateHalf(data, &servers[len(servers)-1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	half := must.Get(calibrateHalf(data, &servers[len(servers)-1]))
 	if math.Abs(half.after[metricTPOT]) > halfTPOT || math.Abs(half.after[metricP99]) > halfP99 {
 		t.Errorf("second half of the trace: TPOT %+.1f %%, p99 TTFT %+.1f %%", half.after[metricTPOT], half.after[metricP99])
 	}
@@ -113,27 +105,15 @@ func TestRefitFindsATurnedKnob(t *testing.T) {
 		}
 	}
 	values[at] = 1.2
-	truth, err := all(few, func(s *server) model.Constants { return turned(s, values) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	truth := must.Get(all(few, func(s *server) model.Constants { return turned(s, values) }))
 	for i := range few {
 		for k := range few[i].loads {
 			few[i].loads[k].measured = truth[i][k]
 		}
 	}
-	base, err := all(few, defaults)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rows, err := fitRows(few, base)
-	if err != nil {
-		t.Fatal(err)
-	}
-	fit, err := without(rows, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	base := must.Get(all(few, defaults))
+	rows := must.Get(fitRows(few, base))
+	fit := must.Get(without(rows, ""))
 	if math.Abs(fit[at]-1.2) > 0.1 {
 		t.Errorf("front end fitted as %.2f, was 1.20", fit[at])
 	}

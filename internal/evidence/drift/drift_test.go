@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/evidence/must"
 	"planner/internal/evidence/search/virtual"
 	"planner/internal/parallel"
 	"planner/sweep"
@@ -109,12 +110,10 @@ func (c *drifted) worse(t *testing.T, n uint64) bool {
 func TestDrift(t *testing.T) {
 	for _, c := range cases {
 		found := make([]bool, *runs)
-		if err := parallel.Do(len(found), func(i int) error {
+		must.OK(parallel.Do(len(found), func(i int) error {
 			found[i] = c.worse(t, uint64(i)+1)
 			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 		n := 0
 		for _, f := range found {
 			if f {
