@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"planner/internal/list"
 	"planner/internal/note"
 	"planner/model"
 	"planner/sweep/measure"
@@ -36,9 +37,7 @@ func (c *Config) crossed() []measure.Knobs {
 	for _, n := range measure.KnobTable {
 		values := c.Space[n.Name]
 		if n.Name == "gpu" {
-			for _, g := range c.GPUs {
-				values = append(values, g.Hardware.Name)
-			}
+			values = append(values, list.Map(c.GPUs, func(g GPU) any { return g.Hardware.Name })...)
 		}
 		if len(values) == 0 {
 			continue
@@ -52,10 +51,7 @@ func (c *Config) crossed() []measure.Knobs {
 		}
 		sets = next
 	}
-	for i, k := range sets {
-		sets[i] = c.settle(k)
-	}
-	return sets
+	return list.Map(sets, c.settle)
 }
 
 // EngineDefaults returns the knobs with what the engine itself would choose on

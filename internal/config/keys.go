@@ -178,13 +178,8 @@ func (c *Config) engineRows() []tomlKey {
 }
 
 func (c *Config) knobRows() []tomlKey {
-	var rows []tomlKey
-	for _, n := range measure.KnobTable {
-		if !n.Placement {
-			rows = append(rows, tomlKey{n.Name, n.Help, knobIn(c.draft.space, n.Name)})
-		}
-	}
-	return rows
+	own := list.Filter(measure.KnobTable, func(n measure.Knob) bool { return !n.Placement })
+	return list.Map(own, func(n measure.Knob) tomlKey { return tomlKey{n.Name, n.Help, knobIn(c.draft.space, n.Name)} })
 }
 
 func (c *Config) workloadRows() []tomlKey {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"planner/internal/list"
 	"planner/internal/note"
 	"planner/plan"
 	"planner/sweep/measure"
@@ -83,14 +84,8 @@ func addMarked(d *Document, all []plan.Alternative) {
 
 // eachGPU is the best offer of each GPU, in the order of all.
 func eachGPU(all []plan.Alternative) []plan.Alternative {
-	var best []plan.Alternative
-	seen := map[string]bool{}
-	for _, a := range all {
-		if name := gpuName(&a.Offer); !seen[name] {
-			best, seen[name] = append(best, a), true
-		}
-	}
-	return best
+	byGPU := list.Groups(all, func(a plan.Alternative) string { return gpuName(&a.Offer) })
+	return list.Map(byGPU, func(of []plan.Alternative) plan.Alternative { return of[0] })
 }
 
 func gpuName(o *plan.Offer) string { return cmp.Or(o.GPU, o.Knobs.GPU, "GPU") }

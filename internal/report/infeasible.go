@@ -31,9 +31,7 @@ func noPlanDocument(n *decide.NoPlan, e Engines) Document {
 	switch {
 	case n.Outcome == decide.NotMeasured:
 		d.Title = "Not measured for " + asked + ": " + n.Reasons[0]
-		for _, more := range n.Reasons[1:] {
-			facts = append(facts, Fact{"also", more, Bad})
-		}
+		facts = append(facts, list.Map(n.Reasons[1:], func(more string) Fact { return Fact{"also", more, Bad} })...)
 		d.add(append(facts, seen))
 		d.section("What to do", Bullets{Items: revive()})
 	case !why.Undecided:
@@ -48,9 +46,7 @@ func noPlanDocument(n *decide.NoPlan, e Engines) Document {
 		d.section("What would help", Bullets{Items: remedies(why, b.Search)})
 	default:
 		d.Title, rejected = "Undecided: no rate is known yet that would give a plan for "+asked, why.Rejected
-		for _, doubt := range why.Doubts() {
-			facts = append(facts, Fact{"why", doubt, Doubt})
-		}
+		facts = append(facts, list.Map(why.Doubts(), func(doubt string) Fact { return Fact{"why", doubt, Doubt} })...)
 		d.add(append(facts, seen))
 		d.section("What to do", Bullets{Items: advice(overview, why)})
 		if len(why.Alternatives) > 1 {

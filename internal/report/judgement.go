@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"planner/internal/list"
 	"planner/plan/diagnose"
 	"planner/plan/trust"
 )
@@ -39,10 +40,7 @@ func addTrust(d *Document, items []trust.Item) {
 func addDiagnosis(d *Document, findings []diagnose.Finding) {
 	var blocks []Element
 	for _, f := range findings {
-		facts := Facts{{"found", f.Symptom, Strong}}
-		for _, e := range f.Evidence {
-			facts = append(facts, Fact{Label: "seen", Text: e})
-		}
+		facts := append(Facts{{"found", f.Symptom, Strong}}, list.Map(f.Evidence, func(e string) Fact { return Fact{Label: "seen", Text: e} })...)
 		blocks = append(blocks, append(facts, Fact{Label: "next", Text: f.Next}))
 	}
 	if findings != nil && len(blocks) == 0 {

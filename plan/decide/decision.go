@@ -317,11 +317,8 @@ func (d *Decision) certify() sweep.Source {
 	knobs, found := d.chosen.settled()
 	found.EngineTime = d.chosen.race().EngineTime // the budget is that of all trials
 	prior := search.Prior{Knobs: knobs}
-	for _, p := range d.chosen.all() {
-		if p.Knobs == knobs {
-			prior = *p
-			break
-		}
+	if p, ok := list.Find(d.chosen.all(), func(p *search.Prior) bool { return p.Knobs == knobs }); ok {
+		prior = *p
 	}
 	return d.certifying(prior, found)
 }

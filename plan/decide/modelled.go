@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"planner/internal/config"
+	"planner/internal/list"
 	"planner/internal/note"
 	"planner/model"
 	"planner/plan"
@@ -183,11 +184,7 @@ func (s *searches) busyFrontEnd(k measure.Knobs, rate float64) note.Notes {
 }
 
 func unmodelled(features []plan.Feature) note.Notes {
-	var names []string
-	for _, f := range features {
-		if f.State == plan.Refused {
-			names = append(names, f.Name)
-		}
-	}
+	refused := list.Filter(features, func(f plan.Feature) bool { return f.State == plan.Refused })
+	names := list.Map(refused, func(f plan.Feature) string { return f.Name })
 	return note.If(len(names) > 0, note.NotModelled, strings.Join(names, "; "))
 }

@@ -195,25 +195,17 @@ func (p *Plant) Answer(policy Policy, seeds []uint64) *Answer {
 	return a
 }
 
-func over(all []EpisodeSummary, of func(*EpisodeSummary) float64) []float64 {
-	out := make([]float64, len(all))
-	for i := range all {
-		out[i] = of(&all[i])
-	}
-	return out
-}
-
 func (p *Plant) sum(all []EpisodeSummary) *Answer {
 	first := &all[0]
 	a := &Answer{Requests: first.Requests, Duration: first.Duration, Limits: p.Limits, GPUs: p.GPUs, Verdict: measure.Met}
 	inf := math.Inf(1)
-	a.Attainment = estimate(over(all, func(s *EpisodeSummary) float64 { return s.Within }), 1)
+	a.Attainment = estimate(list.Map(all, func(s EpisodeSummary) float64 { return s.Within }), 1)
 	for i, c := range first.Classes {
-		c.Attainment = estimate(over(all, func(s *EpisodeSummary) float64 { return s.Classes[i].Attainment.Value }), 1)
+		c.Attainment = estimate(list.Map(all, func(s EpisodeSummary) float64 { return s.Classes[i].Attainment.Value }), 1)
 		c.Limits = slices.Clone(c.Limits)
 		for j := range c.Limits {
 			l := &c.Limits[j]
-			l.Share = estimate(over(all, func(s *EpisodeSummary) float64 { return s.Classes[i].Limits[j].Share.Value }), 1)
+			l.Share = estimate(list.Map(all, func(s EpisodeSummary) float64 { return s.Classes[i].Limits[j].Share.Value }), 1)
 			l.Verdict = verdict(l.Share, l.Asked)
 			if l.Verdict == measure.Missed || l.Verdict == measure.Unsure && a.Verdict == measure.Met {
 				a.Verdict = l.Verdict
@@ -221,15 +213,15 @@ func (p *Plant) sum(all []EpisodeSummary) *Answer {
 		}
 		a.Classes = append(a.Classes, c)
 	}
-	hours := over(all, func(s *EpisodeSummary) float64 { return s.ReplicaHours })
-	gpuHours := over(all, func(s *EpisodeSummary) float64 { return s.ReplicaHours * float64(p.GPUs) })
-	a.Replicas = Replicas{Mean: estimate(over(all, func(s *EpisodeSummary) float64 { return s.Replicas }), inf), Peak: first.Peak,
+	hours := list.Map(all, func(s EpisodeSummary) float64 { return s.ReplicaHours })
+	gpuHours := list.Map(all, func(s EpisodeSummary) float64 { return s.ReplicaHours * float64(p.GPUs) })
+	a.Replicas = Replicas{Mean: estimate(list.Map(all, func(s EpisodeSummary) float64 { return s.Replicas }), inf), Peak: first.Peak,
 		Hours: estimate(hours, inf), GPUHours: estimate(gpuHours, inf)}
-	mean := func(of func(*EpisodeSummary) int) float64 {
-		return stat.Mean(over(all, func(s *EpisodeSummary) float64 { return float64(of(s)) }), nil)
+	mean := func(of func(EpisodeSummary) int) float64 {
+		return stat.Mean(list.Map(all, func(s EpisodeSummary) float64 { return float64(of(s)) }), nil)
 	}
-	a.Counts = Counts{mean(func(s *EpisodeSummary) int { return s.Starts }), mean(func(s *EpisodeSummary) int { return len(s.Decisions) }),
-		mean(func(s *EpisodeSummary) int { return s.Failures }), mean(func(s *EpisodeSummary) int { return s.Retries }), mean(func(s *EpisodeSummary) int { return s.Failed })}
+	a.Counts = Counts{mean(func(s EpisodeSummary) int { return s.Starts }), mean(func(s EpisodeSummary) int { return len(s.Decisions) }),
+		mean(func(s EpisodeSummary) int { return s.Failures }), mean(func(s EpisodeSummary) int { return s.Retries }), mean(func(s EpisodeSummary) int { return s.Failed })}
 	a.Cost = p.cost(all)
 	a.Seeds = list.Map(all, func(s EpisodeSummary) SeedRow {
 		return SeedRow{s.Seed, s.Within, s.Replicas, s.ReplicaHours * float64(p.GPUs)}
@@ -251,10 +243,10 @@ func verdict(share Estimate, asked float64) measure.State {
 const hoursPerMonth = 730
 
 func (p *Plant) cost(all []EpisodeSummary) Cost {
-	usd := over(all, func(s *EpisodeSummary) float64 { return s.ReplicaHours * float64(p.GPUs) * p.USDPerGPUHour })
+	usd := list.Map(all, func(s EpisodeSummary) float64 { return s.ReplicaHours * float64(p.GPUs) * p.USDPerGPUHour })
 	c := Cost{Total: estimate(usd, math.Inf(1))}
-	hours := stat.Mean(over(all, func(s *EpisodeSummary) float64 { return s.Duration.Hours() }), nil)
-	requests := stat.Mean(over(all, func(s *EpisodeSummary) float64 { return float64(s.Requests) }), nil)
+	hours := stat.Mean(list.Map(all, func(s EpisodeSummary) float64 { return s.Duration.Hours() }), nil)
+	requests := stat.Mean(list.Map(all, func(s EpisodeSummary) float64 { return float64(s.Requests) }), nil)
 	c.PerHour = c.Total.Value / hours
 	c.PerMonth, c.PerThousandRequest = c.PerHour*hoursPerMonth, 1000*c.Total.Value/requests
 	return c

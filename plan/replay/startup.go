@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"planner/internal/config"
+	"planner/internal/list"
 	"planner/plan/fleet"
 	"planner/sweep"
 )
@@ -26,12 +27,8 @@ func measuredStart(f *config.FleetSettings) error {
 	if err != nil {
 		return fmt.Errorf("fleet.start_up: %w", err)
 	}
-	var starts []sweep.TrialEngine
-	for _, t := range seen {
-		if t.Engine.Fresh && t.Engine.Cold > 0 {
-			starts = append(starts, t.Engine)
-		}
-	}
+	engines := list.Map(seen, func(t sweep.EngineTelemetry) sweep.TrialEngine { return t.Engine })
+	starts := list.Filter(engines, func(e sweep.TrialEngine) bool { return e.Fresh && e.Cold > 0 })
 	if len(starts) == 0 {
 		return fmt.Errorf("fleet.start_up: %s has no engine whose start was measured; want a run that started engines, or the stages themselves", f.StartUpRun)
 	}

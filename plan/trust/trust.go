@@ -82,13 +82,8 @@ func Check(trials []measure.Measurement, of Subject) []Item {
 
 // Failed are the names of the items that fail.
 func Failed(items []Item) []string {
-	var names []string
-	for _, i := range items {
-		if i.State == Fail {
-			names = append(names, i.Name)
-		}
-	}
-	return names
+	failed := list.Filter(items, func(i Item) bool { return i.State == Fail })
+	return list.Map(failed, func(i Item) string { return i.Name })
 }
 
 func share(trials []*measure.Measurement, holds func(*measure.Measurement) bool) float64 {

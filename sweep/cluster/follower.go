@@ -63,9 +63,9 @@ func (f *Follower) Start(ctx context.Context, held []measure.Measurement) error 
 	if err != nil {
 		return err
 	}
-	for _, p := range f.Study.Parts() {
-		f.parts = append(f.parts, &partRun{Part: p, folder: sweep.Folder{Path: filepath.Join(path, p.Name)}})
-	}
+	f.parts = list.Map(f.Study.Parts(), func(p sweep.Part) *partRun {
+		return &partRun{Part: p, folder: sweep.Folder{Path: filepath.Join(path, p.Name)}}
+	})
 	for i := range held {
 		if p := f.partOf(held[i].Trial); p != nil {
 			p.read()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"planner/internal/config"
+	"planner/internal/list"
 	"planner/sweep/engine"
 )
 
@@ -166,15 +167,11 @@ func (s *Slurm) Cancel(ctx context.Context, run, id string) error {
 	if err != nil {
 		return err
 	}
-	var ids []string
-	for _, j := range jobs {
-		if j.active() && (id == "" || j.ID == id) {
-			ids = append(ids, j.ID)
-		}
-	}
-	if len(ids) == 0 {
+	jobs = list.Filter(jobs, func(j JobStatus) bool { return j.active() && (id == "" || j.ID == id) })
+	if len(jobs) == 0 {
 		return nil
 	}
+	ids := list.Map(jobs, func(j JobStatus) string { return j.ID })
 	_, err = call(ctx, "", append([]string{"scancel"}, ids...)...)
 	return err
 }

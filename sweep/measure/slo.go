@@ -121,13 +121,8 @@ func (s SLO) Of(class string) SLO {
 
 // Classes lists the classes with bounds of their own.
 func (s SLO) Classes() []string {
-	var names []string
-	for _, b := range s.Bounds {
-		if b.Class != "" && !slices.Contains(names, b.Class) {
-			names = append(names, b.Class)
-		}
-	}
-	return names
+	names := list.Distinct(list.Map(s.Bounds, func(b Bound) string { return b.Class }))
+	return slices.DeleteFunc(names, func(name string) bool { return name == "" })
 }
 
 // sloFile is an objective in a file, limitsFile the limits of all requests or of a class. The goodput of
