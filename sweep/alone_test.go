@@ -209,10 +209,7 @@ func TestLostRequests(t *testing.T) {
 				Client: load.Client{Stream: true, Engine: "vllm"}, Hang: time.Second, Bare: bare}
 			defer l.Close()
 			trial := liveTrial(goodSeqs, 1)
-			o, err := l.Run(t.Context(), trial)
-			if err != nil {
-				t.Fatal(err)
-			}
+			o := must.Get(l.Run(t.Context(), trial))
 			m := measure.Reduce(trial, o)
 			if n := int(lost.Load()); n == 0 || m.Requests < 39 || m.Failed != n || m.Failures["timeout"] != n || !strings.Contains(m.Complaint(), "nothing more in 1s") {
 				t.Errorf("%d of %d requests failed, %d were lost: %v, %s", m.Failed, m.Requests, n, m.Failures, m.Complaint())

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"planner/internal/config"
+	"planner/internal/evidence/must"
 	"planner/plan/decide"
 	"planner/sweep"
 )
@@ -21,19 +22,13 @@ func BenchmarkEstimate(b *testing.B) {
 	} {
 		over = append(over, config.Override{Key: kv[0], Value: kv[1]})
 	}
-	cfg, err := config.Load("", over, config.For("estimate"))
-	if err != nil {
-		b.Fatal(err)
-	}
+	cfg := must.Get(config.Load("", over, config.For("estimate")))
 	ground := sweep.SimulatedGround(&sweep.Simulated{Deployment: cfg.Deployment, Version: cfg.Engine.Version}, runtime.GOMAXPROCS(0))
 	// As main does.
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	b.ReportAllocs()
 	for b.Loop() {
-		d, err := decide.New(cfg, ground)
-		if err != nil {
-			b.Fatal(err)
-		}
+		d := must.Get(decide.New(cfg, ground))
 		if _, err := sweep.Drive(b.Context(), nil, ground, d, nil, nil); err != nil {
 			b.Fatal(err)
 		}

@@ -15,6 +15,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"planner/internal/evidence/must"
 )
 
 // seenRequest is what a server saw of a request.
@@ -139,15 +141,12 @@ func checkSeen(t *testing.T, all []seenRequest, api string, http2 bool, key stri
 // noKey looks for the key in every file of a folder.
 func noKey(t *testing.T, dir, key string) {
 	t.Helper()
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	must.OK(filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() && strings.Contains(read(t, path), key) {
 			t.Errorf("the key is in %s", path)
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 }
 
 // TestEndpointRefusals: what cannot work is said before anything is sent or

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"planner/internal/evidence/must"
 	"planner/sweep/serve"
 )
 
@@ -25,22 +26,15 @@ func faultRun(t *testing.T, fault string, args ...string) (measuredJSON, []serve
 		"--set", "workload.output={dist=\"fixed\",value=10}", "--set", "workload.timeout=500ms"}
 	m := measuredBy(t, planner(t, dir, append(load, args...)...))
 	stop()
-	f, err := os.Open(filepath.Join(dir, "emitted.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Open(filepath.Join(dir, "emitted.jsonl")))
 	defer f.Close()
 	lines := json.NewDecoder(f)
 	var start serve.LogStart
-	if err := lines.Decode(&start); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(lines.Decode(&start))
 	var emitted []serve.Emission
 	for lines.More() {
 		var e serve.Emission
-		if err := lines.Decode(&e); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(lines.Decode(&e))
 		emitted = append(emitted, e)
 	}
 	return m, emitted

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"planner/internal/config"
+	"planner/internal/evidence/must"
 	"planner/internal/progress"
 	"planner/plan"
 	"planner/plan/fleet"
@@ -79,9 +80,7 @@ func TestDamagedFleet(t *testing.T) {
 	if first == "" {
 		t.Fatal(errs)
 	}
-	if err := os.WriteFile(filepath.Join(run, storedFile), []byte(`{"exit_code": 0, "ans`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(os.WriteFile(filepath.Join(run, storedFile), []byte(`{"exit_code": 0, "ans`), 0o600))
 	if code, _, errs := planner("report", run); code != exitFailed || !strings.Contains(errs, "make it again with: planner resume "+run) {
 		t.Errorf("report: exit code %d, %s", code, errs)
 	}
@@ -136,13 +135,8 @@ stages = [{ rate = 1, duration = "2m" }, { rate = 4, duration = "2m" }]
 max_replicas = 2
 autoscaler = { kind = "forecast", target = 2 }
 `
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cfg, err := config.Load(file, nil, config.For("estimate"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(os.WriteFile(file, []byte(text), 0o600))
+	cfg := must.Get(config.Load(file, nil, config.For("estimate")))
 	runnable, _ := cfg.Candidates()
 	p := &plan.Plan{Offer: plan.Offer{Knobs: runnable[0]}, Fleet: plan.Fleet{Instances: 2}}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/evidence/must"
+
 	"github.com/klauspost/compress/zstd"
 )
 
@@ -108,19 +110,14 @@ func hostileFiles(t *testing.T) map[string][]byte {
 // bomb replaces the records of a run by some that unpack to two million.
 func bomb(t *testing.T, folder string) {
 	var b bytes.Buffer
-	z, err := zstd.NewWriter(&b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	z := must.Get(zstd.NewWriter(&b))
 	lines := bytes.Repeat([]byte("{}\n"), 1_000_000)
 	for range 2 {
 		if _, err := z.Write(lines); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(z.Close())
 	names, err := filepath.Glob(filepath.Join(folder, "*.zst"))
 	if err != nil || len(names) == 0 {
 		t.Fatal(names, err)
@@ -133,9 +130,7 @@ func bomb(t *testing.T, folder string) {
 // copyRun copies a run; in the copy the journal, or the stored answer, asks for too much.
 func copyRun(t *testing.T, from, to string) {
 	os.RemoveAll(to)
-	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(os.CopyFS(to, os.DirFS(from)))
 	name, data := storedFile, bytes.Repeat([]byte("{},"), 5_000_000)
 	if filepath.Base(to) == "journal" {
 		name, data = "journal.jsonl", bytes.Repeat([]byte("{}\n"), 400_000)

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/evidence/must"
+
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -36,10 +38,7 @@ precision = 0.3
 // another name.
 func planner(t *testing.T, dir string, args ...string) *exec.Cmd {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())
 	cmd := exec.Command(self, args...)
 	cmd.Args[0] = "planner"
 	cmd.Dir = dir
@@ -49,10 +48,7 @@ func planner(t *testing.T, dir string, args ...string) *exec.Cmd {
 // runFolder is the only run folder of dir, "" if none was made yet.
 func runFolder(t *testing.T, dir string) string {
 	t.Helper()
-	found, err := filepath.Glob(filepath.Join(dir, "runs", "[0-9]*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := must.Get(filepath.Glob(filepath.Join(dir, "runs", "[0-9]*")))
 	switch len(found) {
 	case 0:
 		return ""
@@ -79,10 +75,7 @@ func TestKilledRunResumes(t *testing.T) {
 	journal := read(t, filepath.Join(runFolder(t, whole), "journal.jsonl"))
 
 	files := textsOf(t, runFolder(t, whole))
-	kills, err := killCount()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kills := must.Get(killCount())
 	rng := rand.New(rand.NewPCG(1, 1))
 	resumed := 0
 	for range kills {
@@ -125,7 +118,7 @@ func killCount() (int, error) {
 func textsOf(t *testing.T, folder string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
-	err := filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
+	must.OK(filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
 			return err
 		}
@@ -136,10 +129,7 @@ func textsOf(t *testing.T, folder string) map[string]string {
 			files[name] = hex.EncodeToString(sum[:])
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return files
 }
 
@@ -160,9 +150,7 @@ func TestEndIsWrittenLast(t *testing.T) {
 	}
 	for _, left := range []int{last, 3} {
 		for _, name := range inOrder[left:] {
-			if err := os.Remove(filepath.Join(folder, name)); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(os.Remove(filepath.Join(folder, name)))
 		}
 		put(t, filepath.Join(folder, "plots", ".tmp-half"), "half")
 		if again, _ := planned(t, dir, "resume", folder); again != code {
@@ -208,10 +196,7 @@ func TestCutFleetIsReplayed(t *testing.T) {
 
 func written(t *testing.T, path string) time.Time {
 	t.Helper()
-	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := must.Get(os.Stat(path))
 	return info.ModTime()
 }
 
@@ -225,10 +210,7 @@ func configured(t *testing.T) string {
 
 func read(t *testing.T, path string) string {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(path))
 	return string(data)
 }
 

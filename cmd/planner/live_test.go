@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"planner/internal/evidence/enginetest"
+	"planner/internal/evidence/must"
 	"planner/internal/evidence/programtest"
 	"planner/sweep"
 	"planner/sweep/measure"
@@ -72,18 +73,11 @@ type live struct {
 
 func newLive(t *testing.T, misbehave string, edits ...string) *live {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())
 	l := &live{dir: t.TempDir()}
 	bin := filepath.Join(l.dir, "bin")
-	if err := os.Mkdir(bin, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(self, filepath.Join(bin, "vllm")); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(os.Mkdir(bin, 0o755))
+	must.OK(os.Symlink(self, filepath.Join(bin, "vllm")))
 	mark := strings.ReplaceAll(l.dir, "/", "-")
 	l.mark = "FAKE_MARK=" + mark
 	l.env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
@@ -226,10 +220,7 @@ func TestLiveSearch(t *testing.T) {
 		t.Errorf("the report again: exit code %d\n%s\nwas\n%s", again, out2, out)
 	}
 	// An engine second costs a dollar here, so the cost is the engine time.
-	seen, err := sweep.Folder{Path: filepath.Join(l.dir, "run")}.ReadEngineTelemetry()
-	if err != nil {
-		t.Fatal(err)
-	}
+	seen := must.Get(sweep.Folder{Path: filepath.Join(l.dir, "run")}.ReadEngineTelemetry())
 	spent := 0.0
 	for _, s := range seen {
 		spent += s.EngineTime.Seconds()
@@ -372,10 +363,7 @@ func TestLivePlan(t *testing.T) {
 		os.RemoveAll(filepath.Join(l.dir, "run"))
 		code, out, told = plan("60s")
 	}
-	seen, err := sweep.ReadJournal(filepath.Join(l.dir, "run", "journal.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	seen := must.Get(sweep.ReadJournal(filepath.Join(l.dir, "run", "journal.jsonl")))
 	if code == exitUndecided && slices.ContainsFunc(seen, func(m measure.Measurement) bool { return !m.Valid }) {
 		t.Skipf("SKIPPED: this machine is too busy to measure on:\n%s", out)
 	}

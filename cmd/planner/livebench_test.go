@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"planner/internal/evidence/must"
 	"planner/sweep"
 )
 
@@ -25,9 +26,7 @@ func TestLiveBench(t *testing.T) {
 	if again, out2, _ := l.run(t, "report", "run"); again != 0 || out2 != out {
 		t.Errorf("the report again: exit code %d\n%s\nwas\n%s", again, out2, out)
 	}
-	if err := os.Rename(filepath.Join(l.dir, "run"), filepath.Join(l.dir, "first")); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(os.Rename(filepath.Join(l.dir, "run"), filepath.Join(l.dir, "first")))
 	code, out, told = bench("13")
 	seen, err := sweep.ReadJournal(filepath.Join(l.dir, "run", "journal.jsonl"))
 	if code != exitFailed || !strings.HasPrefix(out, "Cannot run: engine failed (mem.no_kv)") || err != nil || len(seen) != 1 || seen[0].Rejected.Text == "" {
@@ -44,10 +43,7 @@ func TestLiveCompare(t *testing.T) {
 		t.Skip("starts processes for seconds")
 	}
 	l := newLive(t, "", "[16, 13]", "16")
-	text, err := os.ReadFile(filepath.Join(l.dir, "p.toml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join(l.dir, "p.toml")))
 	other := strings.Replace(string(text), "max_num_seqs = 16", "max_num_seqs = 8", 1)
 	put(t, filepath.Join(l.dir, "b.toml"), other)
 	code, out, told := l.run(t, "compare", "p.toml", "b.toml", "--rate", "40", "--rounds", "2", "--duration", "400ms", "--warm-up", "100ms", "-o", "run")
@@ -69,9 +65,7 @@ func TestLiveBenchOnGPUOfOthers(t *testing.T) {
 	l := newLive(t, "")
 	tool := filepath.Join(l.dir, "bin", "nvidia-smi")
 	script := "#!/bin/sh\nm=9216\nmkdir " + tool + ".asked 2>/dev/null && m=1024\necho \"0, NVIDIA L40S, 550, 46068, $m, 0, 50.0, 300, 0x1\"\n"
-	if err := os.WriteFile(tool, []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(os.WriteFile(tool, []byte(script), 0o755))
 	code, out, told := l.run(t, "bench", "p.toml", "--set", "knobs.max_num_seqs=16", "--rate", "40", "--duration", "400ms", "--warm-up", "100ms", "-o", "run")
 	if code != exitUndecided && code != exitDone || !strings.Contains(out, "CLIENT AND SERVER") || strings.Count(told, "a GPU has 8.0 GiB more in use") != 1 {
 		t.Errorf("exit code %d\n%s\n%s", code, out, told)

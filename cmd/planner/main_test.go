@@ -8,6 +8,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"planner/internal/evidence/enginetest"
+	"planner/internal/evidence/must"
 	"planner/internal/evidence/programtest"
 	"planner/sweep/engine"
 )
@@ -59,7 +60,5 @@ func exitsWith(ts *testscript.TestScript, neg bool, args []string) {
 // put writes a file.
 func put[T string | []byte](t testing.TB, file string, data T) {
 	t.Helper()
-	if err := os.WriteFile(file, []byte(data), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(os.WriteFile(file, []byte(data), 0o600))
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"planner/internal/evidence/must"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/urfave/cli/v2"
 )
@@ -50,10 +52,7 @@ type pageShell struct {
 
 // page runs the commands of a page.
 func (s *pageShell) page(t *testing.T, path string) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(path))
 	var fresh []string
 	kind, lines := "", strings.Split(string(text), "\n")
 	for i := 0; i < len(lines); i++ {
@@ -178,17 +177,11 @@ func alike(a, b string) bool {
 
 // TestCommandsOfPages wants every option of the commands that pages name to be known.
 func TestCommandsOfPages(t *testing.T) {
-	pages, err := filepath.Glob("../../docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	pages := must.Get(filepath.Glob("../../docs/*.md"))
 	command := regexp.MustCompile(`(?m)^(?:\$ )?planner ([a-z](?:'[^']*'|"[^"]*"|[^\n'"|>&#;\\]|\\\n)*)`)
 	word := regexp.MustCompile(`(?:'[^']*'|"[^"]*"|[^\s'"])+`)
 	for _, page := range append(pages, "../../README.md") {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(page))
 		for _, m := range command.FindAllStringSubmatch(string(text), -1) {
 			args := []string{"planner"}
 			for _, w := range word.FindAllString(strings.ReplaceAll(m[1], "\\\n", " "), -1) {

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"planner/internal/evidence/must"
 )
 
 // A run folder whose stored answer is damaged is read and resumed by its journal, which
@@ -69,9 +71,7 @@ func TestDeletedFilesOfARun(t *testing.T) {
 		}
 		return stdout.String()
 	}
-	if err := errors.Join(os.Remove(plan), os.Remove(filepath.Join(whole, "report.md"))); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(errors.Join(os.Remove(plan), os.Remove(filepath.Join(whole, "report.md"))))
 	try(exitUsage, "planner resume "+whole, "manifests", whole)
 	if got := try(exitDone, whole+" lacks plan.json, report.md: its files are made again", "resume", whole); got != out {
 		t.Errorf("the answer is\n%s\nand was\n%s", got, out)
@@ -128,13 +128,8 @@ func TestRunsAreTheirOwnersAlone(t *testing.T) {
 	}
 	dir := runsIn(t)
 	folder, program := filepath.Join(dir, "run"), filepath.Join(dir, "planner")
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(self, program); err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())
+	must.OK(os.Symlink(self, program))
 	cmd := exec.Command(shell, slices.Concat([]string{"-c", `umask 0; exec "$@"`, "sh", program,
 		"estimate", "p.toml", "--set", "search.budget=8m", "--records", "-o", folder}, single)...)
 	cmd.Dir = dir
@@ -169,24 +164,18 @@ func TestLinksAreNotFollowed(t *testing.T) {
 	dir := runsIn(t)
 	whole, outside := filepath.Join(dir, "whole"), filepath.Join(dir, "outside")
 	planned(t, dir, slices.Concat([]string{"estimate", "p.toml", "--set", "search.budget=8m", "-o", whole}, single)...)
-	if err := os.Mkdir(outside, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(os.Mkdir(outside, 0o700))
 	precious := filepath.Join(outside, "precious")
 	put(t, precious, "precious")
 	for _, name := range []string{"journal.jsonl", "config.toml", "run.json", storedFile, "report.txt", "plan.json", "plots", "plots/01-latency.png"} {
 		folder := filepath.Join(dir, "linked")
-		if err := errors.Join(os.RemoveAll(folder), os.CopyFS(folder, os.DirFS(whole)), os.Remove(filepath.Join(folder, storedFile)),
-			os.RemoveAll(filepath.Join(folder, name))); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(errors.Join(os.RemoveAll(folder), os.CopyFS(folder, os.DirFS(whole)), os.Remove(filepath.Join(folder, storedFile)),
+			os.RemoveAll(filepath.Join(folder, name))))
 		target := precious
 		if name == "plots" {
 			target = outside
 		}
-		if err := os.Symlink(target, filepath.Join(folder, name)); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(os.Symlink(target, filepath.Join(folder, name)))
 		for _, command := range []string{"report", "resume"} {
 			var stdout, stderr bytes.Buffer
 			code := execute(t.Context(), []string{"planner", command, folder}, &stdout, &stderr, &interrupts{})

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/evidence/must"
 	"planner/sweep"
 )
 
@@ -246,18 +247,11 @@ func executed(t *testing.T, ctx context.Context, dir string, args ...string) (co
 // returns the whole journal.
 func killed(t *testing.T, whole, cut string) string {
 	t.Helper()
-	if err := os.CopyFS(cut, os.DirFS(whole)); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(os.CopyFS(cut, os.DirFS(whole)))
 	for _, pattern := range []string{"report.*", "plots", "plan.json", "curves.json", "search.json", "sweep.*", "compare.json"} {
-		ends, err := filepath.Glob(filepath.Join(cut, pattern))
-		if err != nil {
-			t.Fatal(err)
-		}
+		ends := must.Get(filepath.Glob(filepath.Join(cut, pattern)))
 		for _, path := range ends {
-			if err := os.RemoveAll(path); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(os.RemoveAll(path))
 		}
 	}
 	journal := read(t, filepath.Join(whole, sweep.JournalFile))
@@ -271,15 +265,12 @@ func killed(t *testing.T, whole, cut string) string {
 func filesOf(t *testing.T, folder string) []string {
 	t.Helper()
 	var names []string
-	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+	must.OK(filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() {
 			names = append(names, strings.TrimPrefix(path, folder))
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return names
 }
 
@@ -288,20 +279,13 @@ func filesOf(t *testing.T, folder string) []string {
 func storedAnswer(t *testing.T, folder string) string {
 	t.Helper()
 	var s stored
-	if err := json.Unmarshal([]byte(read(t, filepath.Join(folder, storedFile))), &s); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(json.Unmarshal([]byte(read(t, filepath.Join(folder, storedFile))), &s))
 	var answer any
-	if err := json.Unmarshal(s.Answer, &answer); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(json.Unmarshal(s.Answer, &answer))
 	if m, ok := answer.(map[string]any); ok {
 		delete(m, "run")
 	}
-	text, err := json.Marshal(answer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(answer))
 	return string(text)
 }
 
@@ -310,9 +294,7 @@ func storedAnswer(t *testing.T, folder string) string {
 func TestRunsAreNotWrittenOver(t *testing.T) {
 	dir := runsIn(t)
 	taken := filepath.Join(dir, "taken")
-	if err := os.Mkdir(taken, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(os.Mkdir(taken, 0o755))
 	for _, args := range [][]string{
 		{"plan"}, slices.Concat([]string{"estimate"}, single), slices.Concat([]string{"search"}, single), {"sweep", "--rates", "1"},
 		slices.Concat([]string{"simulate", "--rate", "1"}, single), slices.Concat([]string{"compare", filepath.Join(dir, "b.toml")}, single),

@@ -15,6 +15,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"planner/internal/evidence/must"
 	"planner/sweep"
 )
 
@@ -33,26 +34,13 @@ func newOutputs(t testing.TB) *outputs {
 	o := &outputs{schemas: map[string]*jsonschema.Schema{}, checked: map[string]int{}}
 	for name, d := range schemas() {
 		d.Closed = true
-		s, err := d.Schema()
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, err := json.Marshal(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		value, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(d.Schema())
+		text := must.Get(json.Marshal(s))
+		value := must.Get(jsonschema.UnmarshalJSON(bytes.NewReader(text)))
 		c := jsonschema.NewCompiler()
 		c.DefaultDraft(jsonschema.Draft2020)
-		if err := c.AddResource(name, value); err != nil {
-			t.Fatal(err)
-		}
-		if o.schemas[name], err = c.Compile(name); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(c.AddResource(name, value))
+		o.schemas[name] = must.Get(c.Compile(name))
 	}
 	return o
 }
@@ -156,10 +144,7 @@ func TestSchemasRefuse(t *testing.T) {
 // TestSchemasDescribe wants words for each key of a schema, its own or those of its type.
 func TestSchemasDescribe(t *testing.T) {
 	for name, d := range schemas() {
-		s, err := d.Schema()
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(d.Schema())
 		for of, def := range s["$defs"].(map[string]any) {
 			properties, _ := def.(map[string]any)["properties"].(map[string]any)
 			for key, p := range properties {

@@ -5,6 +5,7 @@ import (
 
 	"planner/internal/config"
 	"planner/internal/engines"
+	"planner/internal/evidence/must"
 	"planner/sweep"
 	"planner/sweep/measure"
 )
@@ -16,15 +17,9 @@ func TestLongestContext(t *testing.T) {
 		model, gpu string
 		own        bool
 	}{{"llama-3.1-8b", "H100 SXM", true}, {"llama-3.1-8b", "L4", false}} {
-		cfg, err := config.Load("", []config.Override{{Key: "model.name", Value: c.model}, {Key: "hardware.gpu", Value: c.gpu},
-			{Key: "workload.prompt", Value: `{ dist = "fixed", value = 100 }`}, {Key: "workload.output", Value: `{ dist = "fixed", value = 20 }`}}, config.For("serve-sim"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		engine, err := engines.Simulated(cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		cfg := must.Get(config.Load("", []config.Override{{Key: "model.name", Value: c.model}, {Key: "hardware.gpu", Value: c.gpu},
+			{Key: "workload.prompt", Value: `{ dist = "fixed", value = 100 }`}, {Key: "workload.output", Value: `{ dist = "fixed", value = 20 }`}}, config.For("serve-sim")))
+		engine := must.Get(engines.Simulated(cfg))
 		runnable, _ := cfg.Candidates()
 		k, own := runnable[0], cfg.Model.Arch.MaxPosition
 		got := longestContext(engine, k, own)

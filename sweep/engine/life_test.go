@@ -357,10 +357,7 @@ func TestAttach(t *testing.T) {
 	if err := e.Check(t.Context(), time.Second); err != nil {
 		t.Errorf("a server that was attached to is stopped: %v", err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))
 	port := l.Addr().(*net.TCPAddr).Port
 	l.Close()
 	_, err = Start(t.Context(), Settings{Kind: "attach", Endpoint: endpoint.Endpoint{URL: "http://127.0.0.1:" + strconv.Itoa(port)}}, other, "", nil)

@@ -2,9 +2,11 @@ package load
 
 import (
 	"encoding/json"
-	"planner/sweep/measure"
 	"testing"
 	"time"
+
+	"planner/internal/evidence/must"
+	"planner/sweep/measure"
 )
 
 // TestDecodeDelta reads the events that the engines are known to send.
@@ -124,9 +126,7 @@ func TestCountBehindTheEnd(t *testing.T) {
 	began := time.Now()
 	for i, event := range []string{`{"choices":[{"text":"a"}]}`, `{"choices":[{"text":"","finish_reason":"length"}]}`,
 		`{"choices":[{"text":""}],"usage":{"prompt_tokens":1,"completion_tokens":1}}`} {
-		if err := f.take([]byte(event), began.Add(time.Duration(i)*time.Second)); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(f.take([]byte(event), began.Add(time.Duration(i)*time.Second)))
 	}
 	if a := &f.answer; a.events != 1 || !a.last.Equal(began) {
 		t.Errorf("%d tokens, the last after %v", a.events, a.last.Sub(began))

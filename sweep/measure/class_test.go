@@ -72,10 +72,7 @@ func TestObjectiveOfClassesRoundTrip(t *testing.T) {
 		{Metric: TTFT, Class: "chat", Quantile: 0.99, Limit: 500 * ms},
 		{Metric: Goodput, Class: "rag and more", Quantile: 0.95, Limits: Limits{E2E: 20 * time.Second}},
 	}}
-	text, err := wire.Marshal(of)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(wire.Marshal(of))
 	const want = `{"itl_ms":{"p99":80},"errors":0.01,"classes":{"chat":{"ttft_ms":{"p99":500}},"rag and more":{"goodput":{"share":0.95,"e2e_ms":20000}}}}`
 	if string(text) != want {
 		t.Errorf("got  %s\nwant %s", text, want)

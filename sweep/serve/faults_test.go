@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"planner/internal/evidence/must"
 )
 
 // faulty asks for a stream of ten tokens, one every 2 ms, with a fault.
@@ -60,13 +62,10 @@ func TestFaultsOfStreams(t *testing.T) {
 func TestHeadFirst(t *testing.T) {
 	r := run(t, &Simulator{Fixed: Fixed{TTFT: constant(400 * time.Millisecond)}})
 	start := time.Now()
-	resp, err := http.Post(r.url+"/v1/chat/completions", "", strings.NewReader(`{"messages":[{"role":"user","content":"x"}],"max_tokens":1,"stream":true}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(http.Post(r.url+"/v1/chat/completions", "", strings.NewReader(`{"messages":[{"role":"user","content":"x"}],"max_tokens":1,"stream":true}`)))
 	defer resp.Body.Close()
 	head := time.Since(start)
-	_, err = resp.Body.Read(make([]byte, 1))
+	_, err := resp.Body.Read(make([]byte, 1))
 	if first := time.Since(start); err != nil || head > 300*time.Millisecond || first < 400*time.Millisecond {
 		t.Errorf("head after %v, first byte after %v: %v", head, first, err)
 	}

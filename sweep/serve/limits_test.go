@@ -33,10 +33,7 @@ func TestSlowClients(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			conn, err := net.Dial("tcp", address)
-			if err != nil {
-				t.Fatal(err)
-			}
+			conn := must.Get(net.Dial("tcp", address))
 			defer conn.Close()
 			if _, err := io.WriteString(conn, c.sent); err != nil {
 				t.Fatal(err)

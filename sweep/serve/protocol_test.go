@@ -264,10 +264,7 @@ func TestRawHTTP(t *testing.T) {
 // TestTooLarge: a body beyond the limit is refused without being read.
 func TestTooLarge(t *testing.T) {
 	r := run(t, quick())
-	conn, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(net.Dial("tcp", strings.TrimPrefix(r.url, "http://")))
 	defer conn.Close()
 	fmt.Fprintf(conn, "POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", maxBody+1)
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
