@@ -330,6 +330,9 @@ func counted(m *measure.Measurement, slo measure.SLO, prompt time.Duration) (mea
 	out.Counts, out.Trial.Objective, out.Trial.Window = nil, slo, max(m.Duration, 0)
 	ended := m.Requests - m.Failed
 	for _, b := range slo.Bounds {
+		if b.Metric == measure.Goodput { // of several limits at once summaries say nothing
+			return out, false
+		}
 		l := m.Of(b.Class).Latency(b.Metric)
 		c := measure.Count{Bound: b.String(), N: cmp.Or(l.N, ended)}
 		c.Cluster = max(float64(c.N)/float64(max(ended, 1)), 1)
