@@ -40,37 +40,37 @@ func (c *MaxRateConfig) timed(rate float64, times int, p learned) measure.Trial 
 	mean := c.Workload.MeanRate(rate)
 	least, fill := settled*p.latency, settled*p.latency
 	if !c.free() {
-		// Even a search that only counts requests gives a real engine some seconds.
-		least, fill = max(least, leastWarmup), fill/2
+		least, fill = max(least, leastWarmup), fill/2 // some seconds also where requests are only counted
 	}
 	window := max(workload.Span(coarseRequests, mean), least)
 	if times > 0 {
 		enough := max(c.leastRequests(), enoughBeyond*coarseRequests*float64(max(c.Workload.Turns, 1)))
-		window = max(workload.Span(enough, mean), least, c.relaxing(leastRelaxations, mean, p.phi))
-		long := window * time.Duration(times)
-		if c.free() {
-			long = min(long, workload.Span(freeSpend/trialShare, mean))
-		}
-		window = max(window, long)
+		window = c.longer(max(workload.Span(enough, mean), least, c.relaxing(leastRelaxations, mean, p.phi)), times, mean)
 	}
 	window = c.within(window)
 	if lap := c.Workload.Lap(rate); lap == c.within(lap) {
 		window = max(window, lap)
 	}
 	window = cmp.Or(c.Window, window<<p.distrusted)
-	warmup := max(leastWarmup, fill)
-	if p.latency == 0 {
-		warmup = 2 * leastWarmup
-	}
-	warmup = min(c.within(2*max(warmup, c.relaxing(settled, mean, p.phi)))/2<<p.distrusted, window)
+	warmup := min(c.within(2*max(leastWarmup, cmp.Or(fill, 2*leastWarmup), c.relaxing(settled, mean, p.phi)))/2<<p.distrusted, window)
 	latency := cmp.Or(p.mean, p.latency)
 	if settling := c.Workload.Settling(rate, latency); settling > 0 {
 		if c.Window == 0 && c.Workload.Turns > 1 {
-			window = max(window, c.within(time.Duration(max(times*leastRelaxations, 1))*c.Workload.Course(latency)))
+			course := time.Duration(max(min(times, 1)*leastRelaxations, 1)) * c.Workload.Course(latency)
+			window = max(window, c.within(c.longer(course, max(times, 1), mean)))
 		}
 		warmup = max(warmup, c.within(settling)<<p.unsettled+min(warmup, leastWarmup))
 	}
 	return measure.Trial{Rate: rate, Warmup: cmp.Or(c.Warmup, warmup), Window: window, Cooldown: min(c.SLO.Horizon(c.output), window/2)}
+}
+
+// longer is so many times a window or, of an engine whose time costs nothing, as many as are soon simulated.
+func (c *MaxRateConfig) longer(window time.Duration, times int, mean float64) time.Duration {
+	long := window * time.Duration(times)
+	if c.free() {
+		long = max(window, min(long, workload.Span(freeSpend/trialShare, mean)))
+	}
+	return long
 }
 
 // within is as much of a time as one trial may take of the budget.
