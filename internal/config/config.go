@@ -118,6 +118,7 @@ func (r *reader) finish(c *Config) {
 	c.fillSpace()
 	r.resolveSpeculative(c)
 	r.checkLoRA(c)
+	r.warnUnusedEngine(c)
 	if c.draft.need.Search && c.attached() {
 		r.warn("engine: an attached engine keeps the knobs that it runs with; none is searched")
 	}

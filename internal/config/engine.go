@@ -209,3 +209,14 @@ func (r *reader) draftModel(n input, c *Config, name string) model.Arch {
 	}
 	return a
 }
+
+// warnUnusedEngine names settings of the engine that the model, or one GPU, leaves without anything to do.
+func (r *reader) warnUnusedEngine(c *Config) {
+	kernels, usual := c.Engine.Kernels, unread().Engine.Kernels
+	if kernels.Experts != usual.Experts && c.Model.Known && !c.Model.Arch.MoE.Present() {
+		r.warn("engine: moe_backend has no effect: %s has no experts", c.Model.Name)
+	}
+	if kernels.FusedReduce != usual.FusedReduce && !slices.ContainsFunc(c.draft.space["tensor_parallel"], func(v any) bool { return v != any(1) }) {
+		r.warn("engine: allreduce_fusion has no effect without tensor_parallel above 1")
+	}
+}

@@ -135,6 +135,16 @@ func TestKernels(t *testing.T) {
 	}
 }
 
+// TestUnusedEngine: settings of kernels that never run are named, also once they were printed.
+func TestUnusedEngine(t *testing.T) {
+	for text, want := range map[string]int{"": 0, `moe_backend = "triton"`: 1, "allreduce_fusion = true": 1, "allreduce_fusion = true\ntensor_parallel = [1, 2]": 0} {
+		got := mustLoad(t, minimal+"[engine]\n"+text+"\n", For("estimate"))
+		if again := mustLoad(t, string(got.TOML()), For("estimate")); len(got.Warnings) != want || len(again.Warnings) != want {
+			t.Errorf("%s: warnings %q, and %q when read again", text, got.Warnings, again.Warnings)
+		}
+	}
+}
+
 // TestUnusedWorkload: what is given of a workload and does nothing is named.
 func TestUnusedWorkload(t *testing.T) {
 	trace := write(t, "arrival_s,input_tokens,output_tokens\n0,5,5\n1,5,5\n2.5,5,5\n")

@@ -99,7 +99,11 @@ func merge(into, patch object) {
 		switch {
 		case value == nil:
 			delete(into, name)
-		case isObject && has:
+		case isObject:
+			if !has {
+				below = object{}
+				into[name] = below
+			}
 			merge(below, deeper)
 		default:
 			into[name] = value
