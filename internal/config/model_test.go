@@ -135,8 +135,8 @@ func TestKernels(t *testing.T) {
 	}
 }
 
-// TestUnusedEngine: settings of kernels that never run are named, also once they were printed.
-func TestUnusedEngine(t *testing.T) {
+// TestUnusedKernels: settings of kernels that never run are named, also once they were printed.
+func TestUnusedKernels(t *testing.T) {
 	for text, want := range map[string]int{"": 0, `moe_backend = "triton"`: 1, "allreduce_fusion = true": 1, "allreduce_fusion = true\ntensor_parallel = [1, 2]": 0} {
 		got := mustLoad(t, minimal+"[engine]\n"+text+"\n", For("estimate"))
 		if again := mustLoad(t, string(got.TOML()), For("estimate")); len(got.Warnings) != want || len(again.Warnings) != want {
