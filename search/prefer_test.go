@@ -9,6 +9,7 @@ import (
 
 	"planner/internal/note"
 	"planner/sweep/measure"
+	"planner/sweep/workload"
 )
 
 // A race in which no trial can be trusted ends undecided, after the trials of one
@@ -65,6 +66,22 @@ func TestFirstSetLeavesBudget(t *testing.T) {
 	for _, c := range got.Contestants {
 		if c.Knobs == first && !strings.Contains(c.Reason.Text, "p99 of the send lag 20ms") || c.Knobs != first && strings.Contains(c.Reason.Text, "send lag") {
 			t.Errorf("%+v: %s", c.Knobs, c.Reason.Text)
+		}
+	}
+}
+
+// Of sets that an idle engine misses the objective with already, the fastest tells what limit could be met.
+func TestLeadOfIdleMisses(t *testing.T) {
+	slo := measure.SLO{Bounds: []measure.Bound{{Metric: measure.TTFT, Quantile: 0.9, Limit: 100 * time.Millisecond}}, Errors: -1}
+	miss := func(latency time.Duration) *candidate {
+		s := NewMaxRate(MaxRateConfig{Workload: &workload.Workload{}, SLO: slo})
+		s.outcome, s.idle = Infeasible, idle{floor: Floor{Value: latency}}
+		return &candidate{search: s}
+	}
+	slow, fast := miss(800*time.Millisecond), miss(550*time.Millisecond)
+	for _, all := range [][]*candidate{{slow, fast}, {fast, slow}} {
+		if r := (&Race{all: all}); r.lead() != fast {
+			t.Error("the slower set leads")
 		}
 	}
 }

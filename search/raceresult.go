@@ -108,7 +108,7 @@ func (r *Race) lead() *candidate {
 
 // telling says how much the search of a candidate tells: that a rate meets the objective, and
 // without one, from most to least, that an idle engine misses it already, whatever the knobs, that it
-// may be met, that it is met at no rate, and that the engine failed; then which rate is likely.
+// may be met, that it is met at no rate, and that the engine failed; then how fast it is idle, or which rate is likely.
 func (c *candidate) telling() []float64 {
 	if c.search == nil {
 		return nil
@@ -122,7 +122,7 @@ func (c *candidate) telling() []float64 {
 	case r.Estimate.Value > 0:
 		level = 4
 	case r.Floor != nil:
-		level = 3
+		level, likely = 3, -float64(r.Floor.Value)
 	case r.Outcome == Infeasible:
 		level = 1
 	case r.Outcome == Unmeasured:

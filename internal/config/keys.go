@@ -97,7 +97,7 @@ func (c *Config) demandRows() []tomlKey {
 		{"deadline", `until all requests of the job are done; "0s" = not given`, durationIn(atLeast(0)).in(&c.draft.job.Deadline)},
 		{"rate_of", "what rate is of a trace, and with it --rate and every rate that is answered: mean busiest-hour busiest-minute",
 			words(workload.RateOfMean, workload.RateOfBusiestHour, workload.RateOfBusiestMinute).in(&c.RateOf)},
-		{"growth", "expected growth until the fleet is in place", numberIn(atLeast(0)).in(&c.Demand.Growth)},
+		{"growth", "expected growth until the fleet is in place", numberIn(atLeast(0).atMost(10)).in(&c.Demand.Growth)},
 		{"burst_index", "index of dispersion of arrivals in 10 s windows; 1 = Poisson", numberIn(above(0)).in(&c.Demand.BurstIndex)},
 		{"mean_rate", "requests/s over the day; given, costs are stated at it too; 0 = not known", numberIn(atLeast(0)).in(&c.Demand.MeanRate)},
 		{"max_gpus", "refuse plans above it; 0 = no limit", wholeIn(atLeast(0)).in(&c.Demand.MaxGPUs)},

@@ -112,6 +112,10 @@ func (r *reader) checkArrivals(c *Config) {
 	r.warnUnused(c)
 }
 
+// fewTexts is from how many on the longest of texts that are drawn once differ little between draws: of 1,000 the one in a
+// hundred that is longest is ten texts.
+const fewTexts = 1000
+
 // warnUnused names what was given of the workload and has no effect on it.
 func (r *reader) warnUnused(c *Config) {
 	const without = "workload: %s is %s, which has no effect without %s"
@@ -128,6 +132,9 @@ func (r *reader) warnUnused(c *Config) {
 	usual := unread().draft.shape
 	if w.Arrivals == workload.Trace && (own.Lengths() != usual.Lengths() || own.Prefix != usual.Prefix) {
 		r.warn("workload: class, prompt, output and prefix have no effect: the trace gives the lengths, and what prompts share")
+	}
+	if texts := own.Prefix.Groups * own.Prefix.Prompts; texts > 0 && texts < fewTexts && own.Prompt.Dist != workload.Fixed {
+		r.warn("workload: the lengths of the %d texts that prefix.prompts repeats are drawn once, by seed: another seed is other traffic; try some", texts)
 	}
 	r.warnUnmixed(c.draft.mix, "prompt", own, func(s *workload.Shape) string { return s.Prompt.Words() })
 	r.warnUnmixed(c.draft.mix, "output", own, func(s *workload.Shape) string { return s.Output.Words() })

@@ -52,7 +52,7 @@ const (
 	BoundMeanFailed       Kind = "bound_mean_failed: {bound} is undecided: {failed%d} failed requests have no latency"
 	BoundMeanOpen         Kind = "bound_mean_open: {bound} is undecided: {open%d} requests had not ended"
 	BoundErrorsNear       Kind = "bound_errors_near: {bound} is undecided: {failed%d} of {requests%d} failed, {allowed_percent%.4g} % allowed: {low_percent%.2g} to {high_percent%.2g} % possible"
-	ErrorsUnproven        Kind = "errors_unproven: errors: none of {requests%d} requests failed, which proves a share below {proven_percent%.2g} %, not below {allowed_percent%.2g} %"
+	ErrorsUnproven        Kind = "errors_unproven: errors: none of {requests%d} requests failed, which proves a share below {proven_percent%.3g} %, not below {allowed_percent%.3g} %"
 	QuantilesUnresolved   Kind = "quantiles_unresolved: {values}"
 	RequestsOpen          Kind = "requests_open: {open%d} of {requests%d} requests were still in flight at the end"
 	RequestsFailed        Kind = "requests_failed: latencies are over the requests that ended well; {failed%d} of {requests%d} failed and count as beyond every limit"

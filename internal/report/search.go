@@ -23,9 +23,10 @@ func searchDocument(a *decide.FoundRate, e Engines) Document {
 	d := Document{Title: found(&r, slo, trials), Data: data(trials)}
 	facts := traced(r.TraceRates)
 	decided := r.Outcome == search.Infeasible || r.Estimate.Value > 0
+	ran := r.Trials > 0
 	facts = facts.with("one instance", where(r.Outcome != search.Infeasible && decided, rateFact(r.Estimate)), Strong).
 		with("limited by", where(r.Binding != "", limitedBy(&r, r.Binding, trials)), Plain).
-		with("ended", r.Reason.Text, Plain).with("effort", plural(r.Trials, "trial")+", "+latency(r.EngineTime)+" of engine time", Plain)
+		with("ended", where(ran, r.Reason.Text), Plain).with("effort", where(ran, plural(r.Trials, "trial")+", "+latency(r.EngineTime)+" of engine time"), Plain)
 	var next []string
 	if r.Outcome == search.Unmeasured {
 		next = revive()
@@ -38,7 +39,9 @@ func searchDocument(a *decide.FoundRate, e Engines) Document {
 	}
 	d.add(facts)
 	d.section("What to do", Bullets{Items: next})
-	addStart(&d, "Server flags", &e, k)
+	if ran {
+		addStart(&d, "Server flags", &e, k)
+	}
 	addTrust(&d, b.Trust)
 	addDiagnosis(&d, b.Diagnosis)
 	d.detailed = true

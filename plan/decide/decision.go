@@ -270,7 +270,7 @@ func (d *Decision) offers() ([]plan.Offer, []measure.Rejection, error) {
 	return offers, rejected, nil
 }
 
-// mostTelling is the kind of instance to report on when there is no plan: one that misses
+// mostTelling is the kind of instance to report on when there is no plan: one that has a rate, or misses
 // its limits under load alone, or of those whose idle latency is known the one that comes
 // nearest to its limit, else the first.
 func (d *Decision) mostTelling() *instance {
@@ -278,9 +278,12 @@ func (d *Decision) mostTelling() *instance {
 	nearest := math.Inf(1)
 	for _, i := range d.instances {
 		beyond := math.Inf(1)
-		if f := i.floor(); f != nil {
+		switch best, f := i.race().Best, i.floor(); {
+		case best.Estimate.Value > 0:
+			beyond = 0
+		case f != nil:
 			beyond = float64(f.Value) / float64(f.Limit)
-		} else if i.race().Best.Outcome == search.Infeasible {
+		case best.Outcome == search.Infeasible:
 			beyond = 1
 		}
 		if beyond < nearest {

@@ -63,15 +63,13 @@ func (f *FoundRate) Written() any {
 // Files are what a run folder keeps of it, by name.
 func (f *FoundRate) Files() map[string]any { return map[string]any{"search.json": f} }
 
-// NewRateSearch prepares the search of a configuration's only knob set. It is an error
-// of type [*measure.Rejection] if that does not run.
+// NewRateSearch prepares the search of a configuration's only knob set. Where that does not run, this is the answer.
 func NewRateSearch(cfg *config.Config, g sweep.Ground) (*RateSearch, error) {
 	all, err := searchesOf(cfg, g)
-	if err == nil && len(all.instances) == 0 {
-		err = &all.rejected[0]
-	}
 	s := &RateSearch{searches: all}
-	s.Stages = []func() sweep.Source{s.start, s.certify}
+	if len(all.instances) > 0 {
+		s.Stages = []func() sweep.Source{s.start, s.certify}
+	}
 	return s, err
 }
 
@@ -106,6 +104,11 @@ func (s *RateSearch) Best() (best search.Result, of string) {
 
 // Answer is what is known of the maximum rate.
 func (s *RateSearch) Answer() (sweep.Answer, error) {
+	if len(s.instances) == 0 {
+		out := s.rejected[0]
+		r := search.Result{Knobs: out.Knobs, Outcome: search.Infeasible, Reason: out.Reason}
+		return sweep.Answer{State: sweep.Infeasible, Value: &FoundRate{Result: r, Background: Background{Subject: subject(s.cfg, out.Knobs), Search: &r}}}, nil
+	}
 	if s.failed != nil || s.search == nil {
 		return sweep.Answer{State: sweep.Failed}, s.failed
 	}
