@@ -284,6 +284,7 @@ const (
 	RateLoose     Kind = "rate_loose: {rate_per_s%.3g} requests/s ({low_per_s%.3g} to {high_per_s%.3g}) are too little known to size a fleet by: {why%s}; a larger search.budget narrows it"
 	RateDoubted   Kind = "rate_doubted: {rate_per_s%.3g} requests/s ({low_per_s%.3g} to {high_per_s%.3g}) are too little known to size a fleet by: with {n%d} of {of%d} sets of the engine's constants that are as plausible as these no rate meets the limits, " +
 		"which would have to be {longer_percent%.0f} % longer at least"
+	RateWide      Kind = "rate_wide: {rate_per_s%.3g} requests/s ({low_per_s%.3g} to {high_per_s%.3g}) are too little known to size a fleet by: so much hangs on what is not known of the engine's constants"
 	EvenAtHigh    Kind = "even_at_high: even by {high_per_s%.3g} requests/s, the high end of its interval: {why%s}"
 	TooManyGPUs   Kind = "too_many_gpus: {gpus%d} GPUs are more than max_gpus = {most%d}"
 	PriceUnheld   Kind = "price_unheld: no price is known for {gpu}, so max_usd_per_hour = {most_usd%.6g} cannot be held"
@@ -319,5 +320,5 @@ var kinds = []Kind{
 	EmptyPool, BudgetSpent, BudgetCut, BudgetLeft, NotTried, NotTriedBehind, PredictedWorse, OffTheWay, CarriesLess, CarriesLessBy,
 	AsGood, SeenAsGood, SeenWorse, DearerKind, CheaperUnsearched, KindIdle, CompletesLess, NotBetter, LessSafe, FailsIdle, IdleMisses, IdleFloor, MissedAtAll, AllMissed, NoneMet, NoneMeasured, NoneMissed, MetAtLargest, NarrowEnough,
 	InvalidInRow, InvalidTime, TrialsSpent, BudgetNoRoom, StillWide, NoRateToTest, MeanUncounted, BeyondTooMany, BudgetTooShort, LooksUndecided,
-	Chosen, EmptyInstance, NoRateKnown, RateLoose, RateDoubted, EvenAtHigh, TooManyGPUs, PriceUnheld, TooDear, Unpriced, BesideFree, Dearer, DearerJob, PoolMissing, PoolsNeither, MoreGPUs, MoreInstances, ListedLater,
+	Chosen, EmptyInstance, NoRateKnown, RateLoose, RateDoubted, RateWide, EvenAtHigh, TooManyGPUs, PriceUnheld, TooDear, Unpriced, BesideFree, Dearer, DearerJob, PoolMissing, PoolsNeither, MoreGPUs, MoreInstances, ListedLater,
 }

@@ -142,7 +142,9 @@ func seenText(s measure.Overview) string {
 }
 
 func advice(s measure.Overview, e *plan.Unsolved) []string {
-	if e != nil && slices.ContainsFunc(e.Alternatives, func(a plan.Alternative) bool { return a.Reason.Note.Kind == note.RateDoubted }) {
+	if e != nil && slices.ContainsFunc(e.Alternatives, func(a plan.Alternative) bool {
+		return slices.Contains([]note.Kind{note.RateDoubted, note.RateWide}, a.Reason.Note.Kind)
+	}) {
 		return []string{
 			"a short bench of two loads on such a GPU, `planner calibrate`, and engine.calibration: more trials do not tell the constants apart",
 			"looser limits, or a model and a GPU that the constants were calibrated on",

@@ -56,10 +56,18 @@ func (s *searches) doubtOf(k measure.Knobs, e search.Estimate) (calibrate.Shifts
 // mostLoosened is the largest factor on limits that is told: beyond it a rate's logarithm says nothing of a limit.
 const mostLoosened = 10
 
-// loosen keeps a fleet from being sized by an offer whose limits may not be met at any rate: at
+// mostDoubted is how far below the likely rate, as a factor, the low end of what the constants may be can put it for a
+// fleet to be sized by that: one of ten times the GPUs that are likely needed is no plan.
+const mostDoubted = 10
+
+// loosen keeps a fleet from being sized by an offer whose limits may not be met at any rate, or at so low a one: at
 // the low end of what the constants may be.
 func loosen(o *plan.Offer, doubt calibrate.Shifts) {
-	if low, _ := doubt.Ends(); low > -calibrate.WidestMove {
+	switch low, _ := doubt.Ends(); {
+	case low > -math.Log(mostDoubted):
+		return
+	case doubt.Never() == 0:
+		o.Loose = note.Because(note.RateWide, o.Rate.Value, o.Rate.Low, o.Rate.High)
 		return
 	}
 	o.Loose = note.Because(note.RateDoubted, o.Rate.Value, o.Rate.Low, o.Rate.High, doubt.Never(), len(doubt),
