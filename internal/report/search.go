@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"planner/internal/list"
+	"planner/internal/note"
 	"planner/plan/decide"
 	"planner/search"
 	"planner/sweep/measure"
@@ -76,6 +77,8 @@ func found(r *search.Result, slo measure.SLO, trials []measure.Measurement) stri
 		return answer + " so far: the search has not ended"
 	case r.Outcome == search.OutOfBudget:
 		return answer + ": the search ended before the interval was as narrow as asked"
+	case r.Warnings.Has(note.RateDoubted) || r.Warnings.Has(note.RateWide):
+		return answer + ": undecided, for what is not known of the engine's constants"
 	}
 	return answer
 }

@@ -296,7 +296,7 @@ func countedRate(cfg *config.Config, trials []measure.Measurement) (search.Resul
 		Workload: cmp.Or(counts[0].Trial.Workload, &workload.Workload{}), SLO: slo, Seed: cfg.Workload.Seed,
 		Precision: cfg.Search.Precision, Confidence: cfg.Search.Confidence,
 		// No trial can be added to results, and the longest have to do.
-		Budget: 1, Window: longest, MinRequests: 1, Steady: cfg.Simulated(),
+		Budget: 1, Window: longest, MinRequests: 1, Steady: cfg.Simulated() && !read,
 	})
 	for _, m := range counts {
 		s.Observe(m)

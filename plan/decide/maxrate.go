@@ -5,6 +5,7 @@ import (
 
 	"planner/internal/config"
 	"planner/internal/note"
+	"planner/plan"
 	"planner/plan/diagnose"
 	"planner/plan/trust"
 	"planner/search"
@@ -126,6 +127,11 @@ func (s *RateSearch) Answer() (sweep.Answer, error) {
 		s.unlimitedWait(k, found.Rate, found.Rate.Safe, "safe rate"), s.ofConversations(k, r.Estimate.Value), fewSlots(s.cfg, r.Binding, inFlightAt(s.Seen, k), r.Estimate.Value),
 		note.If(!s.ground.Virtual && s.ground.Owned && r.Estimate.Value > 0, note.OneStart)), s.Seen, k, r.Binding)
 	state := s.state(&r)
+	if o := (plan.Offer{Rate: found.Rate}); state == sweep.Done {
+		if loosen(&o, doubt); o.Loose.Text != "" {
+			state, r.Warnings = sweep.Undecided, append(r.Warnings, o.Loose.Note)
+		}
+	}
 	if !s.Ended {
 		if r.Estimate.Value <= 0 {
 			return sweep.Answer{}, nil
