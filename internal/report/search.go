@@ -24,7 +24,7 @@ func searchDocument(a *decide.FoundRate, e Engines) Document {
 	d := Document{Title: found(&r, slo, trials), Data: data(trials)}
 	facts := traced(r.TraceRates)
 	decided := r.Outcome == search.Infeasible || r.Estimate.Value > 0
-	ran := r.Trials > 0
+	ran := r.Outcome != search.Infeasible || len(trials) > 0
 	facts = facts.with("one instance", where(r.Outcome != search.Infeasible && decided, rateFact(r.Estimate)), Strong).
 		with("limited by", where(r.Binding != "", limitedBy(&r, r.Binding, trials)), Plain).
 		with("ended", where(ran, r.Reason.Text), Plain).with("effort", where(ran, plural(r.Trials, "trial")+", "+latency(r.EngineTime)+" of engine time"), Plain)
