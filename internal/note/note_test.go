@@ -24,7 +24,7 @@ func TestSentence(t *testing.T) {
 		"costs 177 times as much per hour":                                 New(Dearer, 17615.1),
 		"overloaded: the backlog kept growing":                             New(Overloaded),
 		"not told apart from the best set: at 12 requests/s, on the same requests: 98 % beyond ttft.p99, the best set 97 % beyond ttft.p99": New(SeenAsGood, 12.0, "98 % beyond ttft.p99", "97 % beyond ttft.p99"),
-		"errors: none of 2 requests failed, which proves a share below 99.7 %, not below 0.1 %":                                              New(ErrorsUnproven, 2, 99.7, 0.1),
+		"errors: none of 2 requests failed, which proves a share below 99.7 %, not below 0.1 %":                                             New(ErrorsUnproven, 2, 99.7, 0.1),
 		"what {requests%d} somebody else said":       Text("what {requests%d} somebody else said"),
 		"client: it stood still for 0.30 s at 4.0 s": New(ClientStood, 300*time.Millisecond, 4*time.Second),
 	} {
