@@ -64,7 +64,10 @@ func (p *program) compareRuns(c *cli.Context, a, b string) error {
 			return err
 		}
 	}
-	differ := strings.Join(serversDiffer(a, b, true), ", ")
+	differ := ""
+	if one, other := serverOf(a), serverOf(b); one != nil && other != nil {
+		differ = strings.Join(config.ServersDiffer(one, other, true), ", ")
+	}
 	answer, err := design.CompareRuns(paths, trials, terms, note.If(differ != "", note.ServersDiffer, differ))
 	if err != nil {
 		return usageError{err}
@@ -189,24 +192,29 @@ func (p *program) planAgain(c *cli.Context, trials []measure.Measurement) (again
 	return again, answer, err
 }
 
-// serversDiffer lists what two run folders say differently of the server that they measured; nothing where one of them
-// says nothing, as files of other tools do.
-func serversDiffer(a, b string, knobs bool) []string {
-	var of [2]*config.Config
-	for i, path := range []string{a, b} {
-		var err error
-		if of[i], err = config.Load(sweep.Folder{Path: path}.File(sweep.ConfigFile), nil, config.Need{Lists: true}); err != nil || of[i].Model.Name == "" {
-			return nil
-		}
+// serverOf is the configuration of a run folder, nil where it names no model, as those of other tools' files do not.
+func serverOf(path string) *config.Config {
+	cfg, err := config.Load(sweep.Folder{Path: path}.File(sweep.ConfigFile), nil, config.For("calibrate"))
+	if err != nil || cfg.Model.Name == "" {
+		return nil
 	}
-	return config.ServersDiffer(of[0], of[1], knobs)
+	return cfg
 }
 
-// sameServer refuses run folders that are of other servers than the first.
+// sameServer refuses run folders that are of other servers than the first that names its own.
 func sameServer(command string, paths []string) error {
-	for _, path := range paths[1:] {
-		if differ := serversDiffer(paths[0], path, false); len(differ) > 0 {
-			return usagef("%s: %s and %s are of different servers: %s; %[1]s those of one server at a time", command, paths[0], path, strings.Join(differ, ", "))
+	var first *config.Config
+	var at string
+	for _, path := range paths {
+		cfg := serverOf(path)
+		if first == nil {
+			first, at = cfg, path
+		}
+		if first == nil || cfg == nil {
+			continue
+		}
+		if differ := config.ServersDiffer(first, cfg, false); len(differ) > 0 {
+			return usagef("%s: %s and %s are of different servers: %s; %[1]s those of one server at a time", command, at, path, strings.Join(differ, ", "))
 		}
 	}
 	return nil

@@ -305,3 +305,24 @@ func TestTemplateNamesTheFlag(t *testing.T) {
 		}
 	}
 }
+
+// Settings of the simulated engine tell servers apart where both are simulated, a calibration and another way to the
+// server never, and knobs where they are asked for.
+func TestServersDiffer(t *testing.T) {
+	read := func(text string) *Config { return mustLoad(t, minimal+text, For("estimate")) }
+	for _, c := range []struct {
+		a, b  string
+		knobs bool
+		want  int
+	}{
+		{"", "", true, 0},
+		{"", "[engine]\ngraphs = \"eager\"\n", false, 1},
+		{"[engine]\nkind = \"vllm\"\n", "[engine]\nkind = \"vllm\"\ngraphs = \"eager\"\nurl = \"http://127.0.0.1:8000\"\n", false, 0},
+		{"", "[engine]\ntensor_parallel = 2\n[knobs]\nmax_num_seqs = 64\n", false, 0},
+		{"", "[engine]\ntensor_parallel = 2\n[knobs]\nmax_num_seqs = 64\n", true, 2},
+	} {
+		if got := ServersDiffer(read(c.a), read(c.b), c.knobs); len(got) != c.want {
+			t.Errorf("%q against %q: %q", c.a, c.b, got)
+		}
+	}
+}

@@ -278,7 +278,10 @@ func countedRate(cfg *config.Config, trials []measure.Measurement) (search.Resul
 	if read && slo.Errors >= 0 { // then see limitByErrors
 		slo.Errors = -1
 		for i := range open {
-			open[i].Requests, open[i].Failed = open[i].Requests-open[i].Failed, 0
+			m := &open[i]
+			ended := m.Requests - m.Failed
+			m.Achieved *= float64(m.Requests) / float64(max(ended, 1)) // as if those that failed had ended
+			m.Requests, m.Failed = ended, 0
 		}
 	}
 	for i := range open {
@@ -339,7 +342,7 @@ func counted(m *measure.Measurement, slo measure.SLO, prompt time.Duration) (mea
 		if b.Quantile == 0 {
 			c.Value = float64(l.Mean) / float64(b.Limit)
 		} else {
-			share, ok := l.Beyond(b.Limit)
+			share, ok := l.Beyond(b.Limit, b.Quantile)
 			if !ok {
 				return out, false
 			}
@@ -360,7 +363,10 @@ func counted(m *measure.Measurement, slo measure.SLO, prompt time.Duration) (mea
 			if m.E2E.Mean <= 0 || m.TTFT.Mean <= 0 {
 				tokens = time.Duration(max(m.MeanOutput-1, 0) * float64(max(m.TPOT.Mean, 0)))
 			}
-			missing, held := 1-m.Achieved/sent, float64(prompt+tokens)/float64(max(m.Duration, 1))
+			missing, held := 1-m.Achieved/sent, 0.0
+			if m.Duration > 0 {
+				held = (prompt + tokens).Seconds() / m.Duration.Seconds()
+			}
 			half := stat.StudentT(0.95, 7) / math.Sqrt(float64(ended))
 			flow.N, flow.Value = ended/2, max(missing-held, min(missing, 0))
 			flow.Low, flow.High = flow.Value-half, flow.Value+half

@@ -65,7 +65,11 @@ func (d *templateData) watched() (bounds, left []measure.Bound) {
 		if b.Class != "" {
 			left = append(left, b)
 		} else {
-			bounds = append(bounds, measure.SLO{Bounds: []measure.Bound{b}}.Latencies()...)
+			for _, part := range (measure.SLO{Bounds: []measure.Bound{b}}).Latencies() {
+				if !slices.Contains(bounds, part) {
+					bounds = append(bounds, part)
+				}
+			}
 		}
 	}
 	return bounds, left

@@ -47,7 +47,7 @@ func aspects(pairs []pairing) []aspect {
 	}
 	if slices.ContainsFunc(pairs, func(p pairing) bool { return p.a.Failed+p.b.Failed > 0 && min(p.a.Requests, p.b.Requests) > 0 }) { // latencies are those of the others
 		all = append(all, aspect{"answered_share", "share answered", func(m *measure.Measurement) float64 {
-			return above0(float64(m.Requests-m.Failed) / float64(m.Requests))
+			return max(float64(m.Requests-m.Failed), 0.5) / float64(m.Requests)
 		}})
 	}
 	return append(all, aspect{"achieved_per_s", "requests/s", achieved},

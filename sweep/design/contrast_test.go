@@ -285,3 +285,18 @@ func TestDrift(t *testing.T) {
 		}
 	}
 }
+
+// A load at which every request failed is one of which none was answered, and does not drop out.
+func TestAnsweredShareOfAnOutage(t *testing.T) {
+	whole := measure.Measurement{Tally: measure.Tally{Requests: 100}}
+	lost := measure.Measurement{Tally: measure.Tally{Requests: 100, Failed: 100}}
+	for _, f := range aspects([]pairing{{&whole, &lost}}) {
+		if f.name == "answered_share" {
+			if r := f.ratio(pairing{&whole, &lost}); !(r < -5) {
+				t.Errorf("a logarithm of %g for none of 100", r)
+			}
+			return
+		}
+	}
+	t.Error("the share of answered requests is not compared")
+}

@@ -96,19 +96,20 @@ func (s *Summary) Around(quantile float64) Interval {
 }
 
 // Beyond is the share of the requests above a limit as the quantiles have it, between which, and beyond the outermost,
-// the tail is taken for exponential; false where no quantile is known.
-func (s *Summary) Beyond(limit time.Duration) (share float64, ok bool) {
+// the tail is taken for exponential; false where no quantile is known, or a limit on a higher one is above all.
+func (s *Summary) Beyond(limit time.Duration, quantile float64) (share float64, ok bool) {
 	type point struct{ depth, y float64 }
 	var known []point
+	highest := 0.0
 	for _, q := range Statistics[1:] {
 		if y := s.Stat(q); y > 0 {
-			known = append(known, point{-math.Log1p(-q), float64(y)})
+			known, highest = append(known, point{-math.Log1p(-q), float64(y)}), q
 		}
 	}
-	switch len(known) {
-	case 0:
+	switch n := len(known); {
+	case n == 0 || highest < quantile && float64(limit) > known[n-1].y:
 		return 0, false
-	case 1:
+	case n == 1:
 		known = append([]point{{}}, known...)
 	}
 	above := list.Count(known, func(p point) bool { return p.y <= float64(limit) })
