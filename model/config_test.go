@@ -489,3 +489,16 @@ func TestIntegersOfWeightsAlone(t *testing.T) {
 		}
 	}
 }
+
+// Patterns without end are refused before they are tried on every module.
+func TestTooManyPatterns(t *testing.T) {
+	var patterns []string
+	for i := range 5000 {
+		patterns = append(patterns, fmt.Sprintf("%q", fmt.Sprintf("re:.*foo%d.*", i)))
+	}
+	text := `{"architectures": ["LlamaForCausalLM"], "hidden_size": 4096, "intermediate_size": 14336, "num_attention_heads": 32, "num_hidden_layers": 1000, "vocab_size": 128256,
+		"quantization_config": {"quant_method": "fp8", "modules_to_not_convert": [` + strings.Join(patterns, ", ") + `]}}`
+	if _, err := ParseConfig(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), "5000 patterns of modules for 1000 layers") {
+		t.Error(err)
+	}
+}

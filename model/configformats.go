@@ -80,6 +80,10 @@ func (b *byName) of(names []string) (WeightFormat, bool) {
 	return FormatUnset, false
 }
 
+// mostMatches is how many patterns, times the layers whose modules each is held against, are read: of published files some
+// twenty, times at most 130.
+const mostMatches = 20_000
+
 // storage is what a checkpoint stores its modules in.
 type storage struct {
 	kept, own byName       // modules that are not quantised, and those in formats of their own
@@ -227,6 +231,9 @@ func (c *hfConfig) formats(a *Arch) {
 		return
 	}
 	s, d, n := c.storage(q), &a.Details, a.counts()
+	if patterns := len(s.kept.patterns) + len(s.own.patterns); patterns*a.Layers > mostMatches {
+		c.fail(fmt.Errorf("quantization_config: %d patterns of modules for %d layers are more than are read: %w", patterns, a.Layers, errUnsupported))
+	}
 	d.BlockFP8, d.Group, d.WeightOnly, a.NativeKV = c.blocks(), c.group(), c.weightOnly(), c.kvFormat()
 	parts := []struct {
 		mix        *Mix
