@@ -9,7 +9,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"planner/internal/config"
 	"planner/internal/list"
@@ -19,7 +18,6 @@ import (
 	"planner/model/calibrate"
 	"planner/model/curve"
 	"planner/plan"
-	"planner/search"
 	"planner/sweep"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
@@ -262,140 +260,6 @@ func meanTokens(trials []measure.Measurement, of func(*measure.Measurement) floa
 		}
 	}
 	return sum / max(requests, 1)
-}
-
-// leastCounted is how many trials with counts an interval may rest on.
-const leastCounted = 3
-
-// countedRate is the posterior of the maximum rate, as a search of the same trials would have reported it, from
-// trials that counted requests beyond the limits in question, or whose summaries tell how many they were; false where
-// too few do, or none met the limits.
-func countedRate(cfg *config.Config, trials []measure.Measurement) (search.Result, bool) {
-	var counts []measure.Measurement
-	slo, middle, longest := cfg.Objective, 0.0, time.Duration(0)
-	open := list.Filter(trials, func(m measure.Measurement) bool { return m.Valid && m.Ran() && !m.Trial.Closed() && m.Trial.Rate > 0 })
-	read := slices.ContainsFunc(open, func(m measure.Measurement) bool { return !countsOf(&m, slo) })
-	if read && slo.Errors >= 0 { // then see limitByErrors
-		slo.Errors = -1
-		for i := range open {
-			m := &open[i]
-			ended := m.Requests - m.Failed
-			m.Achieved *= float64(m.Requests) / float64(max(ended, 1)) // as if those that failed had ended
-			m.Requests, m.Failed = ended, 0
-		}
-	}
-	for i := range open {
-		if m, ok := counted(&open[i], slo, promptest(trials)); ok {
-			counts = append(counts, m)
-			middle, longest = middle+math.Log(m.Trial.Rate), max(longest, m.Trial.Window)
-		}
-	}
-	if len(counts) < leastCounted {
-		return search.Result{}, false
-	}
-	s := search.NewMaxRate(search.MaxRateConfig{
-		// Where to look, and next to nothing about where it lies.
-		Prior:    search.Prior{Knobs: counts[0].Trial.Knobs, Rate: math.Exp(middle / float64(len(counts))), Spread: 1},
-		Workload: cmp.Or(counts[0].Trial.Workload, &workload.Workload{}), SLO: slo, Seed: cfg.Workload.Seed,
-		Precision: cfg.Search.Precision, Confidence: cfg.Search.Confidence,
-		// No trial can be added to results, and the longest have to do.
-		Budget: 1, Window: longest, MinRequests: 1, Steady: cfg.Simulated() && !read,
-	})
-	for _, m := range counts {
-		s.Observe(m)
-	}
-	s.Next()
-	r := s.Result()
-	r.Warnings = append(r.Warnings, note.If(read, note.CountsRead)...)
-	return r, r.Outcome != search.Searching && r.Estimate.Safe > 0 // where none was met a search goes on by lone requests
-}
-
-// promptest is the shortest mean TTFT of the trials, which is hardly one of a queue; 0 if none is known.
-func promptest(trials []measure.Measurement) time.Duration {
-	least := time.Duration(0)
-	for i := range trials {
-		if d := trials[i].TTFT.Mean; d > 0 && (d < least || least == 0) {
-			least = d
-		}
-	}
-	return least
-}
-
-// counted is a trial with counts of all that an objective bounds, those that it has not made from its summaries; false
-// where these say nothing of a bound. What was completed of what was sent has the error of a Poisson count, and does
-// not lack those that a server which keeps up has under way: they take what their tokens take behind a first one without
-// a queue, the TTFT given.
-func counted(m *measure.Measurement, slo measure.SLO, prompt time.Duration) (measure.Measurement, bool) {
-	if countsOf(m, slo) {
-		return *m, true
-	}
-	out := *m
-	out.Counts, out.Trial.Objective, out.Trial.Window = nil, slo, max(m.Duration, 0)
-	ended := m.Requests - m.Failed
-	for _, b := range slo.Bounds {
-		if b.Metric == measure.Goodput { // of several limits at once summaries say nothing
-			return out, false
-		}
-		l := m.Of(b.Class).Latency(b.Metric)
-		c := measure.Count{Bound: b.String(), N: cmp.Or(l.N, ended)}
-		c.Cluster = max(float64(c.N)/float64(max(ended, 1)), 1)
-		if b.Quantile == 0 {
-			c.Value = float64(l.Mean) / float64(b.Limit)
-		} else {
-			share, ok := l.Beyond(b.Limit, b.Quantile)
-			if !ok {
-				return out, false
-			}
-			c.K = int(math.Round(share * float64(c.N)))
-		}
-		if c.N <= 0 || c.Value < 0 {
-			return out, false
-		}
-		out.Counts = append(out.Counts, c)
-	}
-	out.Counts = append(out.Counts, measure.Count{Bound: measure.ErrorsBound, N: m.Requests, K: m.Failed, Cluster: 1})
-	flow, told := m.Count(measure.ThroughputBound)
-	if !told {
-		flow = measure.Count{Bound: measure.ThroughputBound}
-		sent := cmp.Or(known(m.Sent), m.Trial.Workload.MeanRate(m.Trial.Rate))
-		if m.Achieved > 0 && ended > 0 {
-			tokens := max(m.E2E.Mean-m.TTFT.Mean, 0)
-			if m.E2E.Mean <= 0 || m.TTFT.Mean <= 0 {
-				tokens = time.Duration(max(m.MeanOutput-1, 0) * float64(max(m.TPOT.Mean, 0)))
-			}
-			missing, held := 1-m.Achieved/sent, 0.0
-			if m.Duration > 0 {
-				held = (prompt + tokens).Seconds() / m.Duration.Seconds()
-			}
-			half := stat.StudentT(0.95, 7) / math.Sqrt(float64(ended))
-			flow.N, flow.Value = ended/2, max(missing-held, min(missing, 0))
-			flow.Low, flow.High = flow.Value-half, flow.Value+half
-		}
-	}
-	out.Counts = append(out.Counts, flow)
-	return out, true
-}
-
-// known is a figure, 0 where it is not one.
-func known(x float64) float64 {
-	if math.IsNaN(x) {
-		return 0
-	}
-	return x
-}
-
-// countsOf reports whether a measurement counted what each bound of an objective
-// asks for.
-func countsOf(m *measure.Measurement, slo measure.SLO) bool {
-	for _, b := range slo.Bounds {
-		if !slices.Contains(m.Trial.Objective.Bounds, b) {
-			return false
-		}
-		if _, ok := m.Count(b.String()); !ok {
-			return false
-		}
-	}
-	return true
 }
 
 // moreTrials says what helps where results do not give a curve.

@@ -103,22 +103,22 @@ func TestFitHoldsTheLimitOfAClass(t *testing.T) {
 
 // What a table without a duration says of a completed rate counts, and failures that may be are no lack of it. A limit
 // on a quantile above all that are known is not read from these.
-func TestCounted(t *testing.T) {
+func TestReadCounts(t *testing.T) {
 	slo := measure.SLO{Bounds: []measure.Bound{{Metric: measure.TTFT, Quantile: 0.99, Limit: time.Second}}, Errors: -1}
 	m := measure.Measurement{Trial: measure.Trial{Rate: 100}, Duration: measure.Unresolved, Tally: measure.Tally{Requests: 3000}}
 	m.Achieved, m.TTFT = 50, measure.Summary{P50: 200 * time.Millisecond, N: 3000}
-	if _, ok := counted(&m, slo, 0); ok {
+	if _, ok := readCounts(&m, slo, 0); ok {
 		t.Error("a p50 of 0.2 s tells whether a p99 is within 1 s")
 	}
 	m.TTFT.P99 = 400 * time.Millisecond
-	c, ok := counted(&m, slo, 200*time.Millisecond)
+	c, ok := readCounts(&m, slo, 200*time.Millisecond)
 	flow, _ := c.Count(measure.ThroughputBound)
 	if !ok || flow.Value != 0.5 || !c.Grew() {
 		t.Errorf("%v: half of the load was completed, and %+v counted", ok, flow)
 	}
 	m.Duration, m.E2E.Mean = 10*time.Second, 5200*time.Millisecond
 	m.TTFT.Mean = 200 * time.Millisecond
-	if c, _ = counted(&m, slo, 200*time.Millisecond); c.Grew() {
+	if c, _ = readCounts(&m, slo, 200*time.Millisecond); c.Grew() {
 		t.Error("requests of 5.2 s that are under way after 10 s are taken for a backlog")
 	}
 }

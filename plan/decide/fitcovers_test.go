@@ -55,7 +55,7 @@ const idleTTFT = 50.0
 
 // The interval of a fit holds the maximum rate of queues with a closed form about as often as it says, from files that
 // hold nothing but summaries. Where 86 % of the intervals hold, fewer than three of four of 23 do with a
-// probability of 0.09, and of the safe rates, where 95 % hold, of 0.0005; the seeds are fixed.
+// probability of 0.09, and fewer than five of six safe rates, where 95 % hold, of 0.03; the seeds are fixed.
 func TestFitOfSummariesCovers(t *testing.T) {
 	t.Parallel()
 	covered, safe, silent, logs := 0, 0, 0, []float64{}
@@ -99,7 +99,7 @@ func TestFitOfSummariesCovers(t *testing.T) {
 	slices.Sort(logs)
 	n := len(logs)
 	t.Logf("%d of %d intervals hold, and %d safe rates; %d without an answer; an error of %.3f in the median, %.3f in 95 %%", covered, n, safe, silent, logs[n/2], logs[n*95/100])
-	if 4*covered < 3*n || 4*safe < 3*n || silent > n/3 {
+	if 4*covered < 3*n || 6*safe < 5*n || silent > n/3 {
 		t.Errorf("%d of %d intervals hold, and %d safe rates; %d without an answer", covered, n, safe, silent)
 	}
 }

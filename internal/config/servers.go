@@ -1,0 +1,36 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// ServersDiffer lists what two configurations say differently of the server: of its model, its GPU and its engine, but
+// for how that is reached, and if knobs count of these and of its degrees of parallelism. What is said of the simulated
+// engine counts where both are it.
+func ServersDiffer(a, b *Config, knobs bool) (differ []string) {
+	left := []string{"url", "served_name", "launcher", "api", "stream", "headers", "env", "ready_timeout", "api_key_env", "calibration", "config", "name"}
+	if !knobs {
+		left = append(left, "tensor_parallel", "pipeline_parallel", "data_parallel", "expert_parallel")
+	}
+	if a.Engine.Kind != "simulated" || b.Engine.Kind != "simulated" {
+		left = append(left, "version", "async_scheduling", "graphs", "graph_tokens", "moe_backend", "allreduce_fusion", "sampler")
+	}
+	say := func(key, x, y string) {
+		if x != y {
+			differ = append(differ, fmt.Sprintf("%s %s and %s", key, cmp.Or(x, "not given"), cmp.Or(y, "not given")))
+		}
+	}
+	say("model.name", a.Model.Name, b.Model.Name)
+	others := b.sections()
+	for i, s := range a.sections() {
+		for j, k := range s.rows {
+			of := s.name == "model" || s.name == "hardware" && k.name == "gpu" || s.name == "engine" || s.name == "knobs" && knobs
+			if of && !slices.Contains(left, k.name) {
+				say(s.name+"."+k.name, k.text(), others[i].rows[j].text())
+			}
+		}
+	}
+	return differ
+}
