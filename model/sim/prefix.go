@@ -2,12 +2,11 @@ package sim
 
 import (
 	"math"
-	"slices"
 
 	"planner/sweep/workload"
 )
 
-// forever ends an extent that has no end.
+// forever ends a span that has no end.
 const forever = math.MaxInt
 
 // tree identifies the tokens up to the end of every cached block, as vLLM does
@@ -16,7 +15,7 @@ const forever = math.MaxInt
 // in which it ends and its number in the sequence. Two blocks have the same node
 // and number exactly if they hold the same tokens behind the same tokens.
 //
-// Nodes are counted by the sequences and blocks that refer to them and reused
+// Nodes are counted by the sequences and extents that refer to them and reused
 // when nothing does, so the tree stays as small as the pool.
 type tree struct {
 	nodes []prefixNode
@@ -34,10 +33,10 @@ type text struct {
 
 // prefixNode is one content on the path of a text.
 type prefixNode struct {
-	text  text
-	refs  int32
-	first int32 // number of the first block that ends in it
-	slots []blockList
+	text text
+	refs int32
+	// extents holds the cached blocks that end in it, in the order of their registration.
+	extents extentList
 	// writer is the steady sequence that generates this content at present;
 	// its newest blocks may not be registered yet.
 	writer *sequence
@@ -49,7 +48,7 @@ const root int32 = 0
 // enter returns the node of content behind parent, which it makes if need be, and
 // counts the caller's reference. Content 0 is a text that nobody else can name: it
 // gets a node of its own every time.
-func (t *tree) enter(parent int32, content workload.Content, start, blockTokens int) int32 {
+func (t *tree) enter(parent int32, content workload.Content, start int) int32 {
 	key := text{content, parent, int32(start)}
 	if content != 0 {
 		if id, ok := t.named[key]; ok {
@@ -65,8 +64,7 @@ func (t *tree) enter(parent int32, content workload.Content, start, blockTokens 
 		id = int32(len(t.nodes))
 		t.nodes = append(t.nodes, prefixNode{})
 	}
-	n := &t.nodes[id]
-	n.text, n.refs, n.first, n.slots = key, 1, int32(start/blockTokens), n.slots[:0]
+	t.nodes[id] = prefixNode{text: key, refs: 1}
 	t.nodes[parent].refs++
 	if content != 0 {
 		t.named[key] = id
@@ -89,56 +87,34 @@ func (t *tree) release(id int32) {
 	}
 }
 
-// find returns the block that was registered first of those that hold block
-// index of a node's text, or 0.
-func (t *tree) find(id, index int32) int32 {
-	n := &t.nodes[id]
-	if i := int(index - n.first); i < len(n.slots) {
-		return n.slots[i].first
-	}
-	return 0
-}
-
-// slot returns the list of the blocks that hold block index, which it makes if need be;
-// lookups take the first.
-func (t *tree) slot(id, index int32) *blockList {
-	n := &t.nodes[id]
-	i := int(index - n.first)
-	if have := len(n.slots); i >= have {
-		n.slots = slices.Grow(n.slots, i+1-have)[:i+1]
-		clear(n.slots[have:])
-	}
-	return &n.slots[i]
-}
-
 // nodeSpan is the part of a sequence that lies in one node: all tokens from the end
-// of the extent before it up to end.
+// of the span before it up to end.
 type nodeSpan struct {
 	node int32
 	end  int
 }
 
 // enterPath gives a sequence the nodes of its prompt and output.
-func (p *blockPool) enterPath(q *workload.Request, path []nodeSpan, blockTokens int) []nodeSpan {
+func (t *tree) enterPath(q *workload.Request, path []nodeSpan) []nodeSpan {
 	parent, at := root, 0
 	for _, s := range q.Shared {
 		if tokens := min(s.Tokens, q.Prompt+q.Output-at); tokens > 0 {
-			parent = p.cache.enter(parent, s.Content, at, blockTokens)
+			parent = t.enter(parent, s.Content, at)
 			at += tokens
 			path = append(path, nodeSpan{parent, at})
 		}
 	}
 	if at < q.Prompt && q.Own != 0 {
-		parent = p.cache.enter(parent, q.Own, at, blockTokens)
+		parent = t.enter(parent, q.Own, at)
 		at = q.Prompt
 		path = append(path, nodeSpan{parent, at})
 	}
 	// Without names, own prompt tokens and output are one anonymous text. With
 	// a named output, own tokens that have no name still need a node.
 	if at < q.Prompt && q.Generated != 0 {
-		parent = p.cache.enter(parent, 0, at, blockTokens)
+		parent = t.enter(parent, 0, at)
 		at = q.Prompt
 		path = append(path, nodeSpan{parent, at})
 	}
-	return append(path, nodeSpan{p.cache.enter(parent, q.Generated, at, blockTokens), forever})
+	return append(path, nodeSpan{t.enter(parent, q.Generated, at), forever})
 }

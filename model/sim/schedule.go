@@ -1,10 +1,6 @@
 package sim
 
-import (
-	"slices"
-
-	"planner/model"
-)
+import "planner/model"
 
 // stepBatch is what one step computes.
 type stepBatch struct {
@@ -155,7 +151,7 @@ func (s *scheduler) makeRoom(b *stepBatch, r *sequence, n int) bool {
 	if end > r.kv.room {
 		s.extend(r, end)
 	}
-	s.grow(r, r.computed+n)
+	s.fill(r, r.computed+n)
 	return true
 }
 
@@ -169,19 +165,14 @@ func (s *scheduler) preempt(b *stepBatch) {
 	v := s.running[last]
 	s.running[last] = nil
 	s.running = s.running[:last]
-	s.publish(v)
 	s.freeBlocks(v)
 	v.computed, v.state = 0, waiting
 	s.waiting.pushFront(v)
 	b.preempted = append(b.preempted, v.id)
 }
 
-// grow hands blocks to a sequence until they hold tokens up to end, and registers those
-// that known tokens will fill.
-func (s *scheduler) grow(r *sequence, end int) {
-	if end > r.kv.room {
-		s.extend(r, end)
-	}
+// fill registers the blocks that known tokens up to end will fill.
+func (s *scheduler) fill(r *sequence, end int) {
 	if known := min(end, r.total()); known >= r.kv.nextFull {
 		s.register(r, known)
 	}
@@ -196,22 +187,11 @@ func (s *scheduler) ahead(end int) int {
 	return end
 }
 
+// extend hands blocks to a sequence until they hold tokens up to end.
 func (s *scheduler) extend(r *sequence, end int) {
-	if !s.pool.distinct {
-		n := blocksFor(end, s.blockTokens)
-		s.pool.free -= s.withWindow(n) - s.withWindow(s.blocks(r))
-		r.kv.room = n * s.blockTokens
-		return
-	}
-	r.kv.blocks = slices.Grow(r.kv.blocks, blocksFor(end, s.blockTokens)-len(r.kv.blocks))
-	for ; r.kv.room < end; r.kv.room += s.blockTokens {
-		r.kv.blocks = append(r.kv.blocks, s.pool.take())
-	}
-	if s.windowCap > 0 {
-		for need := s.withWindow(len(r.kv.blocks)) - len(r.kv.blocks); len(r.kv.window) < need; {
-			r.kv.window = append(r.kv.window, s.pool.take())
-		}
-	}
+	n := blocksFor(end, s.blockTokens)
+	s.pool.take(s.withWindow(n) - s.withWindow(s.blocks(r)))
+	r.kv.room = n * s.blockTokens
 }
 
 // admit moves requests from the waiting queue into the batch, strictly in order:
@@ -227,7 +207,7 @@ func (s *scheduler) admit(b *stepBatch, budget, threshold int) {
 			continue
 		}
 		s.lookup(r)
-		cached := len(s.hits) * s.blockTokens
+		cached := int(s.pool.count(s.hits)) * s.blockTokens
 		n := r.total() - cached
 		if 0 < threshold && threshold < n {
 			n = threshold
@@ -236,7 +216,7 @@ func (s *scheduler) admit(b *stepBatch, budget, threshold int) {
 			break
 		}
 		n = min(n, budget)
-		if !s.allocate(r, cached+n) {
+		if !s.allocate(r, cached, cached+n) {
 			// Losing cached blocks makes it no easier to take the whole sequence,
 			// but it may make a first chunk cheaper.
 			s.stuck = s.config.Rules.FullSequenceGate || cached == 0
@@ -259,41 +239,38 @@ func (s *scheduler) admit(b *stepBatch, budget, threshold int) {
 	}
 }
 
-// allocate gives a waiting sequence the cached blocks in s.hits and new ones up to
-// token end. It returns false, and changes nothing, if the pool cannot spare
-// them. Cached blocks that nobody uses count as free until they are adopted.
-func (s *scheduler) allocate(r *sequence, end int) bool {
+// allocate gives a waiting sequence the cached blocks in s.hits, which hold so many
+// tokens, and new ones up to token end. It returns false, and changes nothing, if the pool
+// cannot spare them. Cached blocks that nobody uses count as free until they are adopted.
+func (s *scheduler) allocate(r *sequence, cached, end int) bool {
 	size := s.blockTokens
-	unused := 0
+	hits, unused := cached/size, 0
 	for _, id := range s.hits {
-		if s.pool.blocks[id].refs == 0 {
-			unused++
+		if x := &s.pool.extents[id]; x.refs == 0 {
+			unused += x.blocks()
 		}
 	}
 	reserve := 0
 	if len(s.running) > 0 {
 		reserve = s.reserve
 	}
-	if s.config.Rules.FullSequenceGate && s.withWindow(blocksFor(r.total(), size))-len(s.hits)+unused+reserve > s.pool.free {
+	if s.config.Rules.FullSequenceGate && s.withWindow(blocksFor(r.total(), size))-hits+unused+reserve > s.pool.free {
 		return false
 	}
-	need := max(0, s.withWindow(max(blocksFor(end, size), len(s.hits)))-len(s.hits))
+	need := s.withWindow(blocksFor(end, size)) - hits
 	if need+unused+reserve > s.pool.free {
 		return false
 	}
-	r.kv.blocks = s.spare.list()
-	if s.windowCap > 0 {
-		r.kv.window = s.spare.list()
-	}
 	for _, id := range s.hits {
 		s.pool.adopt(id)
-		r.kv.blocks = append(r.kv.blocks, id)
 	}
-	r.kv.room = len(s.hits) * size
+	r.kv.extents = append(r.kv.extents, s.hits...)
+	s.pool.take(need)
+	r.kv.room = blocksFor(end, size) * size
 	if s.config.PrefixCaching {
-		r.kv.registered, r.kv.nextFull = len(s.hits), r.kv.room+size
+		r.kv.nextFull = cached + size
 	}
-	s.grow(r, end)
+	s.fill(r, end)
 	return true
 }
 

@@ -44,14 +44,11 @@ type sequence struct {
 
 // kvHolding is what a sequence has of the block pool.
 type kvHolding struct {
-	blocks []int32
-	// room is the number of tokens that blocks can hold.
-	room int
-	// window holds the blocks of groups with a sliding window.
-	window []int32
-	// registered counts full blocks in the prefix cache, nextFull is the number
-	// of tokens at which there will be one more.
-	registered, nextFull int
+	// room is the number of tokens that the blocks can hold, nextFull the one at which
+	// there will be one more full block.
+	room, nextFull int
+	// extents holds the full blocks that are registered.
+	extents []int32
 }
 
 type seqState uint8
@@ -80,6 +77,9 @@ type scheduler struct {
 	config      Config
 	blockTokens int
 	pool        blockPool
+	// distinct says that the cache holds or will hold what somebody may look for, so that
+	// it matters which blocks are reused first. Until then blocks are only counted.
+	distinct bool
 	// reserve is the number of blocks that the watermark keeps free.
 	reserve int
 	// lookahead is for how many tokens beyond those computed blocks are reserved.
@@ -109,25 +109,6 @@ type scheduler struct {
 type spare struct {
 	batches   []*stepBatch
 	sequences []*sequence
-	lists     [][]int32 // of blocks
-}
-
-// list returns an empty list of blocks.
-func (s *spare) list() []int32 {
-	n := len(s.lists)
-	if n == 0 {
-		return nil
-	}
-	l := s.lists[n-1]
-	s.lists = s.lists[:n-1]
-	return l
-}
-
-// keep takes a list back.
-func (s *spare) keep(list []int32) {
-	if cap(list) > 0 {
-		s.lists = append(s.lists, list[:0])
-	}
 }
 
 // newScheduler returns an idle scheduler with an empty cache.
@@ -159,7 +140,7 @@ func (s *scheduler) add(id int, q *workload.Request, counted bool) *sequence {
 	if n := len(s.spare.sequences); n > 0 {
 		r = s.spare.sequences[n-1]
 		s.spare.sequences = s.spare.sequences[:n-1]
-		*r = sequence{path: r.path[:0]}
+		*r = sequence{path: r.path[:0], kv: kvHolding{extents: r.kv.extents[:0]}}
 	} else {
 		r = new(sequence)
 	}
@@ -169,11 +150,11 @@ func (s *scheduler) add(id int, q *workload.Request, counted bool) *sequence {
 		r.luck = mixed(uint64(q.Due) ^ mixed(uint64(id)))
 	}
 	if s.config.PrefixCaching {
+		r.kv.nextFull = s.blockTokens
 		if len(q.Shared) > 0 || q.Own != 0 || q.Generated != 0 {
 			s.tellApart()
 		}
-		r.kv.nextFull = s.blockTokens
-		r.path = s.pool.enterPath(q, r.path, s.blockTokens)
+		r.path = s.pool.cache.enterPath(q, r.path)
 	}
 	if n := s.config.LoRA.Adapters; n > 0 {
 		r.adapter = int(mixed(r.luck) % uint64(n))
@@ -240,18 +221,11 @@ func (s *scheduler) freeBlocks(r *sequence) {
 	if r.state == running {
 		s.slots.leave(r.adapter)
 	}
-	if !s.pool.distinct {
-		s.pool.free += s.withWindow(s.blocks(r))
-	}
-	for i := len(r.kv.blocks) - 1; i >= 0; i-- {
-		s.pool.drop(r.kv.blocks[i])
-	}
-	for _, id := range r.kv.window {
-		s.pool.drop(id)
-	}
-	s.spare.keep(r.kv.blocks)
-	s.spare.keep(r.kv.window)
-	r.kv = kvHolding{nextFull: math.MaxInt}
+	blocks := s.blocks(r)
+	s.pool.dropUnkeyed(blocks - int(s.pool.count(r.kv.extents)))
+	s.pool.drop(r.kv.extents)
+	s.pool.dropUnkeyed(s.withWindow(blocks) - blocks)
+	r.kv = kvHolding{extents: r.kv.extents[:0], nextFull: math.MaxInt}
 	if s.config.PrefixCaching {
 		r.kv.nextFull = s.blockTokens
 	}
@@ -260,61 +234,34 @@ func (s *scheduler) freeBlocks(r *sequence) {
 // register enters a sequence's full blocks up to a token in the prefix cache.
 func (s *scheduler) register(r *sequence, tokens int) {
 	size := s.blockTokens
-	if !s.pool.distinct {
-		r.kv.registered = tokens / size
-		r.kv.nextFull = (r.kv.registered + 1) * size
+	full := tokens / size
+	r.kv.nextFull = (full + 1) * size
+	if !s.distinct {
 		return
 	}
-	i := 0
-	for tokens >= r.kv.nextFull {
-		for r.path[i].end < r.kv.nextFull {
-			i++
+	registered := int(s.pool.count(r.kv.extents))
+	for i := 0; registered < full; i++ {
+		end := min(full, r.path[i].end/size)
+		if end <= registered {
+			continue
 		}
-		if node := &s.pool.cache.nodes[r.path[i].node]; node.text.content == 0 {
-			s.pool.blocks[r.kv.blocks[r.kv.registered]].node = private
-		} else {
-			if node.writer != nil && node.writer != r {
-				s.refresh(node.writer)
-			}
-			s.pool.register(r.kv.blocks[r.kv.registered], r.path[i].node, int32(r.kv.registered))
+		id := r.path[i].node
+		if w := s.pool.cache.nodes[id].writer; w != nil && w != r {
+			s.refresh(w)
 		}
-		r.kv.registered++
-		r.kv.nextFull += size
+		r.kv.extents = s.pool.register(r.kv.extents, id, int32(end))
+		registered = end
 	}
 }
 
-// tellApart gives the sequences the very blocks that they hold, which were only counted.
+// tellApart registers the full blocks of the running sequences, which were only counted.
 func (s *scheduler) tellApart() {
-	if s.pool.distinct || !s.config.PrefixCaching {
+	if s.distinct || !s.config.PrefixCaching {
 		return
 	}
-	for _, r := range s.running[:s.steady.members] {
-		if r.steady.member {
-			s.refresh(r)
-		}
-	}
-	s.pool.distinct = true
+	s.distinct = true
 	for _, r := range s.running {
-		end := r.kv.room
-		s.pool.free += s.withWindow(s.blocks(r))
-		r.kv.room = 0
-		s.extend(r, end)
-		for _, id := range r.kv.blocks[:r.kv.registered] {
-			s.pool.blocks[id].node = private
-		}
-	}
-}
-
-// publish makes a sequence's private blocks findable.
-func (s *scheduler) publish(r *sequence) {
-	i := 0
-	for j, id := range r.kv.blocks[:r.kv.registered] {
-		for r.path[i].end < (j+1)*s.blockTokens {
-			i++
-		}
-		if s.pool.blocks[id].node == private {
-			s.pool.register(id, r.path[i].node, int32(j))
-		}
+		s.register(r, r.kv.nextFull-1)
 	}
 }
 
@@ -323,24 +270,18 @@ func (s *scheduler) publish(r *sequence) {
 // there must be something left to compute.
 func (s *scheduler) lookup(r *sequence) {
 	s.hits = s.hits[:0]
-	if !s.pool.distinct {
+	if !s.distinct {
 		return
 	}
-	size := s.blockTokens
-	most := (r.total() - 1) / size
-	i := 0
-	for j := 0; j < most; j++ {
-		for r.path[i].end < (j+1)*size {
-			i++
-		}
-		node := r.path[i].node
-		if w := s.pool.cache.nodes[node].writer; w != nil {
+	most := (r.total() - 1) / s.blockTokens
+	for _, span := range r.path {
+		if w := s.pool.cache.nodes[span.node].writer; w != nil {
 			s.refresh(w)
 		}
-		b := s.pool.cache.find(node, int32(j))
-		if b == 0 {
+		to := min(most, span.end/s.blockTokens)
+		s.hits = s.pool.find(s.hits, span.node, int32(to))
+		if to == most || int(s.pool.count(s.hits)) < to {
 			return
 		}
-		s.hits = append(s.hits, b)
 	}
 }

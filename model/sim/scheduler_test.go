@@ -98,7 +98,7 @@ func TestSettledAndAborts(t *testing.T) {
 			config.LongPrefill = 20 + rng.IntN(100)
 		}
 		a, b := driver{s: newScheduler(config)}, driver{s: newScheduler(config)}
-		b.s.steady.off, b.s.pool.distinct = true, config.PrefixCaching
+		b.s.steady.off, b.s.distinct = true, config.PrefixCaching
 		firstNamed := rng.IntN(60) // until then nobody can look for what is cached
 		var requests []*workload.Request
 		type pair struct{ x, y *sequence }
@@ -204,68 +204,58 @@ func randomRequest(rng *rand.Rand, earlier []*workload.Request, longest int) *wo
 	return q
 }
 
-// checkBooks checks that every block is free once or held as often as its count
-// says, and that the cache's links agree with the blocks.
+// checkBooks checks that every block is held or in the queue once, that extents have as many
+// users as hold them, and that the cache's lists agree with them.
 func checkBooks(t *testing.T, s *scheduler) {
 	t.Helper()
 	p := &s.pool
-	if !p.distinct {
-		held := 0
-		for _, r := range s.running {
-			if r.steady.member {
-				s.refresh(r)
-			}
-			held += s.withWindow(s.blocks(r))
-		}
-		if p.free+held != p.size-1 {
-			t.Fatalf("%d blocks free and %d held of %d", p.free, held, p.size-1)
-		}
-		return
-	}
-	held := make([]int32, len(p.blocks))
 	for _, r := range s.running {
-		for _, id := range r.kv.blocks {
-			held[id]++
-		}
-		for _, id := range r.kv.window {
-			held[id]++
+		if r.steady.member {
+			s.refresh(r)
 		}
 	}
-	for _, id := range s.steady.unassigned {
-		held[id]++
-	}
-	free := p.size - len(p.blocks)
-	queued := make([]bool, len(p.blocks))
-	enqueue := func(id int32) {
-		if queued[id] || held[id] > 0 {
-			t.Fatalf("block %d is free and held, or free twice", id)
+	refs := make([]int32, len(p.extents))
+	taken := 0
+	for _, r := range s.running {
+		end := p.count(r.kv.extents)
+		taken += s.withWindow(s.blocks(r)) - int(end)
+		for i := len(r.kv.extents) - 1; i >= 0; i-- {
+			begin := p.count(r.kv.extents[:i])
+			for id := r.kv.extents[i]; end != begin; id = p.extents[id].front {
+				if p.extents[id].end != end {
+					t.Fatalf("a sequence holds extent %d %+v up to %d", id, p.extents[id], end)
+				}
+				refs[id]++
+				end = p.extents[id].first
+			}
 		}
+	}
+	free := p.blank
+	queued := make([]bool, len(p.extents))
+	for id := p.queue.first; id != 0; id = p.extents[id].links[inQueue].next {
+		free += p.extents[id].blocks()
 		queued[id] = true
-		free++
-	}
-	for _, id := range p.spare {
-		enqueue(id)
-	}
-	for id := p.freed.first; id != 0; id = p.blocks[id].links[inQueue].next {
-		enqueue(id)
 	}
 	if free != p.free {
 		t.Fatalf("%d blocks in the queue, %d counted free", free, p.free)
 	}
-	for id := 1; id < len(p.blocks); id++ {
-		b := p.blocks[id]
-		if b.refs != held[id] || (b.refs == 0) != queued[id] {
-			t.Fatalf("block %d: %d users, %d holders, in the queue %v", id, b.refs, held[id], queued[id])
+	live := 0
+	for node := range p.cache.nodes {
+		for id := p.cache.nodes[node].extents.first; id != 0; id = p.extents[id].links[inNode].next {
+			x := &p.extents[id]
+			if x.node != int32(node) || x.blocks() <= 0 || x.refs != refs[id] || (x.refs == 0) != queued[id] {
+				t.Fatalf("extent %d of node %d: %+v with %d holders, in the queue %v", id, node, *x, refs[id], queued[id])
+			}
+			if x.refs > 0 {
+				taken += x.blocks()
+			}
+			live++
 		}
-		if b.node <= 0 {
-			continue
-		}
-		found := false
-		for x := p.cache.find(b.node, b.index); x != 0; x = p.blocks[x].links[asTwins].next {
-			found = found || x == int32(id)
-		}
-		if !found {
-			t.Fatalf("block %d carries a key under which it is not found", id)
-		}
+	}
+	if free+taken != p.size-1 {
+		t.Fatalf("%d blocks free and %d taken of %d", free, taken, p.size-1)
+	}
+	if live+len(p.idle) != len(p.extents)-1 {
+		t.Fatalf("%d extents in use and %d idle of %d", live, len(p.idle), len(p.extents)-1)
 	}
 }

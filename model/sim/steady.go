@@ -15,8 +15,8 @@ import (
 // crosses a block edge; a sequence's own fields are brought up
 // to date only when somebody looks (see [scheduler.refresh]).
 //
-// This is exact. The blocks that such sequences take are blank ones from the head
-// of the queue, so it does not matter which of them gets which; nobody can be
+// This is exact. Blocks that are not registered are only counted, so it does not
+// matter which of such sequences takes which; nobody can be
 // preempted before those behind them, since victims come from the end of the list; and
 // the cache entries that they are about to make are made before anybody could
 // find them.
@@ -33,10 +33,8 @@ type steadyGroup struct {
 	// admission.
 	ends heap.Heap[futureEvent]
 	// due counts the blocks that steady sequences need by the step, modulo the
-	// block size, in which they need them; unassigned holds those that were taken
-	// and are not yet in the sequences' lists.
-	due        []int32
-	unassigned []int32
+	// block size, in which they need them.
+	due []int32
 	// offsets is the sum over the steady sequences of computed tokens less
 	// steps, which stays the same while they decode; longest is the largest.
 	offsets int
@@ -200,26 +198,14 @@ func (s *scheduler) steadyDue() int {
 
 // stepSteady gives every steady sequence one token.
 func (s *scheduler) stepSteady(need int) {
-	s.takeSteady(need)
+	s.pool.take(need)
 	s.steady.steps++
-}
-
-// takeSteady takes blocks for steady sequences.
-func (s *scheduler) takeSteady(blocks int) {
-	if !s.pool.distinct {
-		s.pool.free -= blocks
-		return
-	}
-	for range blocks {
-		s.steady.unassigned = append(s.steady.unassigned, s.pool.take())
-	}
 }
 
 // stepShort is [scheduler.stepSteady] where the pool lacks blocks: in order, those that need
 // some get them, and sequences are preempted for them.
 func (s *scheduler) stepShort(b *stepBatch) {
 	c := &s.steady
-	s.tellApart()
 	for i := 0; i < c.members; i++ {
 		r := s.running[i]
 		if !r.steady.member || (r.steady.offset+c.steps)%s.blockTokens != 0 {
@@ -229,7 +215,7 @@ func (s *scheduler) stepShort(b *stepBatch) {
 			s.preempt(b)
 		}
 		if r.state == running {
-			s.takeSteady(r.steady.blocks)
+			s.pool.take(r.steady.blocks)
 		}
 	}
 	c.steps++
@@ -289,12 +275,6 @@ func (s *scheduler) refresh(r *sequence) {
 	m.steps, m.outputs = c.steps, c.outputs
 	if s.config.Rules.Async {
 		r.pending = 1 + c.steps - c.outputs
-	}
-	for ; s.pool.distinct && r.kv.room < r.computed; r.kv.room += s.blockTokens {
-		rest := len(c.unassigned) - m.blocks
-		r.kv.blocks = append(r.kv.blocks, c.unassigned[rest])
-		r.kv.window = append(r.kv.window, c.unassigned[rest+1:]...)
-		c.unassigned = c.unassigned[:rest]
 	}
 	if r.kv.room < r.computed {
 		r.kv.room = blocksFor(r.computed, s.blockTokens) * s.blockTokens
