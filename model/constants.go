@@ -209,8 +209,9 @@ const blackwellSync = 148 * 1.965 / (132 * 1.98) * 989 / 2250
 
 func (f *FixedConstants) complete(engine EngineArgs) {
 	f.Step = 280e-6 // served: 275-311 us in the last fits
-	// Served: a host needs so long to launch a layer, however little the GPUs have to do.
-	f.Launch, f.LaunchAll = 0.35e-3, 0.70e-3
+	// Served: a host needs so long to launch a layer, however little the GPUs have to do. What waits for graphs fits
+	// 0.35 to 0.55 ms equally well where the hosts are fast; other hosts take longer (SpreadFor).
+	f.Launch, f.LaunchAll = 0.50e-3, 0.70e-3
 	// served: Qwen3-235B-A22B-FP8 on 4 x H200, vLLM 0.12, five loads: activations are quantised
 	// and permuted into tiles of 128 rows before each grouped product.
 	f.BlockExpert = 95e-6

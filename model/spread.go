@@ -27,7 +27,7 @@ const (
 	DoubtDraft     // the time to propose tokens
 	DoubtRefusals  // the chance that proposed tokens are refused
 	DoubtEquations // the time of every step, whatever its parts
-	DoubtLaunch    // the host's time to launch steps without graphs, on top of that of layers
+	DoubtLaunch    // the host's time to launch the layers of a step without graphs
 	doubtCount
 )
 
@@ -48,7 +48,9 @@ func (s Spread) Times(by float64) Spread {
 // 130-550 us, request 1-3 us, prefill +-0.08, large all-reduces 0.8-1.16 times what they
 // are taken for) where kernels of the very GPU were timed; twice that on other GPUs. What
 // waits for a host is as far apart as hosts are: a front end takes a quarter of the 6.5-8 ms of the fits
-// to four times as much (frontendDoubt), and the launch of a layer 0.35 to 0.7 ms. One run meets one host, so with
+// to four times as much (frontendDoubt), and the launch of a layer at most
+// 0.55 ms on the hosts of the fits, 0.8 in aiconfigurator's corpus, 1.2 on a virtual machine with an H200, where a
+// layer with experts took 1.9 and one with latent attention besides 2.8 (2026-11, docs/predictions.md). One run meets one host, so with
 // short prompts, whose time to the first token is mostly that, rows of one deployment differ
 // by more than its kernels do. More is open for what no served run tests:
 // latent attention, fp8 cache, experts in formats other than bf16 and mxfp4, expert or
@@ -79,20 +81,20 @@ func leastSpread(dep Deployment, args EngineArgs) (s Spread) {
 		least Spread
 	}{
 		{true, Spread{DoubtWeights: 0.04, DoubtKV: 0.06, DoubtPrefill: 0.08, DoubtPrefillAttention: 0.10, DoubtSkew: 0.20,
-			DoubtStep: 0.25, DoubtLayer: 0.08, DoubtRequest: 0.30, DoubtFrontend: frontendDoubt, DoubtCommunication: 0.20, DoubtLaunch: 0.35}},
+			DoubtStep: 0.25, DoubtLayer: 0.08, DoubtRequest: 0.30, DoubtFrontend: frontendDoubt, DoubtCommunication: 0.20, DoubtLaunch: 0.65}},
 		{!hw.Timed(), Spread{DoubtWeights: 0.10, DoubtKV: 0.12, DoubtPrefill: 0.16, DoubtPrefillAttention: 0.20,
 			DoubtLayer: 0.20, DoubtStep: 0.35, DoubtCommunication: 0.25}},
 		// A running request costs processors .3 and 2 ms a step (probes of vLLM and llama-server, 2026-11), not 2 us.
 		{hw.Generation == GenerationUnknown, Spread{DoubtWeights: 0.15, DoubtKV: 0.18, DoubtPrefill: 0.25, DoubtPrefillAttention: 0.30,
 			DoubtLayer: 0.30, DoubtStep: 0.50, DoubtRequest: 1}},
 		// Features that no served run tests.
-		{a.Attention.MLA.Present(), Spread{DoubtKV: 0.20, DoubtPrefillAttention: 0.20, DoubtLayer: 0.20}},
+		{a.Attention.MLA.Present(), Spread{DoubtKV: 0.20, DoubtPrefillAttention: 0.20, DoubtLayer: 0.20, DoubtLaunch: 0.85}},
 		{a.State.Present(), Spread{DoubtKV: 0.30, DoubtPrefillAttention: 0.30, DoubtLayer: 0.25}},
 		{a.Attention.Sparse.Keys > 0, Spread{DoubtKV: 0.30, DoubtPrefillAttention: 0.40}},
 		{flash2(hw) && a.Details.Sinks || a.Attention.HeadDim > widestHead, Spread{DoubtPrefillAttention: 0.40}},
 		{dep.Precision.KV == KVFP8, Spread{DoubtKV: 0.15}},
 		{w == INT4 || w == INT8 || w == NVFP4, Spread{DoubtWeights: 0.12, DoubtPrefill: 0.20}},
-		{moe, Spread{DoubtExperts: 0.05, DoubtPrefillExperts: 0.15, DoubtRouting: 0.30}},
+		{moe, Spread{DoubtExperts: 0.05, DoubtPrefillExperts: 0.15, DoubtRouting: 0.30, DoubtLaunch: 0.85}},
 		{moe && w != BF16 && w != FP16 && (w != MXFP4 || flash2(hw)), Spread{DoubtExperts: 0.12, DoubtPrefillExperts: 0.30}},
 		{moe && dep.blockScaled(), Spread{DoubtLayer: 0.25}},
 		// Triton's products, that no table has: a Qwen3-VL-32B on an L40S took 1.4 times as long (vLLM pull request 29217).
@@ -151,8 +153,6 @@ func (c Constants) Sample(rng *rand.Rand, s Spread) Constants {
 	c.States *= longer / by[DoubtPrefillAttention]
 	c.Attention.Skew = min(c.Attention.Skew*by[DoubtSkew], 1)
 	c.Frontend.PromptToken *= by[DoubtFrontend]
-	c.Fixed.Launch *= by[DoubtLaunch]
-	c.Fixed.LaunchAll *= by[DoubtLaunch]
 	c.Link.Scale *= by[DoubtCommunication] * longer
 	c.Uneven *= by[DoubtRouting]
 	c.Link.ExpertSpread *= by[DoubtRouting]

@@ -7,14 +7,14 @@ import (
 
 // terms are the doubts that a calibration may settle, in the order in which they are reported;
 // all else stays at what data sheets and kernel tables say.
-var terms = []Doubt{DoubtFrontend, DoubtStep, DoubtLayer, DoubtRequest, DoubtWeights, DoubtKV, DoubtPrefill, DoubtPrefillAttention}
+var terms = []Doubt{DoubtFrontend, DoubtStep, DoubtLayer, DoubtLaunch, DoubtRequest, DoubtWeights, DoubtKV, DoubtPrefill, DoubtPrefillAttention}
 
 // Terms returns the terms of a calibration in order.
 func Terms() []Doubt { return slices.Clone(terms) }
 
 // String returns a term's name in files and reports.
 func (t Doubt) String() string {
-	return [doubtCount]string{DoubtFrontend: "frontend", DoubtStep: "step", DoubtLayer: "layer", DoubtRequest: "request",
+	return [doubtCount]string{DoubtFrontend: "frontend", DoubtStep: "step", DoubtLayer: "layer", DoubtLaunch: "launch", DoubtRequest: "request",
 		DoubtWeights: "weights", DoubtKV: "kv", DoubtPrefill: "prefill", DoubtPrefillAttention: "attention"}[t]
 }
 
@@ -35,6 +35,8 @@ func (c Constants) Value(t Doubt, dep Deployment) float64 {
 		return c.Fixed.Step + c.Fixed.SyncStep
 	case DoubtLayer:
 		return c.Fixed.Layer
+	case DoubtLaunch:
+		return c.Fixed.Launch
 	case DoubtRequest:
 		return c.Fixed.Request
 	case DoubtWeights:
@@ -51,7 +53,7 @@ func (c Constants) Value(t Doubt, dep Deployment) float64 {
 
 // WithValue returns the constants with one term set to a value in the sense of
 // [Constants.Value], an efficiency to no more than kernels reach. Experts and LM head follow the dense matrices in proportion, a
-// mixture's layers and launches follow the layer, sampling follows the request.
+// mixture's layers follow the layer, sampling follows the request.
 func (c Constants) WithValue(t Doubt, dep Deployment, v float64) Constants {
 	old := c.Value(t, dep)
 	if old <= 0 {
@@ -73,12 +75,13 @@ func (c Constants) times(t Doubt, by, most float64) Constants {
 		c.Fixed.SyncStep *= by
 	case DoubtLayer:
 		c.Fixed.Layer *= by
-		c.Fixed.Launch *= by
-		c.Fixed.LaunchAll *= by
 		c.Fixed.FormatLayer = c.Fixed.FormatLayer.Scaled(by, math.Inf(1))
 		c.Fixed.MoELayer *= by
 		c.Fixed.BlockExpert *= by
 		c.Fixed.Latent *= by
+	case DoubtLaunch:
+		c.Fixed.Launch *= by
+		c.Fixed.LaunchAll *= by
 	case DoubtRequest:
 		c.Fixed.Request *= by
 		c.Sampler.Sort *= by

@@ -132,6 +132,13 @@ func calibrationRuns(cfg *config.Config, folders []sweep.Folder) (runs []calibra
 				return nil, "", nil, usagef("calibrate: the runs hold more than %d records: give fewer", mostRecords)
 			}
 		}
+		points = slices.DeleteFunc(points, func(q calibrate.LoadPoint) bool {
+			waits := q.Queueing() && !q.Trial.Workload.Replayed()
+			if waits {
+				left = append(left, fmt.Sprintf("trial %d of %s, whose requests waited ever longer", q.Trial.Number, folder.Path))
+			}
+			return waits
+		})
 		runs, release, doubts = append(runs, points...), cmp.Or(release, named), append(doubts, list.Map(left, func(s string) string { return "left out: " + s })...)
 	}
 	if len(runs) == 0 {

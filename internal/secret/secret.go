@@ -16,7 +16,7 @@ import (
 
 // Names of what is secret: of variables, of options and of headers.
 var (
-	variable = regexp.MustCompile(`(?i)(^|_)(token|secret|password|passwd|pass|pwd|auth|api_?key|(access|secret|private|signing|license|account)_?key|credentials?|dsn)$`)
+	variable = regexp.MustCompile(`(?i)((^|_)(token|secret|password|passwd|pass|auth|api_?key|(access|secret|private|signing|license|account)_?key|credentials?|dsn)|._pwd)$`) // PWD is where a shell stands
 	option   = regexp.MustCompile(`(?i)^--?([a-z0-9_-]*[-_])?(api[-_]?key|(access|secret|private)[-_]key|(hf|hub|auth|access|bearer|api|refresh|secret)[-_]?token|password|passwd|secret|credentials?)$|^--?token$`)
 	header   = regexp.MustCompile(`(?i)^(authorization|proxy-authorization|cookie|.*[-_]?auth([-_].*)?|.*token.*|.*api[-_]?key.*|.*secret.*|.*password.*|.*credential.*)$`)
 	// mark is how the keys of the usual providers begin, and what stands before a key.

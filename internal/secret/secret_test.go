@@ -13,7 +13,7 @@ import (
 func TestNames(t *testing.T) {
 	for name, want := range map[string]bool{
 		"HF_TOKEN": true, "DB_PASS": true, "VLLM_API_KEY": true, "AWS_SECRET_ACCESS_KEY": true, "MYSQL_PWD": true, "token": true, "NPM_AUTH": true,
-		"TOKENIZERS_PARALLELISM": false, "MAX_TOKENS": false, "KEYBOARD": false, "PATH": false, "COMPASS": false,
+		"PWD": false, "OLDPWD": false, "TOKENIZERS_PARALLELISM": false, "MAX_TOKENS": false, "KEYBOARD": false, "PATH": false, "COMPASS": false,
 	} {
 		if got := Variable(name, "canary-value"); got != want {
 			t.Errorf("variable %s: %v", name, got)

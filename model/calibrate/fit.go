@@ -258,7 +258,8 @@ const (
 
 // solve finds the maximum of the posterior. Slopes lead from the defaults to the nearest one; where the figures are
 // far from that, as on hardware of another kind, on which a cost that does not count on GPUs does, it is looked for
-// from there with each term moved far by itself, too.
+// from the defaults with each term moved far by itself, too: a host's launches move nothing
+// until they take longer than the GPU.
 func (p *regression) solve() error {
 	p.x = make([]float64, len(p.terms))
 	var err error
@@ -270,10 +271,10 @@ func (p *regression) solve() error {
 		return err
 	}
 	for k := 0; k < len(p.terms) && p.best > poor*float64(len(p.figures)); k++ {
-		for _, leap := range []float64{3, 6} {
+		for _, leap := range []float64{1.5, 3, 6} {
 			nearest := *p
-			p.x = slices.Clone(p.x)
-			p.x[k] += leap
+			p.x = make([]float64, len(p.terms))
+			p.x[k] = leap
 			if p.now, err = p.predict(p.x); err == nil {
 				p.best = p.misfit(p.x, p.now)
 				err = p.descend()

@@ -121,6 +121,21 @@ func TestFitFarFromTheDefaults(t *testing.T) {
 	}
 }
 
+// A host that launches layers slowly moves nothing at the defaults, where the GPU takes longer; its time is not
+// laid upon the products of prompts.
+func TestFitFindsASlowHost(t *testing.T) {
+	o := options(t)
+	c := model.ConstantsFor(o.Deployment.Hardware, o.engine())
+	truth := c.WithValue(model.DoubtLaunch, o.Deployment, 1.4e-3)
+	got := must.Get(Fit(served(t, o, truth, chat(t, 0.5, 2, 6)), o)).Terms
+	if f := got[model.DoubtLaunch.String()]; !f.Fitted || math.Abs(f.Value/1.4e-3-1) > 0.1 {
+		t.Errorf("launch fitted %v, %.3g, want 1.4e-3", f.Fitted, f.Value)
+	}
+	if f := got[model.DoubtPrefill.String()]; math.Abs(math.Log(f.Factor)) > 0.1 {
+		t.Errorf("prefill moved by a factor of %.3f", f.Factor)
+	}
+}
+
 // Other tools print a p99 of 200 requests: it is left out, and the fit goes on without it.
 func TestFitToQuantilesOfFewRequests(t *testing.T) {
 	o := options(t)

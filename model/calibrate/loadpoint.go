@@ -44,7 +44,7 @@ func (p *LoadPoint) check(o *FitOptions) error {
 		return errors.New("how long it lasted is not recorded, so it cannot be simulated")
 	case !p.Measurement.Ran():
 		return fmt.Errorf("nothing was measured: %s", p.Measurement.Rejected)
-	case p.queueing() && !p.Trial.Workload.Replayed():
+	case p.Queueing() && !p.Trial.Workload.Replayed():
 		return errors.New("overloaded: it shows a queue, not the engine")
 	case p.Records == nil && !p.Measurement.Valid:
 		return errors.New("its figures cannot be trusted")
@@ -140,7 +140,7 @@ func statistics(queueing bool) []measure.Bound {
 func (p *LoadPoint) figures() []figure {
 	replayed := p.Records != nil && p.Trial.Workload.Replayed()
 	var out []figure
-	for _, b := range statistics(p.queueing()) {
+	for _, b := range statistics(p.Queueing()) {
 		if replayed && b.Metric == measure.TPOT {
 			continue
 		}
@@ -206,10 +206,10 @@ func (p *LoadPoint) slices() []figure {
 	return out
 }
 
-// queueing reports whether the backlog grew so long that times to first token are
+// Queueing reports whether the backlog grew so long that times to first token are
 // waiting: their mean in the last quarter of the requests is above three times that of
 // the first quarter and above twenty times the time per token.
-func (p *LoadPoint) queueing() bool {
+func (p *LoadPoint) Queueing() bool {
 	var ttft, tpot []float64
 	for i := range p.Records {
 		if !inWindow(&p.Trial, &p.Records[i]) {

@@ -190,7 +190,8 @@ func chatProbe(t testing.TB) (model.Constants, model.Spread, Probe) {
 }
 
 // The spread of the maximum rate of chat on 4 x H100 is that of the step time by and
-// large, whatever binds: a latency, or the server's capacity. It is the same however
+// large, whatever binds: a latency, or the server's capacity, and more where a slow host's
+// launches alone take the limit. It is the same however
 // many samples run at once, and costs little.
 func TestShiftOfSimulatedChat(t *testing.T) {
 	c, spread, probe := chatProbe(t)
@@ -203,7 +204,7 @@ func TestShiftOfSimulatedChat(t *testing.T) {
 		start := time.Now()
 		got := must.Get(Shift(k, probe))
 		t.Logf("%v: sd %.3f, mean %.3f, 5 %% %.3f, 95 %% %.3f, %v", k.Objective.Bounds[0], sd(got), mean(got), got.Quantile(0.05), got.Quantile(0.95), time.Since(start))
-		if sd(got) < 0.02 || sd(got) > 0.12 || math.Abs(mean(got)) > 0.05 {
+		if sd(got) < 0.02 || sd(got) > 0.18 || math.Abs(mean(got)) > 0.08 {
 			t.Errorf("%v: sd %.3f, mean %.3f: %.3f", k.Objective.Bounds[0], sd(got), mean(got), got)
 		}
 	}

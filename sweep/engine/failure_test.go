@@ -125,6 +125,10 @@ func TestClassesWithoutACause(t *testing.T) {
 		{"KeyError: 'x'\nbye\n", exited(1), unknownCause, "KeyError: 'x'"},
 		{"vllm serve: error: argument --max-num-seqs: invalid int value\n", exited(2), "args.parse", "invalid int value"},
 		{"request failed with error: no\nbye\n", exited(1), unknownCause, "error: no"},
+		// As vLLM 0.26 ends: the last exception but for that of a process that only watched, and no line of source code.
+		{"(EngineCore pid=8) ERROR 11-27 13:48:17 [core.py:1330]     raise ValueError(\n(EngineCore pid=8) ModuleNotFoundError: No module named 'flashinfer'\n" +
+			"(APIServer pid=7) Traceback (most recent call last):\n(APIServer pid=7)     raise RuntimeError(\n" +
+			"(APIServer pid=7) RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}\n", exited(1), unknownCause, "No module named 'flashinfer'"},
 		{"", nil, unknownCause, ""},
 	} {
 		f := classify(c.log, c.exit, &vllm)
