@@ -87,8 +87,8 @@ func narrows(t *testing.T, p *Probed, cfg *config.Config, sim *sweep.Simulated) 
 	k := p.Seen[0].Trial.Knobs
 	dep, before := cfg.Deployment(k), sim.Spread(k)
 	after := p.Calibration.Spread(dep, before)
-	if !(after[model.DoubtLayer] < before[model.DoubtLayer] && after[model.DoubtWeights] < before[model.DoubtWeights]) {
-		t.Errorf("layer and weights known to %.3f and %.3f, before to %.3f and %.3f", after[model.DoubtLayer], after[model.DoubtWeights], before[model.DoubtLayer], before[model.DoubtWeights])
+	if !(after[model.DoubtFrontend] < before[model.DoubtFrontend]/2 && after[model.DoubtWeights] < before[model.DoubtWeights]) {
+		t.Errorf("front end and weights known to %.3f and %.3f, before to %.3f and %.3f", after[model.DoubtFrontend], after[model.DoubtWeights], before[model.DoubtFrontend], before[model.DoubtWeights])
 	}
 	wrong := *p.Calibration
 	for i := range wrong.Scores {
