@@ -21,7 +21,8 @@ const attempts = 2
 const again = "-again"
 
 // attempt runs a trial, a second time on a new engine if the first one broke
-// down in it, unless that is known of the knobs or takes longer than is left.
+// down in it, unless that is known of the knobs or takes longer than is left, and on the
+// same one if it compiled kernels in it, as the first requests of a shape wait seconds for.
 func (l *Live) attempt(ctx context.Context, t *measure.Trial, seen *EngineTelemetry) (measure.Observation, error) {
 	// Files of an engine are named after the first trial that it serves.
 	name := fileName(max(t.Number, 1))
@@ -36,6 +37,7 @@ func (l *Live) attempt(ctx context.Context, t *measure.Trial, seen *EngineTeleme
 			began = time.Now() // the start of an engine is no part of a trial, but for one in the place of another
 		}
 		seen.serve(e, e != l.reported)
+		compiled := e.Compiled()
 		o, err := l.once(ctx, e, t, seen)
 		took := time.Since(began)
 		repeat := try < attempts && (o.End == 0 || !fell) && (limit == 0 || limit-took >= length)
@@ -47,6 +49,11 @@ func (l *Live) attempt(ctx context.Context, t *measure.Trial, seen *EngineTeleme
 		if !broke {
 			if err == nil {
 				l.stood = append(l.stood, t.Knobs)
+				if repeat && e.Compiled() > compiled {
+					l.remark("trial %d is repeated: the engine compiled kernels in it", t.Number)
+					seen.note(note.KernelsCompiled)
+					continue
+				}
 			}
 			return o, err
 		}

@@ -129,6 +129,7 @@ func TestSweepSurvives(t *testing.T) {
 		{misbehave: "ignores-term"},
 		{misbehave: "floods"},
 		{misbehave: "no-reset"},
+		{misbehave: "compiles", remark: "trial 2 is repeated: the engine compiled kernels in it"},
 	} {
 		all.Go(func() {
 			slots <- struct{}{}

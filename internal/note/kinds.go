@@ -77,6 +77,7 @@ const (
 	CacheNotEmptied    Kind = "cache_not_emptied: the prefix cache was not emptied before the trial; what is in it shares nothing with this trial's prompts"
 	CacheNotEmptiedAs  Kind = "cache_not_emptied_as: the prefix cache could not be emptied before the trial: {why}"
 	EngineRepeated     Kind = "engine_repeated: repeated on a new engine: {why}"
+	KernelsCompiled    Kind = "kernels_compiled: run twice on the same server, which compiled kernels the first time while requests waited"
 	TrialRepeated      Kind = "trial_repeated: repeated on the same server: {why}"
 	EngineStartedAgain Kind = "engine_started_again: started once more: {why}"
 	FirstTokensDiffer  Kind = "first_tokens_differ: the server counts {server%d} first tokens, the client {client%.0f}: their times are not compared"
@@ -307,7 +308,7 @@ var kinds = []Kind{
 	TokensPerChunk, TokensCoalesced, TokensBunched, FasterThanRead, TokensTooFew, Resent, ResentOften, ShorterAnswers, TurnsUnnamed, PromptsOff, PromptsGuessed, BoundUnseen,
 	BoundUnresolved, BoundNear, BoundTooNear, BoundMeanNear, BoundMeanUnresolved, BoundMeanFailed, BoundMeanOpen, BoundErrorsNear,
 	ErrorsUnproven, QuantilesUnresolved, RequestsOpen, RequestsFailed, FailedWith, FailedOtherwise, ConversationsStarting,
-	TurnsWaited, EngineEnded, EngineHangs, EngineRefuses, EngineBroke, TrialLimit, ClearlyMissed, ClearlyFailing, Overloaded, NoMetrics, AnswersAsOther, CacheNotEmptied, CacheNotEmptiedAs, EngineRepeated, TrialRepeated,
+	TurnsWaited, EngineEnded, EngineHangs, EngineRefuses, EngineBroke, TrialLimit, ClearlyMissed, ClearlyFailing, Overloaded, NoMetrics, AnswersAsOther, CacheNotEmptied, CacheNotEmptiedAs, EngineRepeated, KernelsCompiled, TrialRepeated,
 	EngineStartedAgain, FirstTokensDiffer, TTFTGap, RunCancelled, LoopClosedBySlots, LoopClosedByLimit, SentAtOnce, Flood,
 	OpenLeftOut, EvenArrivals, MeanLag, NoLoad, FailuresUnknown, DrainUnclear, RateRamped, ToolInvalid, TTFTAboveE2E, NotRead, WithoutValueAt,
 	WithoutValue, TooFast, OfFile, OpenAndClosed, LengthsEstimated,

@@ -164,6 +164,15 @@ func (e *Engine) Failure() *Failure {
 	}
 }
 
+// Compiled counts the kernels that the engine said to have compiled while requests waited: latencies
+// of those are none of its own. One that planner did not start says nothing.
+func (e *Engine) Compiled() int {
+	if e.process == nil {
+		return 0
+	}
+	return e.process.log.read().compiled
+}
+
 // failed sums up how the process ended, as far as it did.
 func (e *Engine) failed() *Failure {
 	var exit *syscall.WaitStatus

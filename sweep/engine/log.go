@@ -55,6 +55,8 @@ type logState struct {
 	cause, causeStage, suspect string
 	// maxModelLen is the bound that a line gave on it.
 	maxModelLen int
+	// compiled counts lines on kernels that were compiled while requests waited.
+	compiled int
 }
 
 func newLogState(a *adapter) logState {
@@ -79,6 +81,9 @@ func (s *logState) add(raw []byte) {
 	}
 	line = s.secrets.Hide(line)
 	s.line = line
+	if s.adapter.compiles != "" && strings.Contains(line, s.adapter.compiles) {
+		s.compiled++
+	}
 	for text, stage := range s.adapter.stageEnds {
 		if strings.Contains(line, text) {
 			s.finish(stage, time.Now())

@@ -124,6 +124,8 @@ type adapter struct {
 	tokens bool
 	// metrics are the names of its metrics, nil where any engine's are looked for.
 	metrics metricNames
+	// compiles is a part of the lines of its log that tell of a kernel compiled for a request.
+	compiles string
 	// stageEnds are parts of the lines of its log that end a stage of the start, logFacts the
 	// patterns of those that hold a fact in their first group.
 	stageEnds, logFacts map[string]string

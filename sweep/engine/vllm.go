@@ -52,6 +52,7 @@ var vllm = adapter{
 		"CPU KV cache size:":       "profile",
 		"Graph capturing finished": "graphs",
 	},
+	compiles: "kernel JIT compilation during inference",
 	logFacts: map[string]string{
 		"kv_tokens":              `KV cache size: ([\d,]+) tokens`,
 		"block_tokens":           `Setting kv cache block size to (\d+) for`,

@@ -91,6 +91,9 @@ func (f *fake) stream(w http.ResponseWriter, r *http.Request, in *request, n int
 		fmt.Fprintf(w, "data: "+format+"\n\n", args...)
 		w.(http.Flusher).Flush()
 	}
+	if f.misbehave == "compiles" && n == 3 {
+		f.say("WARNING [jit_monitor.py:135] Triton kernel JIT compilation during inference: fused_moe_kernel. This causes a latency spike")
+	}
 	prompt, tokens := in.promptTokens(), in.MaxTokens
 	if f.misbehave == "short" {
 		tokens = max(1, tokens/2)
