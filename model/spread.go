@@ -81,20 +81,20 @@ func leastSpread(dep Deployment, args EngineArgs) (s Spread) {
 		least Spread
 	}{
 		{true, Spread{DoubtWeights: 0.04, DoubtKV: 0.06, DoubtPrefill: 0.08, DoubtPrefillAttention: 0.10, DoubtSkew: 0.20,
-			DoubtStep: 0.25, DoubtLayer: 0.08, DoubtRequest: 0.30, DoubtFrontend: frontendDoubt, DoubtCommunication: 0.20, DoubtLaunch: 0.65}},
+			DoubtStep: 0.25, DoubtLayer: 0.08, DoubtRequest: 0.30, DoubtFrontend: frontendDoubt, DoubtCommunication: 0.20, DoubtLaunch: 0.50}},
 		{!hw.Timed(), Spread{DoubtWeights: 0.10, DoubtKV: 0.12, DoubtPrefill: 0.16, DoubtPrefillAttention: 0.20,
 			DoubtLayer: 0.20, DoubtStep: 0.35, DoubtCommunication: 0.25}},
 		// A running request costs processors .3 and 2 ms a step (probes of vLLM and llama-server, 2026-11), not 2 us.
 		{hw.Generation == GenerationUnknown, Spread{DoubtWeights: 0.15, DoubtKV: 0.18, DoubtPrefill: 0.25, DoubtPrefillAttention: 0.30,
 			DoubtLayer: 0.30, DoubtStep: 0.50, DoubtRequest: 1}},
 		// Features that no served run tests.
-		{a.Attention.MLA.Present(), Spread{DoubtKV: 0.20, DoubtPrefillAttention: 0.20, DoubtLayer: 0.20, DoubtLaunch: 0.85}},
+		{a.Attention.MLA.Present(), Spread{DoubtKV: 0.20, DoubtPrefillAttention: 0.20, DoubtLayer: 0.20, DoubtLaunch: 0.70}},
 		{a.State.Present(), Spread{DoubtKV: 0.30, DoubtPrefillAttention: 0.30, DoubtLayer: 0.25}},
 		{a.Attention.Sparse.Keys > 0, Spread{DoubtKV: 0.30, DoubtPrefillAttention: 0.40}},
 		{flash2(hw) && a.Details.Sinks || a.Attention.HeadDim > widestHead, Spread{DoubtPrefillAttention: 0.40}},
 		{dep.Precision.KV == KVFP8, Spread{DoubtKV: 0.15}},
 		{w == INT4 || w == INT8 || w == NVFP4, Spread{DoubtWeights: 0.12, DoubtPrefill: 0.20}},
-		{moe, Spread{DoubtExperts: 0.05, DoubtPrefillExperts: 0.15, DoubtRouting: 0.30, DoubtLaunch: 0.85}},
+		{moe, Spread{DoubtExperts: 0.05, DoubtPrefillExperts: 0.15, DoubtRouting: 0.30, DoubtLaunch: 0.70}},
 		{moe && w != BF16 && w != FP16 && (w != MXFP4 || flash2(hw)), Spread{DoubtExperts: 0.12, DoubtPrefillExperts: 0.30}},
 		{moe && dep.blockScaled(), Spread{DoubtLayer: 0.25}},
 		// Triton's products, that no table has: a Qwen3-VL-32B on an L40S took 1.4 times as long (vLLM pull request 29217).
