@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -147,7 +148,14 @@ func TestUnusedKernels(t *testing.T) {
 
 // TestUnusedWorkload: what is given of a workload and does nothing is named.
 func TestUnusedWorkload(t *testing.T) {
-	trace := write(t, "arrival_s,input_tokens,output_tokens\n0,5,5\n1,5,5\n2.5,5,5\n")
+	const columns = "arrival_s,input_tokens,output_tokens\n"
+	rows := func(n int) (text string) {
+		for i := range n {
+			text += fmt.Sprintf("%d,5,5\n", i)
+		}
+		return text
+	}
+	trace, few, atOnce := write(t, columns+rows(100)), write(t, columns+rows(99)), write(t, columns+strings.Repeat("7,5,5\n", 300))
 	for text, want := range map[string]string{
 		"burstiness = 0.2":                                                                    `burstiness is 0.2, which has no effect without arrivals = "gamma"`,
 		"arrivals = \"constant\"\nburstiness = 4":                                             `burstiness is 4, which has no effect without arrivals = "gamma"`,
@@ -160,9 +168,11 @@ func TestUnusedWorkload(t *testing.T) {
 		"mix = [{ class = \"chat\", weight = 1 }, { class = \"code\", weight = 1 }]":          "",
 		"prompt = { dist = \"fixed\", value = 90 }\nmix = [{ class = \"chat\", weight = 1 }]": "prompt, of 90 tokens, has no effect",
 		"output = { dist = \"fixed\", value = 9 }\nmix = [{ class = \"chat\", weight = 1 }, { name = \"a\", weight = 1 }]": "",
-		"class = \"chat\"\ntrace = \"" + trace + "\"":                                                                                              "",
-		"class = \"code\"\ntrace = \"" + trace + "\"":                                                                                              "prompt, output and prefix have no effect: the trace gives the lengths",
-		"prefix = { groups = 2, tokens = 9 }\ntrace = \"" + trace + "\"":                                                                           "prompt, output and prefix have no effect: the trace gives the lengths",
+		"trace = \"" + few + "\"":                                        "has 99 requests, played over and over",
+		"trace = \"" + atOnce + "\"":                                     "all 300 requests come at the same moment",
+		"class = \"chat\"\ntrace = \"" + trace + "\"":                    "",
+		"class = \"code\"\ntrace = \"" + trace + "\"":                    "prompt, output and prefix have no effect: the trace gives the lengths",
+		"prefix = { groups = 2, tokens = 9 }\ntrace = \"" + trace + "\"": "prompt, output and prefix have no effect: the trace gives the lengths",
 		"mix = [{ name = \"a\", weight = 1, slo = { ttft = { p99 = \"1s\" } } }, { name = \"b\", weight = 1, slo = { ttft = {} } }]":               "slo.ttft has no effect: each class",
 		"mix = [{ name = \"a\", weight = 1, slo = { ttft = { p99 = \"1s\" } } }, { name = \"b\", weight = 1, slo = { tpot = { p99 = \"1s\" } } }]": "",
 	} {

@@ -8,6 +8,7 @@ import (
 
 	fileinput "planner/internal/input"
 	"planner/internal/list"
+	"planner/internal/note"
 	"planner/sweep/ingest"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
@@ -170,6 +171,12 @@ func (r *reader) readTrace(name, format string) []workload.TraceRow {
 	})
 	if t == nil {
 		return nil
+	}
+	switch n := len(t.Rows); {
+	case n > 1 && t.Rows[n-1].Arrival == t.Rows[0].Arrival:
+		r.warn("workload: %s: all %d requests come at the same moment, so it tells lengths and no arrivals", name, n)
+	case n < fewTexts/10:
+		r.warn("workload: %s has %s, played over and over: a p99 is of the longest of them", name, note.Count(n, "request"))
 	}
 	for _, w := range t.Texts {
 		r.warn("workload: %s: %s", name, w)

@@ -135,6 +135,7 @@ func TestTraceProblems(t *testing.T) {
 	for _, tc := range []struct{ text, format, want string }{
 		{"", "", "t: the trace is empty"},
 		{"a,b,c\n1,2,3\n", "", "t:1: no known trace has the columns a,b,c"},
+		{"a;b;c\n1;2;3\n", "", "t:1: the columns a;b;c are not divided by commas"},
 		{ownText, "azure", "t:1: the columns arrival_s,input_tokens"},
 		{ownText, "nonsense", `t:1: unknown trace format "nonsense"; allowed: csv, azure`},
 		{guideText, "", "t:1: timestamp may be in seconds or in milliseconds"},

@@ -163,11 +163,13 @@ func chooseMapping(e *logEntry, o TraceOptions) (format string, m mapping, err e
 	switch {
 	case o.Format != "":
 		return "", nil, fmt.Errorf("unknown trace format %q; allowed: %s", o.Format, strings.Join(names, ", "))
+	case len(e.columns) == 1 && strings.ContainsAny(e.columns[0], ";\t"):
+		return "", nil, fmt.Errorf("%s are not divided by commas, as they must be", e.describe())
 	case twoUnits:
 		return "", nil, errors.New("timestamp may be in seconds or in milliseconds and nothing here tells: name the format, --format guidellm or --format mooncake")
 	}
 	return "", nil, fmt.Errorf("no known trace has %s; say which of them are what: planner trace FILE --map arrival=KEY:s,prompt=KEY,output=KEY"+
-		" (KEY:ms for milliseconds, KEY alone for dates)", e.describe())
+		" (KEY:ms for milliseconds, KEY alone for dates), or name them arrival_s, input_tokens and output_tokens", e.describe())
 }
 
 // WriteTraceCSV writes rows in order of arrival as our own CSV, without text:
