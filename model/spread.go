@@ -74,7 +74,7 @@ const frontendDoubt = 0.9
 // leastSpread is how far constants may be off at the least: the widest of what holds.
 func leastSpread(dep Deployment, args EngineArgs) (s Spread) {
 	a, hw, link, w := dep.Arch, dep.Hardware, dep.Hardware.Link.Kind, dep.Precision.Weights
-	dense, mode, moe := dep.denseFormat(), args.graphs(), dep.Arch.MoE.Present()
+	dense, moe := dep.denseFormat(), dep.Arch.MoE.Present()
 	_, active := a.Params()
 	for _, rule := range []struct {
 		holds bool
@@ -105,7 +105,6 @@ func leastSpread(dep Deployment, args EngineArgs) (s Spread) {
 		{dep.TP > 2 && link == LinkPCIe, Spread{DoubtCommunication: 0.75}}, // the tables of two systems differ 12 times at 4 MB
 		{dep.Nodes() > 1, Spread{DoubtCommunication: 0.50}},
 		{hw.Generation == GenerationBlackwell && (dense == FP8 || dense == NVFP4), Spread{DoubtLayer: 0.12}}, // floors of their products, 25 % either way
-		{mode == GraphsDecodeOnly || mode == GraphsNone, Spread{DoubtLayer: 0.20}},                           // launches, of which two servers tell
 		{args.Speculation.On(), Spread{DoubtDraft: 0.50, DoubtRefusals: 0.15}},                               // texts differ by more than that
 		{args.LoRA.On(), Spread{DoubtLayer: 0.20}},
 		{active < leastServed, Spread{DoubtLayer: 0.20, DoubtStep: 0.40}},

@@ -21,8 +21,7 @@ const attempts = 2
 const again = "-again"
 
 // attempt runs a trial, a second time on a new engine if the first one broke
-// down in it, unless that is known of the knobs or takes longer than is left, and on the
-// same one if it compiled kernels in it, as the first requests of a shape wait seconds for.
+// down in it, unless that is known of the knobs or takes longer than is left.
 func (l *Live) attempt(ctx context.Context, t *measure.Trial, seen *EngineTelemetry) (measure.Observation, error) {
 	// Files of an engine are named after the first trial that it serves.
 	name := fileName(max(t.Number, 1))
@@ -37,7 +36,6 @@ func (l *Live) attempt(ctx context.Context, t *measure.Trial, seen *EngineTeleme
 			began = time.Now() // the start of an engine is no part of a trial, but for one in the place of another
 		}
 		seen.serve(e, e != l.reported)
-		compiled := e.Compiled()
 		o, err := l.once(ctx, e, t, seen)
 		took := time.Since(began)
 		repeat := try < attempts && (o.End == 0 || !fell) && (limit == 0 || limit-took >= length)
@@ -49,11 +47,6 @@ func (l *Live) attempt(ctx context.Context, t *measure.Trial, seen *EngineTeleme
 		if !broke {
 			if err == nil {
 				l.stood = append(l.stood, t.Knobs)
-				if repeat && e.Compiled() > compiled {
-					l.remark("trial %d is repeated: the engine compiled kernels in it", t.Number)
-					seen.note(note.KernelsCompiled)
-					continue
-				}
 			}
 			return o, err
 		}
@@ -77,11 +70,27 @@ func (l *Live) attempt(ctx context.Context, t *measure.Trial, seen *EngineTeleme
 }
 
 // once runs a trial on an engine. Its observation has no end where the load did not run.
-func (l *Live) once(ctx context.Context, e *engine.Engine, t *measure.Trial, seen *EngineTelemetry) (o measure.Observation, err error) {
-	if err = l.tryAlone(ctx, e, t); err == nil {
-		o, err = l.trial(ctx, e, *t, seen)
+func (l *Live) once(ctx context.Context, e *engine.Engine, t *measure.Trial, seen *EngineTelemetry) (measure.Observation, error) {
+	if err := l.tryAlone(ctx, e, t); err != nil {
+		return measure.Observation{}, err
 	}
-	return o, err
+	before, compiled, began := *seen, e.Compiled(), time.Now()
+	first, err := l.trial(ctx, e, *t, seen)
+	took := time.Since(began)
+	if err != nil || e.Compiled() == compiled || t.Limit > 0 && t.Limit < 2*took {
+		return first, err
+	}
+	l.remark("trial %d is repeated: the engine compiled kernels in it", t.Number)
+	again, kept := *t, *seen
+	again.Limit = max(0, t.Limit-took)
+	*seen = before
+	seen.note(note.KernelsCompiled)
+	o, err := l.trial(ctx, e, again, seen)
+	if err != nil {
+		*seen = kept
+		return first, nil
+	}
+	return o, nil
 }
 
 // refused is the failure of a server that refused connections in a trial which can be

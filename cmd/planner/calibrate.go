@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -142,7 +143,7 @@ func calibrationRuns(cfg *config.Config, folders []sweep.Folder) (runs []calibra
 		runs, release, doubts = append(runs, points...), cmp.Or(release, named), append(doubts, list.Map(left, func(s string) string { return "left out: " + s })...)
 	}
 	if len(runs) == 0 {
-		return nil, "", nil, usagef("calibrate: the runs hold no measured trial that can be trusted")
+		return nil, "", nil, usagef("calibrate: the runs hold no measured trial that can be trusted: %s", strings.Join(doubts, "; "))
 	}
 	return runs, release, doubts, nil
 }

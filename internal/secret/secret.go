@@ -16,7 +16,7 @@ import (
 
 // Names of what is secret: of variables, of options and of headers.
 var (
-	variable = regexp.MustCompile(`(?i)((^|_)(token|secret|password|passwd|pass|auth|api_?key|(access|secret|private|signing|license|account)_?key|credentials?|dsn)|._pwd)$`) // PWD is where a shell stands
+	variable = regexp.MustCompile(`(?i)(^|_)(token|secret|password|passwd|pass|pwd|auth|api_?key|(access|secret|private|signing|license|account)_?key|credentials?|dsn)$`)
 	option   = regexp.MustCompile(`(?i)^--?([a-z0-9_-]*[-_])?(api[-_]?key|(access|secret|private)[-_]key|(hf|hub|auth|access|bearer|api|refresh|secret)[-_]?token|password|passwd|secret|credentials?)$|^--?token$`)
 	header   = regexp.MustCompile(`(?i)^(authorization|proxy-authorization|cookie|.*[-_]?auth([-_].*)?|.*token.*|.*api[-_]?key.*|.*secret.*|.*password.*|.*credential.*)$`)
 	// mark is how the keys of the usual providers begin, and what stands before a key.
@@ -30,8 +30,12 @@ var (
 	harmless = regexp.MustCompile(`(?i)^(|true|false|yes|no|on|off|none|null|auto|empty|[+-]?[0-9]{0,8}(\.[0-9]*)?([a-z%]{0,2})?|\$.*|.*\{env:[A-Za-z_][A-Za-z0-9_]*\}.*)$`)
 )
 
-// Variable reports whether a variable of that name and value holds a secret.
+// Variable reports whether a variable of that name and value holds a secret. PWD is where a
+// shell stands.
 func Variable(name, value string) bool {
+	if name == "PWD" && strings.HasPrefix(value, "/") {
+		return false
+	}
 	return Value(value) || variable.MatchString(name) && !harmless.MatchString(value)
 }
 

@@ -13,11 +13,14 @@ import (
 func TestNames(t *testing.T) {
 	for name, want := range map[string]bool{
 		"HF_TOKEN": true, "DB_PASS": true, "VLLM_API_KEY": true, "AWS_SECRET_ACCESS_KEY": true, "MYSQL_PWD": true, "token": true, "NPM_AUTH": true,
-		"PWD": false, "OLDPWD": false, "TOKENIZERS_PARALLELISM": false, "MAX_TOKENS": false, "KEYBOARD": false, "PATH": false, "COMPASS": false,
+		"pwd": true, "OLDPWD": false, "TOKENIZERS_PARALLELISM": false, "MAX_TOKENS": false, "KEYBOARD": false, "PATH": false, "COMPASS": false,
 	} {
 		if got := Variable(name, "canary-value"); got != want {
 			t.Errorf("variable %s: %v", name, got)
 		}
+	}
+	if Variable("PWD", "/srv/models") || !Variable("PWD", "canary-value") {
+		t.Error("the working directory is a secret, or a password is none")
 	}
 	for name, want := range map[string]bool{
 		"X-Auth": true, "Authorization": true, "X-Auth-Key": true, "api-key": true, "X-API-Key": true, "Cookie": true, "X-Access-Token": true, "x_auth": true,

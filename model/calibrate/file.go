@@ -234,6 +234,11 @@ func (f File) Apply(dep model.Deployment, version string, c model.Constants) (mo
 	}
 	for _, t := range model.Terms() {
 		e, ok := f.Terms[t.String()]
+		if layer, fitted := f.Terms[model.DoubtLayer.String()]; !ok && fitted && t == model.DoubtLaunch {
+			// Until 2026-11-27 launches were 0.35 ms and went with the layer.
+			c.Fixed.Launch = 0.35e-3 * layer.Factor
+			c.Fixed.LaunchAll *= layer.Factor
+		}
 		if !ok || !e.Fitted {
 			continue
 		}

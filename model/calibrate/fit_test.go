@@ -400,6 +400,16 @@ func TestFileOfFarConstants(t *testing.T) {
 	}
 }
 
+// A file from before launches were a term means what it meant: they went with the layer.
+func TestFileWithoutLaunches(t *testing.T) {
+	o := options(t)
+	f := File{FittedTo: Origin{GPU: "H100 SXM", EngineVersion: o.Version, TensorParallel: 1}, Terms: map[string]TermFit{"layer": {Fitted: true, Factor: 1.8}}}
+	c := must.Get(f.Apply(o.Deployment, o.Version, model.ConstantsFor(o.Deployment.Hardware, o.engine())))
+	if got, want := [2]float64{c.Fixed.Launch, c.Fixed.LaunchAll}, [2]float64{1.8 * 0.35e-3, 1.8 * 0.7e-3}; math.Abs(got[0]-want[0])+math.Abs(got[1]-want[1]) > 1e-9 {
+		t.Errorf("launches of %v, want %v", got, want)
+	}
+}
+
 func FuzzRead(f *testing.F) {
 	f.Add("[fitted_to]\ngpu = \"L40S\"\nengine_version = \"0.19.0\"\n[terms.weights]\nfitted = true\nfactor = 0.9\n")
 	f.Add("[fitted_to]\ngpu = \"L40S\"\nengine_version = \"0.19.0\"\n[terms.weigths]\nfactor = 1.0\n")

@@ -122,8 +122,8 @@ func covers(which byte, failed, value float64) bool {
 var (
 	lengthBound = regexp.MustCompile(`(?i)the estimated maximum model length is ([\d,]+)|derived max_model_len \(max_position_embeddings=(\d+)`)
 	looksWrong  = regexp.MustCompile(`(?i)\b(error|exception|fatal|panic|failed)\b|Error\b`)
-	// A traceback quotes source code indented, behind what vLLM puts before each line of its processes.
-	quoted = regexp.MustCompile(`^(\(\S+ pid=\d+\) )?(ERROR [^\]]*\] )?\s{2,}`)
+	// A traceback quotes source code, behind what vLLM puts before each line of its processes.
+	quoted = regexp.MustCompile(`^(\([^)]* pid=\d+\) )?(ERROR [^\]]*\] )?\s*(raise |File ")`)
 )
 
 func (s *logState) findCause(line string) {

@@ -127,7 +127,7 @@ func TestClassesWithoutACause(t *testing.T) {
 		{"request failed with error: no\nbye\n", exited(1), unknownCause, "error: no"},
 		// As vLLM 0.26 ends: the last exception but for that of a process that only watched, and no line of source code.
 		{"(EngineCore pid=8) ERROR 11-27 13:48:17 [core.py:1330]     raise ValueError(\n(EngineCore pid=8) ModuleNotFoundError: No module named 'flashinfer'\n" +
-			"(APIServer pid=7) Traceback (most recent call last):\n(APIServer pid=7)     raise RuntimeError(\n" +
+			"(APIServer pid=7) Traceback (most recent call last):\n(APIServer pid=7)     raise RuntimeError(\n    raise SystemError(\n" +
 			"(APIServer pid=7) RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}\n", exited(1), unknownCause, "No module named 'flashinfer'"},
 		{"", nil, unknownCause, ""},
 	} {

@@ -52,7 +52,7 @@ var vllm = adapter{
 		"CPU KV cache size:":       "profile",
 		"Graph capturing finished": "graphs",
 	},
-	compiles: "kernel JIT compilation during inference",
+	compiles: "JIT compilation during inference:", // since 0.26 or before, the first time that a kernel is
 	logFacts: map[string]string{
 		"kv_tokens":              `KV cache size: ([\d,]+) tokens`,
 		"block_tokens":           `Setting kv cache block size to (\d+) for`,
