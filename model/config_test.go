@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"planner/internal/evidence/must"
 )
 
 // Every published config.json gives the shape that the catalog has of the model.
@@ -20,20 +22,14 @@ func TestParseConfigAgreesWithTheCatalog(t *testing.T) {
 	}
 	c := catalog(t)
 	for _, path := range names {
-		f, err := os.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(os.Open(path))
 		got, err := ParseConfig(f)
 		f.Close()
 		if err != nil {
 			t.Errorf("%s: %v", path, err)
 			continue
 		}
-		want, err := c.Model(strings.TrimSuffix(filepath.Base(path), ".json"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := must.Get(c.Model(strings.TrimSuffix(filepath.Base(path), ".json")))
 		if shape(got) != shape(want) {
 			t.Errorf("%s:\n got %s\nwant %s", path, shape(got), shape(want))
 		}
@@ -114,10 +110,7 @@ func TestKVFormatOfCheckpoints(t *testing.T) {
 		if own != "" {
 			own = "," + own
 		}
-		a, err := ParseQuantized(strings.NewReader(fmt.Sprintf(llama, own)), beside)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := must.Get(ParseQuantized(strings.NewReader(fmt.Sprintf(llama, own)), beside))
 		d := Deployment{Arch: a, Precision: Precision{Weights: c.weights}}
 		if got := d.Serving(EngineArgs{EngineVersion: c.version}).Precision.KV; got != c.want {
 			t.Errorf("%s %s on %q in %q: the cache is %q, want %q", c.config, c.beside, c.version, c.weights, got, c.want)
@@ -257,21 +250,12 @@ func TestStretchedPositions(t *testing.T) {
 func FuzzParseConfig(f *testing.F) {
 	names, _ := filepath.Glob("*/configs/*.json")
 	for _, path := range names {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			f.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(path))
 		f.Add(data)
 	}
 	f.Add([]byte(fmt.Sprintf(llama, `,"sliding_window":10,"moe_layers":[1,2,3]`)))
-	c, err := NewCatalog()
-	if err != nil {
-		f.Fatal(err)
-	}
-	hw, err := c.GPU("B200 SXM")
-	if err != nil {
-		f.Fatal(err)
-	}
+	c := must.Get(NewCatalog())
+	hw := must.Get(c.GPU("B200 SXM"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		a, err := ParseConfig(bytes.NewReader(data))
 		if err != nil {
@@ -473,10 +457,7 @@ func TestIntegersOfWeightsAlone(t *testing.T) {
 		group + `}}}`:                      hw.Flops.BF16,
 		group + `,"input_activations":{"num_bits":8,"type":"int"}}}}`: hw.Flops.INT8,
 	} {
-		a, err := ParseConfig(strings.NewReader(base + config + "}"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := must.Get(ParseConfig(strings.NewReader(base + config + "}")))
 		d := Deployment{Arch: a, Hardware: hw, TP: 1}
 		memory := plan(t, d, EngineArgs{MaxModelLen: 4096})
 		if got := roofline(t, d, "0.20.0").Bounds(MeanRequest{Prompt: 100, Output: 100}, memory).PeakFlops; a.Native != INT8 || got != rate {

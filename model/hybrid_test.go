@@ -3,6 +3,8 @@ package model
 import (
 	"math"
 	"testing"
+
+	"planner/internal/evidence/must"
 )
 
 // A state takes one block of each group of layers, whatever the request's length, and
@@ -51,10 +53,7 @@ func TestStatesDivide(t *testing.T) {
 // Long contexts cost a hybrid what its attention layers read, each request its states.
 func TestStatesCostTheSameAtAnyContext(t *testing.T) {
 	d := deploy(t, "Qwen3-Next-80B-A3B", "H100 SXM", 4)
-	r, err := NewRoofline(d, ConstantsFor(d.Hardware, EngineArgs{}), EngineArgs{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(NewRoofline(d, ConstantsFor(d.Hardware, EngineArgs{}), EngineArgs{}))
 	at := func(n, context int) StepTime {
 		return r.Step(Batch{Decodes: n, Context: n * context, Longest: context, Sampled: n})
 	}
@@ -76,10 +75,7 @@ func TestStatesCostTheSameAtAnyContext(t *testing.T) {
 // stateMoves); with what stands around them a layer takes more, though not twice as much.
 func TestStatesOfPromptsTakeTheirKernelsTime(t *testing.T) {
 	d := deploy(t, "Qwen3.5-4B", "A100 SXM 40GB", 1)
-	r, err := NewRoofline(d, ConstantsFor(d.Hardware, EngineArgs{}), EngineArgs{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(NewRoofline(d, ConstantsFor(d.Hardware, EngineArgs{}), EngineArgs{}))
 	if layer := 2048 * r.states.token / 24; layer < 433e-6 || layer > 866e-6 {
 		t.Errorf("a layer takes %g s for 2,048 tokens", layer)
 	}

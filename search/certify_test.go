@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/evidence/must"
 	"planner/internal/evidence/search/virtual"
 	"planner/internal/wire"
 	"planner/search"
@@ -89,10 +90,7 @@ func TestCertificateOfASearch(t *testing.T) {
 	if r.State == measure.Met && r.Probability > 0.03 {
 		t.Errorf("certified with a probability of %g", r.Probability)
 	}
-	data, err := wire.Marshal(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(wire.Marshal(r))
 	var back search.Certified
 	if err := wire.Unmarshal(data, &back); err != nil || !reflect.DeepEqual(back, r) {
 		t.Errorf("%s reads back as %+v, %v", data, back, err)

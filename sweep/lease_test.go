@@ -95,9 +95,7 @@ func TestJournalOfALostLease(t *testing.T) {
 	j := must.Get(openJournal(f.File(JournalFile)))
 	defer j.Close()
 	j.confirm = l.Confirm
-	if _, err := j.append(measure.Measurement{Trial: measure.Trial{Number: 1}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(j.append(measure.Measurement{Trial: measure.Trial{Number: 1}}))
 	must.OK(f.WriteJSON(leaseFile, "SOMEBODY"))
 	if _, err := j.append(measure.Measurement{Trial: measure.Trial{Number: 2}}); !errors.Is(err, ErrLeaseLost) {
 		t.Errorf("wrote without the lease: %v", err)

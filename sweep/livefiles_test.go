@@ -83,9 +83,7 @@ func TestEachStartHasItsLog(t *testing.T) {
 	t.Parallel()
 	l, _ := fakeLive(t.TempDir(), "port-then-dies")
 	defer l.Close()
-	if _, err := l.Run(t.Context(), liveTrial(badSeqs, 1)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(l.Run(t.Context(), liveTrial(badSeqs, 1)))
 	for name, want := range map[string]string{"0001": "address already in use", "0001-again": "startup complete", "0001-again-again": "startup complete"} {
 		if data, err := os.ReadFile(filepath.Join(l.Settings.Dir, name+".log")); err != nil || !bytes.Contains(data, []byte(want)) {
 			t.Errorf("%s: %v, want %q in %q", name, err, want, data)
@@ -154,9 +152,7 @@ func TestResumedEngineKeepsLogs(t *testing.T) {
 	must.OK(os.Symlink("0001.log", filepath.Join(logs, "0002.log")))
 	l, _ := fakeLive(dir, "")
 	defer l.Close()
-	if _, err := l.Run(t.Context(), liveTrial(goodSeqs, 2)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(l.Run(t.Context(), liveTrial(goodSeqs, 2)))
 	if got, _ := os.ReadFile(filepath.Join(logs, "0001.log")); string(got) != "the first process's\n" {
 		t.Errorf("the first log is now %q", got)
 	}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"planner/internal/evidence/must"
 	"planner/internal/evidence/programtest"
 	"planner/sweep"
 	"planner/sweep/measure"
@@ -49,13 +50,8 @@ command = ["planner", "serve-sim", "sim.toml", "-q", "--listen", "127.0.0.1:{por
 // otherwise idle: go test -tags realtime -run CommandEngineAgrees ./cmd/planner
 func TestCommandEngineAgrees(t *testing.T) {
 	dir := t.TempDir()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(self, filepath.Join(dir, "planner")); err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())
+	must.OK(os.Symlink(self, filepath.Join(dir, "planner")))
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	for name, text := range map[string]string{"sim.toml": agreeConfig, "live.toml": agreeConfig + agreeLive} {
 		put(t, filepath.Join(dir, name), text)
@@ -90,9 +86,7 @@ func maxRate(t *testing.T, dir string, args ...string) rateJSON {
 	var found struct {
 		MaxRate *rateJSON `json:"max_rate_per_s"`
 	}
-	if err := json.Unmarshal(data, &found); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(json.Unmarshal(data, &found))
 	if found.MaxRate == nil {
 		t.Skipf("SKIPPED: no rate is known: %s", data)
 	}

@@ -9,19 +9,16 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"planner/internal/evidence/must"
 )
 
 // begin starts a serve-sim and returns its address. It is ended by stop, or with
 // the test.
 func begin(t *testing.T, server *exec.Cmd) (url string, stop func()) {
 	t.Helper()
-	says, err := server.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
+	says := must.Get(server.StderrPipe())
+	must.OK(server.Start())
 	stop = sync.OnceFunc(func() {
 		server.Process.Signal(os.Interrupt)
 		server.Wait()

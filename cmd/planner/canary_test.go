@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/zstd"
+
+	"planner/internal/evidence/must"
 )
 
 // The keys that a server is given, and that nothing of planner may tell again: not even
@@ -159,9 +161,7 @@ command = ["sh", "-c", "echo my key is $SERVER_KEY and $0; exec \"$@\"", "{env:O
 	cmd := l.command(t, "bench", "p.toml", "--set", "knobs.max_num_seqs=16", "--rate", "10", "--duration", "1500ms", "--warm-up", "100ms", "-o", "run", "--verbose")
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(cmd.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	guards := 0

@@ -66,9 +66,7 @@ func TestInputsAreBounded(t *testing.T) {
 func peakOf(t *testing.T, cmd *exec.Cmd) (printed string, peak int) {
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(cmd.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	for {
@@ -113,9 +111,7 @@ func bomb(t *testing.T, folder string) {
 	z := must.Get(zstd.NewWriter(&b))
 	lines := bytes.Repeat([]byte("{}\n"), 1_000_000)
 	for range 2 {
-		if _, err := z.Write(lines); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(z.Write(lines))
 	}
 	must.OK(z.Close())
 	names, err := filepath.Glob(filepath.Join(folder, "*.zst"))
@@ -149,13 +145,8 @@ func TestSecondSignalEndsReading(t *testing.T) {
 		t.Skip(err)
 	}
 	cmd := planner(t, dir, "trace", "pipe")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	w, err := os.OpenFile(pipe, os.O_WRONLY, 0) // returns once planner reads
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(cmd.Start())
+	w := must.Get(os.OpenFile(pipe, os.O_WRONLY, 0)) // returns once planner reads
 	defer w.Close()
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()

@@ -218,9 +218,7 @@ func read(t *testing.T, path string) string {
 // is as good.
 func killAfter(t *testing.T, cmd *exec.Cmd, after time.Duration) {
 	t.Helper()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(cmd.Start())
 	timer := time.AfterFunc(after, func() { cmd.Process.Kill() })
 	cmd.Wait()
 	timer.Stop()

@@ -247,9 +247,7 @@ func TestInterruptsOfLiveRuns(t *testing.T) {
 			cmd := l.command(t, args...)
 			var stdout, stderr programtest.Transcript
 			cmd.Stdout, cmd.Stderr = &stdout, &stderr
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(cmd.Start())
 			waitFor(t, func() bool { return strings.Contains(stderr.String(), "serves after") })
 			time.Sleep(500 * time.Millisecond) // in mid-trial
 			began := time.Now()
@@ -290,9 +288,7 @@ func TestStubbornEngineIsKilledAtOnce(t *testing.T) {
 			cmd := l.command(t, "sweep", "p.toml", "--rates", "20", "--duration", "20s", "-o", "run")
 			var stderr programtest.Transcript
 			cmd.Stderr = &stderr
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(cmd.Start())
 			waitFor(t, func() bool { return strings.Contains(stderr.String(), "serves after") })
 			began := time.Now()
 			for _, s := range signals {
@@ -331,9 +327,7 @@ func TestKilledLiveRunResumes(t *testing.T) {
 	}
 	l := newLive(t, "")
 	cmd := l.command(t, "sweep", "p.toml", "--rates", "20,25", "-o", "run")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(cmd.Start())
 	journal := filepath.Join(l.dir, "run", "journal.jsonl")
 	waitFor(t, func() bool { data, _ := os.ReadFile(journal); return bytes.Count(data, []byte("\n")) == 1 })
 	time.Sleep(200 * time.Millisecond)

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/BurntSushi/toml"
+
+	"planner/internal/evidence/must"
 )
 
 func TestPlaces(t *testing.T) {
@@ -63,9 +65,7 @@ k = 5
 		"deep": 36, "deep.er": 36, "deep.er.est": 36,
 	}
 	var tree map[string]any
-	if _, err := toml.Decode(text, &tree); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(toml.Decode(text, &tree))
 	for _, text := range []string{text, strings.ReplaceAll(text, "\n", "\r\n")} {
 		got := map[string]int{}
 		for path, at := range placesOf(text, "f") {

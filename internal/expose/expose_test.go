@@ -84,10 +84,7 @@ func TestExporter(t *testing.T) {
 		Shapes: []workload.Shape{{Prompt: tokens, Output: tokens}}}}
 	client := load.Client{URL: slowServer(t, 20*time.Millisecond), Model: "m", Stream: true, Engine: "generic"}
 	for round := 1; round <= 2; round++ {
-		test, err := client.Start(context.Background(), trial, trial.Schedule())
-		if err != nil {
-			t.Fatal(err)
-		}
+		test := must.Get(client.Start(context.Background(), trial, trial.Schedule()))
 		for _, x := range []*Exporter{page, text} {
 			x.See([]measure.Trial{trial})
 			x.See(test)
@@ -97,9 +94,7 @@ func TestExporter(t *testing.T) {
 			now["planner_requests_in_flight"] < 1 || now["planner_requests_sent_total"] < float64(40*(round-1)+10) {
 			t.Errorf("under way: %v", now)
 		}
-		if _, err := test.Wait(); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(test.Wait())
 		for _, x := range []*Exporter{page, text} {
 			x.See(measure.Measurement{})
 		}

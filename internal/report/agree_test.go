@@ -291,9 +291,7 @@ func TestBreakEvenPrice(t *testing.T) {
 			Note struct{ Figures map[string]float64 }
 		}
 	}
-	if err := json.Unmarshal(must.Get(wire.Marshal(p)), &file); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(json.Unmarshal(must.Get(wire.Marshal(p)), &file))
 	sheet, _ := d.Sheet(AlternativesSheet)
 	column := slices.Index(sheet.Header, "break_even_usd_per_gpu_hour")
 	if got := file.Alternatives[0].Note.Figures["break_even_usd_per_gpu_hour"]; math.Abs(got-2.99) > 1e-12 || sheet.Rows[1][column] != "2.99" || sheet.Rows[0][column] != "" {

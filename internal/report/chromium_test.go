@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"planner/internal/evidence/must"
 )
 
 // chromium is a headless browser with one page, driven over a pair of pipes by the
@@ -45,9 +47,7 @@ func browse(t *testing.T) *chromium {
 	in, out := must2(os.Pipe()), must2(os.Pipe())
 	cmd := exec.Command(path, "--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", "--user-data-dir="+t.TempDir(), "about:blank")
 	cmd.ExtraFiles = []*os.File{in[0], out[1]}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(cmd.Start())
 	c := &chromium{t: t, to: in[1], said: make(chan message, 1000)}
 	in[0].Close()
 	out[1].Close()
@@ -107,13 +107,8 @@ func (c *chromium) call(method string, params any) json.RawMessage {
 	if c.session != "" {
 		m["sessionId"] = c.session
 	}
-	data, err := json.Marshal(m)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	if _, err := c.to.Write(append(data, 0)); err != nil {
-		c.t.Fatal(err)
-	}
+	data := must.Get(json.Marshal(m))
+	must.Get(c.to.Write(append(data, 0)))
 	return c.await(func(m message) bool { return m.ID == c.id }).Result
 }
 
@@ -140,9 +135,7 @@ func (c *chromium) await(this func(message) bool) message {
 				c.complaints = append(c.complaints, string(m.Params))
 			case m.Method == "Network.requestWillBeSent":
 				var sent struct{ Request struct{ URL string } }
-				if err := json.Unmarshal(m.Params, &sent); err != nil {
-					c.t.Fatal(err)
-				}
+				must.OK(json.Unmarshal(m.Params, &sent))
 				c.requests = append(c.requests, sent.Request.URL)
 			}
 			if this(m) {
@@ -195,9 +188,7 @@ func (c *chromium) picture(name string) {
 	}
 	var shot struct{ Data []byte }
 	c.ask("Page.captureScreenshot", map[string]any{"captureBeyondViewport": true}, &shot)
-	if err := os.WriteFile(fmt.Sprintf("%s/%s.png", folder, name), shot.Data, 0o600); err != nil {
-		c.t.Fatal(err)
-	}
+	must.OK(os.WriteFile(fmt.Sprintf("%s/%s.png", folder, name), shot.Data, 0o600))
 }
 
 // sheets is on how many sheets of A4 the page prints.
@@ -207,9 +198,7 @@ func (c *chromium) sheets() int {
 	c.ask("Page.printToPDF", map[string]any{"preferCSSPageSize": true}, &pdf)
 	text := strings.ReplaceAll(string(pdf.Data), "/Type /Pages", "")
 	if folder := os.Getenv("PLANNER_PICTURES"); folder != "" {
-		if err := os.WriteFile(folder+"/page.pdf", pdf.Data, 0o600); err != nil {
-			c.t.Fatal(err)
-		}
+		must.OK(os.WriteFile(folder+"/page.pdf", pdf.Data, 0o600))
 	}
 	return strings.Count(text, "/Type /Page")
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"planner/internal/config"
+	"planner/internal/evidence/must"
 	"planner/internal/note"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
@@ -64,10 +65,7 @@ func TestFitHoldsTheErrors(t *testing.T) {
 				Latencies: measure.Latencies{TTFT: measure.Summary{P50: 60 * time.Millisecond, P99: time.Duration(150+i) * time.Millisecond, N: 1500}},
 			})
 		}
-		f, err := fitSet(cfg, trials)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(fitSet(cfg, trials))
 		o := &f.offer
 		if c.stopped != (o.Obstacle.Text != "") || !c.stopped && (o.Rate.Value != c.rate || o.Rate.Safe > c.rate || o.Binding != c.binding ||
 			o.Unreached != (c.binding != measure.ErrorsBound)) {
@@ -92,10 +90,7 @@ func TestFitHoldsTheLimitOfAClass(t *testing.T) {
 			Classes: map[string]measure.ClassSummary{"chat": {Latencies: of(100 + i)}, "rag": {Latencies: of(150 + 60*i)}},
 		})
 	}
-	f, err := fitSet(cfg, trials)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(fitSet(cfg, trials))
 	if o := &f.offer; o.Binding != "ttft.p99 of rag" || o.Rate.Value < 6 || o.Rate.Value > 8 || len(f.curves) != 2 || f.curves[0].Class != "rag" || f.curves[1].Class != "chat" {
 		t.Errorf("%+v limited by %s, curves %+v", o.Rate, o.Binding, f.curves)
 	}

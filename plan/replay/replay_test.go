@@ -207,9 +207,7 @@ func TestMeasuredStart(t *testing.T) {
 		t.Errorf("%+v, %v; want %+v", f.Policy.StartUp, err, want)
 	}
 	empty := filepath.Join(t.TempDir(), "empty")
-	if _, err := sweep.CreateFolder(empty, sweep.About{Command: "bench"}, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(sweep.CreateFolder(empty, sweep.About{Command: "bench"}, nil))
 	if err := measuredStart(&config.FleetSettings{StartUpRun: empty}); err == nil || !strings.Contains(err.Error(), "no engine whose start was measured") {
 		t.Errorf("%v", err)
 	}

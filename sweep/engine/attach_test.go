@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"planner/internal/endpoint"
+	"planner/internal/evidence/must"
 )
 
 // attachTo reaches a server that runs a handler and answers one token.
@@ -53,7 +54,7 @@ func TestNoAnswerIsTold(t *testing.T) {
 	t.Parallel()
 	for _, begin := range []string{"", `{"choices":`} {
 		var asked atomic.Bool
-		e, err := attachTo(t, http.NotFound, func(w http.ResponseWriter, r *http.Request) {
+		e := must.Get(attachTo(t, http.NotFound, func(w http.ResponseWriter, r *http.Request) {
 			if !asked.Swap(true) {
 				oneToken(w, r)
 				return
@@ -62,11 +63,8 @@ func TestNoAnswerIsTold(t *testing.T) {
 			fmt.Fprint(w, begin)
 			http.NewResponseController(w).Flush()
 			<-r.Context().Done()
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = e.Check(t.Context(), 100*time.Millisecond)
+		}))
+		err := e.Check(t.Context(), 100*time.Millisecond)
 		if !errors.Is(err, context.DeadlineExceeded) || !strings.HasSuffix(err.Error(), ": no answer in 100ms") {
 			t.Errorf("behind %q: %v", begin, err)
 		}
@@ -106,7 +104,7 @@ func TestPagesAreAskedTogether(t *testing.T) {
 func TestMute(t *testing.T) {
 	t.Parallel()
 	var gone atomic.Bool
-	e, err := attachTo(t, func(w http.ResponseWriter, r *http.Request) {
+	e := must.Get(attachTo(t, func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.URL.Path != "/metrics":
 			http.NotFound(w, r)
@@ -115,10 +113,7 @@ func TestMute(t *testing.T) {
 		default:
 			fmt.Fprintln(w, "vllm:num_requests_running 0")
 		}
-	}, oneToken)
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, oneToken))
 	s := e.Sample(t.Context())
 	if s.Mute() {
 		t.Error("mute before it was")

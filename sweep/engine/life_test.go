@@ -29,10 +29,7 @@ func TestLife(t *testing.T) {
 	t.Parallel()
 	s, mark := fakes(t, "")
 	var lines []string
-	e, err := Start(t.Context(), s, someKnobs(), "0001", func(_, line string, _ time.Duration) { lines = append(lines, line) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(Start(t.Context(), s, someKnobs(), "0001", func(_, line string, _ time.Duration) { lines = append(lines, line) }))
 	if f := e.Facts; f.Version != "0.0.1" || f.Model != "fake" || f.KVBlocks != 640 || f.BlockTokens != 16 || f.MaxModelLen != 4096 || len(f.Changed) != 0 {
 		t.Errorf("facts %+v", f)
 	}
@@ -249,10 +246,7 @@ func TestNothingIsLeft(t *testing.T) {
 			t.Parallel()
 			s, mark := fakes(t, misbehave)
 			s.LogBytes = 1 << 20
-			e, err := Start(t.Context(), s, someKnobs(), "0001", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			e := must.Get(Start(t.Context(), s, someKnobs(), "0001", nil))
 			if misbehave == "floods" {
 				time.Sleep(1500 * time.Millisecond)
 			}
@@ -330,17 +324,11 @@ func TestCommand(t *testing.T) {
 func TestAttach(t *testing.T) {
 	t.Parallel()
 	s, _ := fakes(t, "")
-	e, err := Start(t.Context(), s, someKnobs(), "0001", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(Start(t.Context(), s, someKnobs(), "0001", nil))
 	defer e.Stop(0)
 	other := someKnobs()
 	other.PrefixCaching = false
-	a, err := Start(t.Context(), Settings{Kind: "attach", Endpoint: endpoint.Endpoint{URL: e.URL + "/v1"}}, other, "", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(Start(t.Context(), Settings{Kind: "attach", Endpoint: endpoint.Endpoint{URL: e.URL + "/v1"}}, other, "", nil))
 	if a.Facts.KVBlocks != 640 || a.Facts.Dialect != "vllm" || len(a.Facts.Changed) != 1 || a.Done() != nil {
 		t.Errorf("attached: %+v", a.Facts)
 	}
@@ -360,7 +348,7 @@ func TestAttach(t *testing.T) {
 	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))
 	port := l.Addr().(*net.TCPAddr).Port
 	l.Close()
-	_, err = Start(t.Context(), Settings{Kind: "attach", Endpoint: endpoint.Endpoint{URL: "http://127.0.0.1:" + strconv.Itoa(port)}}, other, "", nil)
+	_, err := Start(t.Context(), Settings{Kind: "attach", Endpoint: endpoint.Endpoint{URL: "http://127.0.0.1:" + strconv.Itoa(port)}}, other, "", nil)
 	var f *Failure
 	if !errors.As(err, &f) || f.Class != unreachable {
 		t.Errorf("nobody there: %v", err)

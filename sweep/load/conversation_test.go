@@ -93,9 +93,7 @@ func TestEchoTokens(t *testing.T) {
 func TestEchoChat(t *testing.T) {
 	s := &talker{}
 	c := &Client{URL: serve(t, s.serve), Model: "m", Chat: true, Stream: true}
-	if _, err := c.Run(t.Context(), measure.Trial{}, conversation()); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(c.Run(t.Context(), measure.Trial{}, conversation()))
 	last := s.bodies[len(s.bodies)-1]
 	var in struct {
 		Messages []struct{ Role, Content string }

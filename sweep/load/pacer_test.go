@@ -129,10 +129,7 @@ func TestStopped(t *testing.T) {
 		t.Skip(err)
 	}
 	defer stop.Wait()
-	r, err := c.Start(t.Context(), trial, schedule)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(c.Start(t.Context(), trial, schedule))
 	obs, err := r.Wait()
 	if err != nil || len(obs.Records) != len(schedule) {
 		t.Fatalf("%d of %d requests, %v", len(obs.Records), len(schedule), err)

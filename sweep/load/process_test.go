@@ -156,9 +156,7 @@ func (p *process) stop(t testing.TB) map[string][]int64 {
 	log := map[string][]int64{}
 	for p.out.Scan() {
 		var e emission
-		if _, err := fmt.Sscan(p.out.Text(), &e.key, &e.token, &e.at); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(fmt.Sscan(p.out.Text(), &e.key, &e.token, &e.at))
 		if e.token != len(log[e.key]) {
 			t.Fatalf("token %d of %s out of order", e.token, e.key)
 		}

@@ -35,9 +35,7 @@ func TestSlowClients(t *testing.T) {
 			t.Parallel()
 			conn := must.Get(net.Dial("tcp", address))
 			defer conn.Close()
-			if _, err := io.WriteString(conn, c.sent); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(io.WriteString(conn, c.sent))
 			must.OK(conn.SetReadDeadline(time.Now().Add(20 * time.Second)))
 			answer, err := io.ReadAll(conn)
 			if err != nil || strings.HasPrefix(string(answer), "HTTP/1.1 200") != c.answered {
@@ -65,9 +63,7 @@ func TestBodiesTogether(t *testing.T) {
 		resp.Body.Close()
 		first <- resp.StatusCode
 	}()
-	if _, err := io.WriteString(w, `{"max_tokens": 1, "prompt": "`+strings.Repeat("a ", 30_000)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.WriteString(w, `{"max_tokens": 1, "prompt": "`+strings.Repeat("a ", 30_000)))
 	large := `{"max_tokens": 1, "prompt": "` + strings.Repeat("b ", 30_000) + `"}`
 	// What the first has sent must have been read before the other comes, or the first is
 	// the one that is refused.
@@ -80,9 +76,7 @@ func TestBodiesTogether(t *testing.T) {
 			t.Fatal("both are taken")
 		}
 	}
-	if _, err := io.WriteString(w, `"}`); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.WriteString(w, `"}`))
 	w.Close()
 	if status := <-first; status != http.StatusOK {
 		t.Errorf("the first got %d", status)
