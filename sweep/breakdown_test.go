@@ -48,9 +48,7 @@ func TestDiesOnlyUnderLoad(t *testing.T) {
 			}
 			must.OK((&Loop{Source: source, Run: l.Run}).Drive(t.Context()))
 			l.Close()
-			if left := enginetest.Gone(mark, 0); len(left) > 0 {
-				t.Errorf("processes %v are left", left)
-			}
+			enginetest.NothingLeft(t, mark, 0)
 			for i := range source.seen {
 				m := &source.seen[i]
 				got := "rejected"

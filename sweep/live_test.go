@@ -149,9 +149,7 @@ func TestSweepSurvives(t *testing.T) {
 				source := &given{trials: []measure.Trial{liveTrial(goodSeqs, 1), liveTrial(badSeqs, 2), liveTrial(goodSeqs, 3)}}
 				must.OK((&Loop{Source: source, Run: l.Run}).Drive(t.Context()))
 				l.Close()
-				if left := enginetest.Gone(mark, 0); len(left) > 0 {
-					t.Errorf("processes %v are left", left)
-				}
+				enginetest.NothingLeft(t, mark, 0)
 				good(t, &source.seen[0])
 				ends(t, &source.seen[1], c.rejected, c.failures)
 				good(t, &source.seen[2])
@@ -237,9 +235,7 @@ func TestLiveIsInterrupted(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	l.Close()
-	if left := enginetest.Gone(mark, 0); len(left) > 0 {
-		t.Errorf("processes %v are left", left)
-	}
+	enginetest.NothingLeft(t, mark, 0)
 }
 
 // The client's time to first token is compared with the server's, and a gap is
@@ -335,9 +331,7 @@ func TestKilledSweepResumes(t *testing.T) {
 					kills++
 				}
 				timer.Stop()
-				if left := enginetest.Gone(mark, 10*time.Second); len(left) > 0 {
-					t.Errorf("kill %d: processes %v are left", kill, left)
-				}
+				enginetest.NothingLeft(t, mark, 10*time.Second)
 			}
 			if out, err := exec.Command(self, "live-sweep", dir).CombinedOutput(); err != nil {
 				t.Errorf("resume: %v: %s", err, out)

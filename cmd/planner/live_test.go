@@ -110,9 +110,7 @@ func (l *live) run(t *testing.T, args ...string) (code int, out, told string) {
 // nothingLeft checks that no process of an engine is left.
 func (l *live) nothingLeft(t *testing.T) {
 	t.Helper()
-	if left := enginetest.Gone(l.mark, 10*time.Second); len(left) > 0 {
-		t.Errorf("processes %v are left", left)
-	}
+	enginetest.NothingLeft(t, l.mark, 10*time.Second)
 }
 
 // Whatever goes wrong with an engine, a sweep goes on to its end, its report

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/evidence/enginetest"
 	"planner/internal/evidence/must"
 )
 
@@ -45,7 +46,7 @@ func TestPlannerIsKilled(t *testing.T) {
 			}
 			_ = cmd.Wait()
 			began := time.Now()
-			nothingLeft(t, mark, 10*time.Second)
+			enginetest.NothingLeft(t, mark, 10*time.Second)
 			if took := time.Since(began); took > 5*time.Second {
 				t.Errorf("%q killed after %v: its engine was gone %v later", misbehave, after, took)
 			}

@@ -73,7 +73,7 @@ func TestLife(t *testing.T) {
 	if err := e.Stop(0); err != nil {
 		t.Errorf("stopped twice: %v", err)
 	}
-	nothingLeft(t, mark, 0)
+	enginetest.NothingLeft(t, mark, 0)
 }
 
 // niceOf is the priority of a process as Linux tells it, 0 elsewhere.
@@ -123,7 +123,7 @@ func TestFailuresToStart(t *testing.T) {
 			if f.Class != c.class || !strings.Contains(f.Cause, c.cause) {
 				t.Errorf("class %s, cause %q; want %s, %q", f.Class, f.Cause, c.class, c.cause)
 			}
-			nothingLeft(t, mark, 0)
+			enginetest.NothingLeft(t, mark, 0)
 		})
 	}
 }
@@ -218,7 +218,7 @@ func TestNeverReady(t *testing.T) {
 			case !errors.As(err, &f) || f.Class != c.class:
 				t.Errorf("%v, want class %s", err, c.class)
 			}
-			nothingLeft(t, mark, 0)
+			enginetest.NothingLeft(t, mark, 0)
 		})
 	}
 }
@@ -260,7 +260,7 @@ func TestNothingIsLeft(t *testing.T) {
 			if err := e.Stop(0); err != nil {
 				t.Error(err)
 			}
-			nothingLeft(t, mark, 0)
+			enginetest.NothingLeft(t, mark, 0)
 			if n := len(e.Strays()); misbehave == "strays" && n < 4 {
 				t.Errorf("%d strays were told, want 4 at least: %v", n, e.Strays())
 			}
@@ -281,7 +281,7 @@ func TestStartIsCancelled(t *testing.T) {
 	if _, err := Start(ctx, s, someKnobs(), "0001", nil); err == nil || !strings.Contains(err.Error(), "enough") {
 		t.Errorf("error %v", err)
 	}
-	nothingLeft(t, mark, 0)
+	enginetest.NothingLeft(t, mark, 0)
 }
 
 // A guard that is killed takes the engine's group along.
@@ -290,7 +290,7 @@ func TestGuardIsKilled(t *testing.T) {
 	s, mark := fakes(t, "ignores-term")
 	e := must.Get(Start(t.Context(), s, someKnobs(), "0001", nil))
 	must.OK(e.process.guard.Process.Kill())
-	nothingLeft(t, mark, 5*time.Second)
+	enginetest.NothingLeft(t, mark, 5*time.Second)
 	if err := e.Stop(0); err == nil || !strings.Contains(err.Error(), "guard was killed") {
 		t.Errorf("stop without a guard: %v", err)
 	}
@@ -316,7 +316,7 @@ func TestCommand(t *testing.T) {
 	if err := e.Stop(0); err != nil {
 		t.Error(err)
 	}
-	nothingLeft(t, mark, 0)
+	enginetest.NothingLeft(t, mark, 0)
 }
 
 // A server that runs already is reached, told apart from one that is not there,

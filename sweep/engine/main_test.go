@@ -48,17 +48,6 @@ func someKnobs() measure.Knobs {
 	return measure.Knobs{MaxNumSeqs: 16, MaxNumBatchedTokens: 512, GPUMemoryUtilization: 0.9, PrefixCaching: true, TensorParallel: 1}
 }
 
-// nothingLeft fails the test if a process of the engine is still there.
-func nothingLeft(t *testing.T, mark string, limit time.Duration) {
-	t.Helper()
-	if left := enginetest.Gone(mark, limit); len(left) > 0 {
-		for _, pid := range left {
-			line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-			t.Errorf("process %d is left: %q", pid, line)
-		}
-	}
-}
-
 // beKilled is a planner that starts an engine and waits to be killed.
 func beKilled(args []string) int {
 	self, _ := os.Executable()

@@ -21,6 +21,7 @@ import (
 	"github.com/prometheus/procfs"
 
 	"planner/internal/endpoint"
+	"planner/internal/evidence/enginetest"
 	"planner/internal/evidence/must"
 )
 
@@ -269,7 +270,7 @@ func TestSampling(t *testing.T) {
 	if err := e.Stop(0); err != nil {
 		t.Error(err)
 	}
-	nothingLeft(t, mark, 0)
+	enginetest.NothingLeft(t, mark, 0)
 }
 
 // A GPU that keeps memory after its engine ended is told of, one that gives it

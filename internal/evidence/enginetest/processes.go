@@ -2,15 +2,17 @@ package enginetest
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
+	"testing"
 	"time"
 )
 
-// Alive lists the processes that have an entry in their environment, this one
+// alive lists the processes that have an entry in their environment, this one
 // excluded and those that ended and wait for their parent.
-func Alive(entry string) []int {
+func alive(entry string) []int {
 	paths, _ := filepath.Glob("/proc/[0-9]*/environ")
 	var out []int
 	for _, path := range paths {
@@ -26,13 +28,16 @@ func Alive(entry string) []int {
 	return out
 }
 
-// Gone waits until no process has the entry in its environment, and returns
-// those that still do after limit.
-func Gone(entry string, limit time.Duration) []int {
-	for start := time.Now(); ; time.Sleep(50 * time.Millisecond) {
-		left := Alive(entry)
-		if len(left) == 0 || time.Since(start) > limit {
-			return left
-		}
+// NothingLeft waits until no process has the entry in its environment, and fails a test
+// with those that still do after limit.
+func NothingLeft(t testing.TB, entry string, limit time.Duration) {
+	t.Helper()
+	left := alive(entry)
+	for start := time.Now(); len(left) > 0 && time.Since(start) < limit; left = alive(entry) {
+		time.Sleep(50 * time.Millisecond)
+	}
+	for _, pid := range left {
+		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // empty for one that ends now
+		t.Errorf("process %d is left: %q", pid, line)
 	}
 }
