@@ -91,11 +91,27 @@ func failingHandler(fails func(n, flying int64) (status int)) (h http.Handler, a
 	return mux, asked
 }
 
+// attached is a runner for a server that runs already, which hangs where nothing comes for so long.
+func attached(t *testing.T, url string, hang time.Duration) *Live {
+	l := &Live{Settings: engine.Settings{Kind: "attach", Model: "m", Endpoint: endpoint.Endpoint{URL: url}}, Client: load.Client{Stream: true}, Hang: hang}
+	t.Cleanup(func() { l.Close() })
+	return l
+}
+
+// behind answers n requests of a load, and all behind them with a status.
+func behind(n int64, status int) func(n, flying int64) int {
+	return func(at, _ int64) int {
+		if at > n {
+			return status
+		}
+		return 0
+	}
+}
+
 // What fails for a request alone is no question of speed, and known before the load or
 // soon after it began; what fails under load alone is a failure of the trial.
 func TestFailingAlone(t *testing.T) {
 	t.Parallel()
-	always := func(status int) func(n, flying int64) int { return func(int64, int64) int { return status } }
 	for name, c := range map[string]struct {
 		fails func(n, flying int64) int
 		// rejected is in the reason; "" where the trial is measured with failures.
@@ -103,16 +119,11 @@ func TestFailingAlone(t *testing.T) {
 		// most is how many requests of the load may be sent.
 		most int64
 	}{
-		"denied":      {always(401), "(net.denied) in stage serving: a request of the load, alone on the engine, failed: status 401: not today", 1},
-		"no model":    {always(404), "(args.model)", 1},
-		"unavailable": {always(503), "(serve.failing)", 7},
-		"silent":      {always(silence), "(serve.failing) in stage serving: a request of the load, alone on the engine, got no answer: nothing came in 1s", 2},
-		"key expires": {func(n, _ int64) int {
-			if n > 20 {
-				return 403
-			}
-			return 0
-		}, "(net.denied)", 2000},
+		"denied":      {behind(0, 401), "(net.denied) in stage serving: a request of the load, alone on the engine, failed: status 401: not today", 1},
+		"no model":    {behind(0, 404), "(args.model)", 1},
+		"unavailable": {behind(0, 503), "(serve.failing)", 7},
+		"silent":      {behind(0, silence), "(serve.failing) in stage serving: a request of the load, alone on the engine, got no answer: nothing came in 1s", 2},
+		"key expires": {behind(20, 403), "(net.denied)", 2000},
 		"sheds load": {func(_, flying int64) int {
 			if flying > 1 {
 				return 429
@@ -123,8 +134,7 @@ func TestFailingAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			url, asked := failingServer(t, c.fails)
-			l := &Live{Settings: engine.Settings{Kind: "attach", Model: "m", Endpoint: endpoint.Endpoint{URL: url}}, Client: load.Client{Stream: true}, Hang: time.Second}
-			defer l.Close()
+			l := attached(t, url, time.Second)
 			trial := liveTrial(goodSeqs, 1)
 			if c.rejected != "" {
 				trial.Window = time.Minute
@@ -160,14 +170,8 @@ func TestHalfHung(t *testing.T) {
 			t.Parallel()
 			var mu sync.Mutex
 			var remarks []string
-			url, _ := failingServer(t, func(n, _ int64) int {
-				if n > 10 {
-					return status
-				}
-				return 0
-			})
-			l := &Live{Settings: engine.Settings{Kind: "attach", Model: "m", Endpoint: endpoint.Endpoint{URL: url}}, Client: load.Client{Stream: true}, Hang: time.Second}
-			defer l.Close()
+			url, _ := failingServer(t, behind(10, status))
+			l := attached(t, url, time.Second)
 			l.See = func(what any) {
 				mu.Lock()
 				defer mu.Unlock()
@@ -205,9 +209,8 @@ func TestLostRequests(t *testing.T) {
 				}
 				return 0
 			})
-			l := &Live{Settings: engine.Settings{Kind: "attach", Model: "m", Endpoint: endpoint.Endpoint{URL: url}},
-				Client: load.Client{Stream: true, Engine: "vllm"}, Hang: time.Second, Bare: bare}
-			defer l.Close()
+			l := attached(t, url, time.Second)
+			l.Client.Engine, l.Bare = "vllm", bare
 			trial := liveTrial(goodSeqs, 1)
 			o := must.Get(l.Run(t.Context(), trial))
 			m := measure.Reduce(trial, o)
@@ -228,14 +231,8 @@ func TestLimitOfTrial(t *testing.T) {
 	}{"slow": {1, slow}, "silent": {1, silence}, "silent after some": {10, silence}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			url, _ := failingServer(t, func(n, _ int64) int {
-				if n > c.good {
-					return c.kind
-				}
-				return 0
-			})
-			l := &Live{Settings: engine.Settings{Kind: "attach", Model: "m", Endpoint: endpoint.Endpoint{URL: url}}, Client: load.Client{Stream: true}, Hang: 3 * time.Second}
-			defer l.Close()
+			url, _ := failingServer(t, behind(c.good, c.kind))
+			l := attached(t, url, 3*time.Second)
 			trial := liveTrial(goodSeqs, 1)
 			trial.Rate, trial.Window, trial.Concurrency, trial.Requests, trial.Limit = 0, 0, 1, 20, 2*time.Second
 			began := time.Now()
@@ -307,9 +304,8 @@ func TestFrozen(t *testing.T) {
 				}
 				well.ServeHTTP(w, r)
 			}))
-			defer server.Close()
-			l := &Live{Settings: engine.Settings{Kind: "attach", Model: "m", Endpoint: endpoint.Endpoint{URL: server.URL}}, Client: load.Client{Stream: true}, Hang: time.Second}
-			defer l.Close()
+			t.Cleanup(server.Close)
+			l := attached(t, server.URL, time.Second)
 			trial := judgedTrial(1, rate)
 			hasty := *trial.Workload
 			hasty.Timeout = 300 * time.Millisecond
@@ -356,12 +352,12 @@ func TestSilentBench(t *testing.T) {
 	for name, first := range map[string]int{"silent": silence, "slow": slow, "stalling": stalling} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			url, _ := failingServer(t, func(int64, int64) int { return first })
-			e := &Live{Settings: engine.Settings{Kind: "attach", Model: "m", Endpoint: endpoint.Endpoint{URL: url}},
-				Client: load.Client{Stream: true, Engine: "vllm"}, Hang: time.Second, Bare: true}
+			url, _ := failingServer(t, behind(0, first))
+			l := attached(t, url, time.Second)
+			l.Client.Engine, l.Bare = "vllm", true
 			trial := liveTrial(goodSeqs, 1)
 			trial.Rate, trial.Window, trial.Concurrency, trial.Requests = 0, 0, 1, 1
-			o, err := e.Run(t.Context(), trial)
+			o, err := l.Run(t.Context(), trial)
 			r, rejected := errors.AsType[*measure.Rejection](err)
 			switch {
 			case first == slow && (err != nil || measure.Reduce(trial, o).Failed > 0):
@@ -380,14 +376,9 @@ func TestSlowAnswers(t *testing.T) {
 	for _, stream := range []bool{true, false} {
 		t.Run(fmt.Sprint("stream ", stream), func(t *testing.T) {
 			t.Parallel()
-			url, _ := failingServer(t, func(n, _ int64) int {
-				if n > 1 {
-					return slow
-				}
-				return 0
-			})
-			l := &Live{Settings: engine.Settings{Kind: "attach", Model: "m", Endpoint: endpoint.Endpoint{URL: url}}, Client: load.Client{Stream: stream}, Hang: time.Second}
-			defer l.Close()
+			url, _ := failingServer(t, behind(1, slow))
+			l := attached(t, url, time.Second)
+			l.Client.Stream = stream
 			trial := liveTrial(goodSeqs, 1)
 			trial.Rate, trial.Window, trial.Concurrency, trial.Requests = 0, 0, 1, 1
 			o, err := l.Run(t.Context(), trial)

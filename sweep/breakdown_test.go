@@ -10,12 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"planner/internal/endpoint"
 	"planner/internal/evidence/enginetest"
 	"planner/internal/evidence/must"
 	"planner/internal/note"
 	"planner/sweep/engine"
-	"planner/sweep/load"
 	"planner/sweep/measure"
 )
 
@@ -104,9 +102,7 @@ func TestServerRestarts(t *testing.T) {
 	for name, gone := range map[string]time.Duration{"soon": 300 * time.Millisecond, "late": 3 * time.Second} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := &Live{Settings: engine.Settings{Kind: "attach", Model: "m", Endpoint: endpoint.Endpoint{URL: restarting(t, 10, gone)}},
-				Client: load.Client{Stream: true}, Hang: 5 * time.Second}
-			defer l.Close()
+			l := attached(t, restarting(t, 10, gone), 5*time.Second)
 			trial := liveTrial(goodSeqs, 1)
 			trial.Window = time.Second
 			o, err := l.Run(t.Context(), trial)
@@ -141,8 +137,7 @@ func TestServerRestartsBehindAProxy(t *testing.T) {
 				}
 				return 0
 			})
-			l := &Live{Settings: engine.Settings{Kind: "attach", Model: "m", Endpoint: endpoint.Endpoint{URL: url}}, Client: load.Client{Stream: true}, Hang: 5 * time.Second}
-			defer l.Close()
+			l := attached(t, url, 5*time.Second)
 			trial := liveTrial(goodSeqs, 1)
 			trial.Rate, trial.Window = 20, 4*time.Second
 			o, err := l.Run(t.Context(), trial)
@@ -158,9 +153,8 @@ func TestServerRestartsBehindAProxy(t *testing.T) {
 // may take, and no longer.
 func TestEndlessAnswers(t *testing.T) {
 	t.Parallel()
-	url, asked := failingServer(t, func(int64, int64) int { return endless })
-	l := &Live{Settings: engine.Settings{Kind: "attach", Model: "m", Endpoint: endpoint.Endpoint{URL: url}}, Client: load.Client{Stream: true}, Hang: time.Second}
-	defer l.Close()
+	url, asked := failingServer(t, behind(0, endless))
+	l := attached(t, url, time.Second)
 	trial := liveTrial(goodSeqs, 1)
 	trial.Limit = 2 * time.Second
 	began := time.Now()

@@ -138,56 +138,37 @@ func TestJournalOfAnotherSearchIsRefused(t *testing.T) {
 	}
 }
 
-// What was counted against other limits is no evidence about those of now, and an
-// objective without a bound is as good as none.
-func TestJournalOfAnotherObjectiveIsRefused(t *testing.T) {
-	limit := func(d time.Duration, failed float64) measure.SLO {
-		return measure.SLO{Bounds: []measure.Bound{{Metric: measure.TTFT, Quantile: 0.9, Limit: d}}, Errors: failed}
+// What was counted against other limits or under other traffic is no evidence about those of
+// now; another seed of the same is, and an objective without a bound is as good as none.
+func TestJournalOfAnotherTrialIsRefused(t *testing.T) {
+	limit := func(d time.Duration, failed float64) script {
+		return script{objective: measure.SLO{Bounds: []measure.Bound{{Metric: measure.TTFT, Quantile: 0.9, Limit: d}}, Errors: failed}}
 	}
+	none := script{objective: measure.SLO{Errors: 0.001}}
+	longer, seeded := testWorkload(), testWorkload()
+	longer.Shapes[0].Output.Median *= 2
+	seeded.Seed = 7
 	for _, c := range []struct {
 		name        string
-		first, then measure.SLO
+		first, then script
 		refused     bool
 	}{
 		{"the same", limit(333333*time.Microsecond, 0.001), limit(333333*time.Microsecond, 0.001), false},
 		{"another limit", limit(500*time.Millisecond, 0.001), limit(490*time.Millisecond, 0.001), true},
 		{"another share of failures", limit(500*time.Millisecond, 0.001), limit(500*time.Millisecond, 0.01), true},
-		{"none", measure.SLO{Errors: 0.001}, measure.SLO{Errors: 0.001}, false},
-		{"none at first", measure.SLO{}, limit(500*time.Millisecond, 0.001), true},
+		{"no limit", none, none, false},
+		{"no limit at first", script{}, limit(500*time.Millisecond, 0.001), true},
+		{"another seed", script{}, script{traffic: seeded}, false},
+		{"longer answers", script{}, script{traffic: longer}, true},
 	} {
 		path := filepath.Join(t.TempDir(), JournalFile)
-		j := journal(t, path)
-		drive := func(slo measure.SLO) error {
-			return (&Loop{Source: &script{batches: 2, size: 2, objective: slo}, Run: answer, Journal: j}).Drive(t.Context())
+		drive := func(s script) error {
+			j := journal(t, path)
+			defer j.Close()
+			s.batches, s.size = 2, 2
+			return (&Loop{Source: &s, Run: answer, Journal: j}).Drive(t.Context())
 		}
 		must.OK(drive(c.first))
-		j.Close()
-		j = journal(t, path)
-		if err := drive(c.then); (err != nil) != c.refused {
-			t.Errorf("%s: %v", c.name, err)
-		}
-	}
-}
-
-// What was measured under other traffic is no evidence about that of now; another
-// seed of the same is.
-func TestJournalOfAnotherWorkloadIsRefused(t *testing.T) {
-	longer, seeded := testWorkload(), testWorkload()
-	longer.Shapes[0].Output.Median *= 2
-	seeded.Seed = 7
-	for _, c := range []struct {
-		name    string
-		then    *workload.Workload
-		refused bool
-	}{{"the same", testWorkload(), false}, {"another seed", seeded, false}, {"longer answers", longer, true}} {
-		path := filepath.Join(t.TempDir(), JournalFile)
-		j := journal(t, path)
-		drive := func(w *workload.Workload) error {
-			return (&Loop{Source: &script{batches: 2, size: 2, traffic: w}, Run: answer, Journal: j}).Drive(t.Context())
-		}
-		must.OK(drive(testWorkload()))
-		j.Close()
-		j = journal(t, path)
 		if err := drive(c.then); (err != nil) != c.refused {
 			t.Errorf("%s: %v", c.name, err)
 		}
