@@ -36,11 +36,9 @@ func decides(t *testing.T, limit time.Duration, rates []float64, want search.Out
 	for seed := range uint64(seeds) {
 		r := search.NewRace(search.RaceConfig{OneEngine: true, Candidates: sets, Search: search.MaxRateConfig{
 			Workload: poisson(), SLO: ttft(limit, 0.9), Seed: seed + 1, Budget: budget, Precision: 0.2}})
-		for batch := r.Next(); len(batch) > 0; batch = r.Next() {
-			for _, trial := range batch {
-				r.Observe(virtual.Bench{Server: queues[trial.Knobs], Drift: 0.05}.Run(trial))
-			}
-		}
+		virtual.Drive(r, func(trial measure.Trial) measure.Measurement {
+			return virtual.Bench{Server: queues[trial.Knobs], Drift: 0.05}.Run(trial)
+		})
 		end := r.Result()
 		if end.EngineTime > budget {
 			t.Errorf("seed %d: %v of a budget of %v", seed, end.EngineTime, budget)
@@ -82,11 +80,8 @@ func TestLateLoneRequests(t *testing.T) {
 	truth := float64(sort.Search(100*servers*rate, func(n int) bool { return late(float64(n)/100+1e-6) > 0.1 })) / 100
 	held := 0
 	for seed := range uint64(12) {
-		s := search.NewMaxRate(search.MaxRateConfig{Workload: poisson(), SLO: ttft(limit, 0.9), Seed: seed + 1, Budget: 6 * time.Minute, Precision: 0.2})
-		for batch := s.Next(); len(batch) > 0; batch = s.Next() {
-			s.Observe(virtual.Bench{Server: virtual.Queue{Servers: servers, Rate: rate}}.Run(batch[0]))
-		}
-		if e := s.Result().Estimate; e.Low <= truth && truth <= e.High {
+		cfg := search.MaxRateConfig{Workload: poisson(), SLO: ttft(limit, 0.9), Seed: seed + 1, Budget: 6 * time.Minute, Precision: 0.2}
+		if e := searched(cfg, virtual.Queue{Servers: servers, Rate: rate}).Estimate; e.Low <= truth && truth <= e.High {
 			held++
 		}
 	}
@@ -97,11 +92,8 @@ func TestLateLoneRequests(t *testing.T) {
 
 // A server that is half as fast from 40 requests under way on has a cliff.
 func TestCliffIsTold(t *testing.T) {
-	s := search.NewMaxRate(search.MaxRateConfig{Workload: poisson(), SLO: ttft(2*time.Second, 0.99), Seed: 1, Budget: time.Hour})
-	for batch := s.Next(); len(batch) > 0; batch = s.Next() {
-		s.Observe(virtual.Bench{Server: virtual.Queue{Servers: 4, Rate: 10, Crowd: 40, Slower: 2}}.Run(batch[0]))
-	}
-	if r := s.Result(); !r.Warnings.Has(note.Cliff) {
+	cfg := search.MaxRateConfig{Workload: poisson(), SLO: ttft(2*time.Second, 0.99), Seed: 1, Budget: time.Hour}
+	if r := searched(cfg, virtual.Queue{Servers: 4, Rate: 10, Crowd: 40, Slower: 2}); !r.Warnings.Has(note.Cliff) {
 		t.Errorf("%+v: %v", r.Estimate, r.Warnings.Texts())
 	}
 }
@@ -141,14 +133,12 @@ func TestOnlySetLeavesHalfOfTheBudget(t *testing.T) {
 	k := measure.Knobs{MaxNumSeqs: 1}
 	r := search.NewRace(search.RaceConfig{OneEngine: true, Candidates: []search.Prior{{Knobs: k}}, Search: search.MaxRateConfig{
 		Workload: poisson(), SLO: ttft(time.Second, 0.9), Seed: 2, Budget: budget, Precision: 0.1}})
-	for batch := r.Next(); len(batch) > 0; batch = r.Next() {
-		for _, trial := range batch {
-			if trial.Window > 0 && trial.Window < 5*time.Second {
-				t.Errorf("a window of %v: %s", trial.Window, trial.Why)
-			}
-			r.Observe(virtual.Bench{Server: virtual.Queue{Servers: 1, Rate: 30}, Drift: 0.05}.Run(trial))
+	virtual.Drive(r, func(trial measure.Trial) measure.Measurement {
+		if trial.Window > 0 && trial.Window < 5*time.Second {
+			t.Errorf("a window of %v: %s", trial.Window, trial.Why)
 		}
-	}
+		return virtual.Bench{Server: virtual.Queue{Servers: 1, Rate: 30}, Drift: 0.05}.Run(trial)
+	})
 	if end := r.Result(); end.EngineTime > budget || end.Best.Estimate.Value <= 0 {
 		t.Errorf("%v of %v: %+v", end.EngineTime, budget, end.Best)
 	}

@@ -108,9 +108,7 @@ func TestCertificate(t *testing.T) {
 			cfg := config(search.Prior{Phi: 44}, seed)
 			cfg.Window = 600 * time.Second
 			c := search.Certify(cfg, found)
-			for batch := c.Next(); len(batch) > 0; batch = c.Next() {
-				c.Observe(virtual.Bench{Server: single, NoAbort: true}.Run(batch[0]))
-			}
+			virtual.Drive(c, virtual.Bench{Server: single, NoAbort: true}.Run)
 			if c.Result().State == measure.Met {
 				n++
 			}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/evidence/search/virtual"
 	"planner/sweep/measure"
 )
 
@@ -38,11 +39,7 @@ func drifted(sd float64, seed uint64) (RaceResult, *driftServer, *Race) {
 	cfg := raceConfig(priors, seed)
 	cfg.Default, cfg.OneEngine, cfg.Search.Budget = &priors[2], true, 8*time.Hour
 	r := NewRace(cfg)
-	for batch := r.Next(); len(batch) > 0; batch = r.Next() {
-		for _, t := range batch {
-			r.Observe(s.run(t))
-		}
-	}
+	virtual.Drive(r, s.run)
 	return r.Result(), s, r
 }
 

@@ -44,7 +44,7 @@ func TestFreezeTellsNoFalseBound(t *testing.T) {
 		for frozen := 2; frozen <= 4; frozen++ {
 			cfg := search.MaxRateConfig{Workload: poisson(), SLO: ttft(limit, 0.99), Seed: seed + 1, Budget: 240 * time.Second}
 			s, loads := search.NewMaxRate(cfg), 0
-			drive(s, func(trial measure.Trial) measure.Measurement {
+			virtual.Drive(s, func(trial measure.Trial) measure.Measurement {
 				server := freeze{Queue: queue}
 				if !trial.Closed() {
 					if loads++; loads == frozen {

@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"planner/internal/evidence/search/virtual"
 	"planner/search"
 	"planner/sweep/measure"
 )
@@ -19,9 +18,7 @@ func TestGoodputOfOneLimitIsAQuantile(t *testing.T) {
 	found := func(slo measure.SLO) search.Result {
 		cfg := config(search.Prior{Rate: 24}, 3)
 		cfg.SLO, cfg.Budget, cfg.Precision = slo, 0, 0.15
-		s := search.NewMaxRate(cfg)
-		drive(s, virtual.Bench{Server: single}.Run)
-		return s.Result()
+		return searched(cfg, single)
 	}
 	one, other := found(ttft(half, 0.99)), found(goodput(0.99, measure.Limits{TTFT: half}))
 	if one.Estimate != other.Estimate || one.Trials != other.Trials {
@@ -36,9 +33,7 @@ func TestGoodputOfOneLimitIsAQuantile(t *testing.T) {
 func TestGoodputThatNoRateMeets(t *testing.T) {
 	cfg := config(search.Prior{}, 1)
 	cfg.SLO = goodput(0.90, measure.Limits{E2E: time.Second, TTFT: 5 * time.Millisecond})
-	s := search.NewMaxRate(cfg)
-	drive(s, virtual.Bench{Server: single}.Run)
-	r := s.Result()
+	r := searched(cfg, single)
 	if r.Outcome != search.Infeasible || r.Binding != "goodput" || r.Floor == nil || r.Floor.Bound != "ttft.p90" || r.Floor.Value <= 5*time.Millisecond {
 		t.Errorf("%+v %+v", r, r.Floor)
 	}

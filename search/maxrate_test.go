@@ -35,17 +35,11 @@ func config(prior search.Prior, seed uint64) search.MaxRateConfig {
 		Budget: 1355 * time.Second, Overhead: 6 * time.Second, Precision: 1e-9}
 }
 
-// drive runs a search to its end and returns what it was told.
-func drive(s *search.MaxRate, run func(measure.Trial) measure.Measurement) []measure.Measurement {
-	var told []measure.Measurement
-	for batch := s.Next(); len(batch) > 0; batch = s.Next() {
-		for _, t := range batch {
-			m := run(t)
-			told = append(told, m)
-			s.Observe(m)
-		}
-	}
-	return told
+// searched is what a search finds of a server.
+func searched(cfg search.MaxRateConfig, server virtual.Server) search.Result {
+	s := search.NewMaxRate(cfg)
+	virtual.Drive(s, virtual.Bench{Server: server}.Run)
+	return s.Result()
 }
 
 // TestCoverage searches three queues 12 times each. Were the safe rate right
@@ -70,7 +64,7 @@ func TestCoverage(t *testing.T) {
 			cfg := config(prior, seed+1)
 			cfg.SLO = ttft(q.limit, 0.99)
 			s := search.NewMaxRate(cfg)
-			drive(s, virtual.Bench{Server: q.queue, NoAbort: true}.Run)
+			virtual.Drive(s, virtual.Bench{Server: q.queue, NoAbort: true}.Run)
 			e := s.Result().Estimate
 			if e.Safe <= truth {
 				safe++
@@ -98,9 +92,7 @@ func TestWrongAndNoPrior(t *testing.T) {
 	for _, rate := range []float64{0, truth / 2, 2 * truth, truth / 20, truth * 1000} {
 		safe := 0
 		for seed := range uint64(3) {
-			s := search.NewMaxRate(config(search.Prior{Rate: rate}, seed))
-			drive(s, virtual.Bench{Server: single}.Run)
-			r := s.Result()
+			r := searched(config(search.Prior{Rate: rate}, seed), single)
 			if d := math.Log(r.Estimate.Value / truth); math.Abs(d) > 0.12 {
 				t.Errorf("prior %.3g/s, seed %d: %v, want %.2f within 12 %%", rate, seed, r.Estimate, truth)
 			}
@@ -122,9 +114,7 @@ func TestAnyRate(t *testing.T) {
 		limit := time.Duration(float64(half) / scale)
 		cfg := config(search.Prior{}, 1)
 		cfg.SLO, cfg.Budget, cfg.Precision = ttft(limit, 0.99), 0, 0.10
-		s := search.NewMaxRate(cfg)
-		drive(s, virtual.Bench{Server: q}.Run)
-		r := s.Result()
+		r := searched(cfg, q)
 		truth := q.MaxRate(limit, 0.01)
 		if r.Outcome != search.Found || math.Abs(math.Log(r.Estimate.Value/truth)) > 0.15 {
 			t.Errorf("true rate %.4g/s: %v after %d trials (%v)", truth, r.Estimate, r.Trials, r.Outcome)
@@ -137,7 +127,11 @@ func TestAnyRate(t *testing.T) {
 func TestReplay(t *testing.T) {
 	for _, prior := range []search.Prior{{}, {Rate: 20}} {
 		first := search.NewMaxRate(config(prior, 3))
-		told := drive(first, virtual.Bench{Server: single}.Run)
+		var told []measure.Measurement
+		virtual.Drive(first, func(trial measure.Trial) measure.Measurement {
+			told = append(told, virtual.Bench{Server: single}.Run(trial))
+			return told[len(told)-1]
+		})
 		again, silent := search.NewMaxRate(config(prior, 3)), search.NewMaxRate(config(prior, 3))
 		for i, m := range told {
 			next := again.Next()
@@ -162,9 +156,7 @@ func TestInfeasible(t *testing.T) {
 	for _, rate := range []float64{0, 20} {
 		cfg := config(search.Prior{Rate: rate}, 1)
 		cfg.SLO, cfg.Budget = ttft(20*time.Millisecond, 0.99), 0
-		s := search.NewMaxRate(cfg)
-		drive(s, virtual.Bench{Server: q}.Run)
-		r := s.Result()
+		r := searched(cfg, q)
 		if r.Outcome != search.Infeasible || r.Estimate.Value != 0 || r.Floor == nil {
 			t.Fatalf("prior %g: %+v, want infeasible with the idle latency", rate, r)
 		}
@@ -181,7 +173,7 @@ func TestInfeasibleThoughAborted(t *testing.T) {
 	cfg := config(search.Prior{Rate: 20}, 1)
 	cfg.SLO, cfg.Budget = ttft(20*time.Millisecond, 0.99), 0
 	s, trials := search.NewMaxRate(cfg), 0
-	drive(s, func(trial measure.Trial) measure.Measurement {
+	virtual.Drive(s, func(trial measure.Trial) measure.Measurement {
 		m := bench.Run(trial)
 		if trials++; trials == 1 {
 			m.Aborted, m.Overloaded, m.Counts = note.Because(note.ClearlyMissed, cfg.SLO.Bounds[0], 300.0, 300.0), false, nil
@@ -204,7 +196,7 @@ func TestUndecidedAtALoneRate(t *testing.T) {
 	cfg := config(search.Prior{}, 1)
 	cfg.SLO, cfg.Budget = ttft(60*time.Millisecond, 0.99), 30*time.Hour
 	s := search.NewMaxRate(cfg)
-	drive(s, func(trial measure.Trial) measure.Measurement {
+	virtual.Drive(s, func(trial measure.Trial) measure.Measurement {
 		m := bench.Run(trial)
 		if trial.Concurrency == 0 {
 			m.Aborted, m.Valid, m.Warnings, m.Verdict = note.Because(note.TrialLimit, trial.Limit), true, nil, &measure.Verdict{State: measure.Unsure}
@@ -222,7 +214,7 @@ func TestFreeSpendEnds(t *testing.T) {
 	cfg := config(search.Prior{}, 1)
 	cfg.Budget, cfg.Precision = 0, 0.2
 	s := search.NewMaxRate(cfg)
-	drive(s, func(trial measure.Trial) measure.Measurement {
+	virtual.Drive(s, func(trial measure.Trial) measure.Measurement {
 		m := bench.Run(trial)
 		m.Requests *= 6 // as if they were of long conversations
 		return m
@@ -235,9 +227,7 @@ func TestFreeSpendEnds(t *testing.T) {
 func TestNotReached(t *testing.T) {
 	cfg := config(search.Prior{}, 1)
 	cfg.Limit, cfg.Budget = 10, 0
-	s := search.NewMaxRate(cfg)
-	drive(s, virtual.Bench{Server: single}.Run)
-	if r := s.Result(); r.Outcome != search.NotReached || r.Estimate.Value != 10 || r.Estimate.Safe > 10 {
+	if r := searched(cfg, single); r.Outcome != search.NotReached || r.Estimate.Value != 10 || r.Estimate.Safe > 10 {
 		t.Errorf("%+v, want not reached at 10/s", r)
 	}
 }
@@ -259,9 +249,7 @@ func TestSeveralLimits(t *testing.T) {
 		{Metric: measure.TTFT, Quantile: 0.99, Limit: half},
 		{Metric: measure.E2E, Quantile: 0.99, Limit: 20 * time.Second},
 	}}
-	s := search.NewMaxRate(cfg)
-	drive(s, virtual.Bench{Server: q}.Run)
-	r := s.Result()
+	r := searched(cfg, q)
 	truth := q.MaxRate(half, 0.01)
 	if r.Binding != "ttft.p99" || math.Abs(math.Log(r.Estimate.Value/truth)) > 0.08 || len(r.Bounds) != 4 || r.Bounds[0].Probability < 0.9 {
 		t.Errorf("%+v, want ttft.p99 to bind near %.2f/s", r, truth)

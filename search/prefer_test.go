@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/evidence/search/virtual"
 	"planner/internal/note"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
@@ -18,14 +19,12 @@ func TestRaceThatLearnsNothingIsUndecided(t *testing.T) {
 	_, priors := landscape(6, 0, 1)
 	r := NewRace(raceConfig(priors, 1))
 	n := 0
-	for batch := r.Next(); len(batch) > 0; batch = r.Next() {
-		for _, trial := range batch {
-			if n++; n > 20 || !(trial.Rate > 0 || trial.Closed()) {
-				t.Fatalf("trial %d: %+v", n, trial)
-			}
-			r.Observe(measure.Measurement{Trial: trial, Warnings: note.Notes{note.Text("the client was late")}})
+	virtual.Drive(r, func(trial measure.Trial) measure.Measurement {
+		if n++; n > 20 || !(trial.Rate > 0 || trial.Closed()) {
+			t.Fatalf("trial %d: %+v", n, trial)
 		}
-	}
+		return measure.Measurement{Trial: trial, Warnings: note.Notes{note.Text("the client was late")}}
+	})
 	got := r.Result()
 	if got.Best.Outcome != OutOfBudget || got.Best.Estimate.Value != 0 || !strings.Contains(got.Best.Reason.Text, "could not be trusted") {
 		t.Errorf("%+v", got.Best)
@@ -46,19 +45,17 @@ func TestFirstSetLeavesBudget(t *testing.T) {
 	cfg.Search.Budget = time.Hour
 	spent, n := map[measure.Knobs]time.Duration{}, 0
 	r := NewRace(cfg)
-	for batch := r.Next(); len(batch) > 0; batch = r.Next() {
-		for _, trial := range batch {
-			m := server.run(trial)
-			if trial.Knobs == first {
-				n++
-			}
-			if trial.Knobs == first && n%3 != 0 {
-				m.Valid, m.Verdict, m.Warnings = false, nil, note.Notes{note.New(note.SendLag, 20*time.Millisecond, time.Millisecond)}
-			}
-			spent[trial.Knobs] += m.EngineTime(0)
-			r.Observe(m)
+	virtual.Drive(r, func(trial measure.Trial) measure.Measurement {
+		m := server.run(trial)
+		if trial.Knobs == first {
+			n++
 		}
-	}
+		if trial.Knobs == first && n%3 != 0 {
+			m.Valid, m.Verdict, m.Warnings = false, nil, note.Notes{note.New(note.SendLag, 20*time.Millisecond, time.Millisecond)}
+		}
+		spent[trial.Knobs] += m.EngineTime(0)
+		return m
+	})
 	got := r.Result()
 	if got.Knobs == first || !(got.Best.Estimate.Value > 0) || spent[first] > cfg.Search.Budget/2 {
 		t.Errorf("%v of %v for the set without a valid trial: %v of %+v", spent[first], cfg.Search.Budget, got.Best.Estimate, got.Knobs)

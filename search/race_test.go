@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/evidence/search/virtual"
 	"planner/internal/note"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
@@ -89,15 +90,8 @@ func raceConfig(priors []Prior, seed uint64) RaceConfig {
 }
 
 func drive(s *Race, server *raceServer) RaceResult {
-	for {
-		batch := s.Next()
-		if len(batch) == 0 {
-			return s.Result()
-		}
-		for _, t := range batch {
-			s.Observe(server.run(t))
-		}
-	}
+	virtual.Drive(s, server.run)
+	return s.Result()
 }
 
 // The race loses less than 5 % of the best rate in 95 % of landscapes, and costs
@@ -221,15 +215,13 @@ func TestRaceOfEnginesThatFail(t *testing.T) {
 		for _, runs := range []bool{false, true} {
 			_, priors := landscape(3, 0.05, 1)
 			r := NewRace(by(strategy, raceConfig(priors, 1)))
-			for batch := r.Next(); len(batch) > 0; batch = r.Next() {
-				for _, trial := range batch {
-					m := measure.Measurement{Trial: trial, Rejected: note.Because(note.EngineFailed, "start.timeout", ": not ready")}
-					if runs && trial.Knobs == priors[1].Knobs {
-						m.Rejected = note.Text("never fits").Reason()
-					}
-					r.Observe(m)
+			virtual.Drive(r, func(trial measure.Trial) measure.Measurement {
+				m := measure.Measurement{Trial: trial, Rejected: note.Because(note.EngineFailed, "start.timeout", ": not ready")}
+				if runs && trial.Knobs == priors[1].Knobs {
+					m.Rejected = note.Text("never fits").Reason()
 				}
-			}
+				return m
+			})
 			want := Unmeasured
 			if runs {
 				want = Infeasible
@@ -288,18 +280,12 @@ func TestStrategiesAgreeOnAClearWinner(t *testing.T) {
 func TestRaceRepeats(t *testing.T) {
 	trials := func() string {
 		server, priors := landscape(12, 0.1, 4)
-		r := NewRace(raceConfig(priors, 4))
 		var b strings.Builder
-		for {
-			batch := r.Next()
-			if len(batch) == 0 {
-				return b.String()
-			}
-			for _, tr := range batch {
-				fmt.Fprintf(&b, "%+v %x %d %v %v\n", tr.Knobs, math.Float64bits(tr.Rate), tr.Seed, tr.Warmup, tr.Window)
-				r.Observe(server.run(tr))
-			}
-		}
+		virtual.Drive(NewRace(raceConfig(priors, 4)), func(tr measure.Trial) measure.Measurement {
+			fmt.Fprintf(&b, "%+v %x %d %v %v\n", tr.Knobs, math.Float64bits(tr.Rate), tr.Seed, tr.Warmup, tr.Window)
+			return server.run(tr)
+		})
+		return b.String()
 	}
 	if a, b := trials(), trials(); a != b {
 		t.Errorf("two races differ:\n%s\n%s", a, b)
@@ -312,16 +298,14 @@ func TestRaceGoesOnWithoutABestSetThatFails(t *testing.T) {
 	server, priors := landscape(3, 0.05, 1)
 	r := NewRace(raceConfig(priors, 1))
 	failed := 0
-	for batch := r.Next(); len(batch) > 0; batch = r.Next() {
-		for _, trial := range batch {
-			m := server.run(trial)
-			if failed == 0 && strings.HasPrefix(trial.Why, "the best set so far") {
-				delete(server.mu, trial.Knobs)
-				m, failed = server.run(trial), trial.Knobs.MaxNumSeqs
-			}
-			r.Observe(m)
+	virtual.Drive(r, func(trial measure.Trial) measure.Measurement {
+		m := server.run(trial)
+		if failed == 0 && strings.HasPrefix(trial.Why, "the best set so far") {
+			delete(server.mu, trial.Knobs)
+			m, failed = server.run(trial), trial.Knobs.MaxNumSeqs
 		}
-	}
+		return m
+	})
 	if got := r.Result(); failed == 0 || got.Knobs.MaxNumSeqs == failed || got.Best.Outcome != Found {
 		t.Errorf("%d failed: %v of %+v", failed, got.Best.Outcome, got.Knobs)
 	}
@@ -331,18 +315,16 @@ func TestRaceGoesOnWithoutABestSetThatFails(t *testing.T) {
 func TestRaceWithoutABudgetEnds(t *testing.T) {
 	server, priors := landscape(6, 0, 1)
 	r, trials := NewRace(raceConfig(priors, 1)), 0
-	for batch := r.Next(); len(batch) > 0; batch = r.Next() {
-		for _, trial := range batch {
-			if trials++; trials > 400 || trial.Window < 0 {
-				t.Fatalf("trial %d is of %v at %.3g/s", trials, trial.Window, trial.Rate)
-			}
-			m := server.run(trial)
-			if !trial.Closed() {
-				m.Requests, m.Counts[0].K = 500_000, m.Counts[0].N/20+1
-			}
-			r.Observe(m)
+	virtual.Drive(r, func(trial measure.Trial) measure.Measurement {
+		if trials++; trials > 400 || trial.Window < 0 {
+			t.Fatalf("trial %d is of %v at %.3g/s", trials, trial.Window, trial.Rate)
 		}
-	}
+		m := server.run(trial)
+		if !trial.Closed() {
+			m.Requests, m.Counts[0].K = 500_000, m.Counts[0].N/20+1
+		}
+		return m
+	})
 	if best := r.Result().Best; best.Outcome != OutOfBudget {
 		t.Errorf("%v, %s; want no rate", best.Outcome, best.Reason.Text)
 	}
@@ -383,15 +365,13 @@ func TestRaceFallsBackToAMeasuredSet(t *testing.T) {
 	}
 	r := NewRace(raceConfig(priors, 1))
 	broken := false
-	for batch := r.Next(); len(batch) > 0; batch = r.Next() {
-		for _, trial := range batch {
-			m := server.run(trial)
-			if broken = broken || r.incumbent != nil && r.incumbent.prior.Knobs == priors[1].Knobs; broken && trial.Knobs == priors[1].Knobs {
-				m = measure.Measurement{Trial: trial, Rejected: note.Because(note.EngineFailed, "start.timeout", ": not ready")}
-			}
-			r.Observe(m)
+	virtual.Drive(r, func(trial measure.Trial) measure.Measurement {
+		m := server.run(trial)
+		if broken = broken || r.incumbent != nil && r.incumbent.prior.Knobs == priors[1].Knobs; broken && trial.Knobs == priors[1].Knobs {
+			m = measure.Measurement{Trial: trial, Rejected: note.Because(note.EngineFailed, "start.timeout", ": not ready")}
 		}
-	}
+		return m
+	})
 	if end := r.Result(); !broken || end.Knobs != priors[0].Knobs || !(end.Best.Estimate.Value > 0) {
 		t.Errorf("%t: %+v, %v; want the first set", broken, end.Knobs, end.Best.Estimate)
 	}
@@ -401,19 +381,17 @@ func TestRaceFallsBackToAMeasuredSet(t *testing.T) {
 func TestRaceBesideADoubtfulReference(t *testing.T) {
 	server, priors := landscape(8, 0, 3)
 	r := NewRace(raceConfig(priors, 3))
-	for batch := r.Next(); len(batch) > 0; batch = r.Next() {
-		for _, trial := range batch {
-			m := server.run(trial)
-			if c := r.incumbent; c != nil && !r.chosen && trial.Knobs == c.prior.Knobs {
-				mu := server.mu[trial.Knobs]
-				server.mu[trial.Knobs] = 0.8 * mu
-				m = server.run(trial)
-				server.mu[trial.Knobs] = mu
-				m.Valid, m.Verdict, m.Warnings = false, nil, note.Notes{note.Text("its client was late")}
-			}
-			r.Observe(m)
+	virtual.Drive(r, func(trial measure.Trial) measure.Measurement {
+		m := server.run(trial)
+		if c := r.incumbent; c != nil && !r.chosen && trial.Knobs == c.prior.Knobs {
+			mu := server.mu[trial.Knobs]
+			server.mu[trial.Knobs] = 0.8 * mu
+			m = server.run(trial)
+			server.mu[trial.Knobs] = mu
+			m.Valid, m.Verdict, m.Warnings = false, nil, note.Notes{note.Text("its client was late")}
 		}
-	}
+		return m
+	})
 	end := r.Result()
 	for _, c := range end.Contestants {
 		if c.Found != nil || !strings.Contains(c.Reason.Text, "its client was late") && c.Status != Skipped {
@@ -429,13 +407,13 @@ func TestRaceBesideADoubtfulReference(t *testing.T) {
 func TestSearchGoesOnBehindDoubtfulTrials(t *testing.T) {
 	s := NewMaxRate(MaxRateConfig{Workload: raceWorkload(), SLO: raceObjective(), Prior: Prior{Rate: 20}, Budget: time.Hour})
 	server := &raceServer{mu: map[measure.Knobs]float64{{}: 30}}
-	for batch := s.Next(); len(batch) > 0; batch = s.Next() {
-		m := server.run(batch[0])
+	virtual.Drive(s, func(trial measure.Trial) measure.Measurement {
+		m := server.run(trial)
 		if s.ran > 0 {
 			m.Valid, m.Verdict, m.Warnings = false, nil, note.Notes{note.Text("its client was late")}
 		}
-		s.Observe(m)
-	}
+		return m
+	})
 	if s.outcome != OutOfBudget || s.inRow != few {
 		t.Fatalf("%v behind %d doubtful trials", s.outcome, s.inRow)
 	}

@@ -20,14 +20,12 @@ func TestRaceWithoutLimitsOnLatencies(t *testing.T) {
 	}
 	r := search.NewRace(search.RaceConfig{Candidates: sets, Search: search.MaxRateConfig{
 		Workload: poisson(), SLO: measure.SLO{Throughput: true, Errors: 0.01}, Seed: 1}})
-	for batch := r.Next(); len(batch) > 0; batch = r.Next() {
-		for _, trial := range batch {
-			if math.IsNaN(trial.Rate) {
-				t.Fatalf("a trial at %v/s: %s", trial.Rate, trial.Why)
-			}
-			r.Observe(virtual.Bench{Server: queues[trial.Knobs]}.Run(trial))
+	virtual.Drive(r, func(trial measure.Trial) measure.Measurement {
+		if math.IsNaN(trial.Rate) {
+			t.Fatalf("a trial at %v/s: %s", trial.Rate, trial.Why)
 		}
-	}
+		return virtual.Bench{Server: queues[trial.Knobs]}.Run(trial)
+	})
 	if end := r.Result(); queues[end.Knobs].Rate != 30 || end.Best.Estimate.Safe > 30 || end.Best.Estimate.Value < 27 {
 		t.Errorf("the best set has %v: %+v", queues[end.Knobs], end.Best.Estimate)
 	}
