@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"math"
@@ -17,17 +16,15 @@ import (
 // TestCalibrateInterrupted: a fit to many loads takes minutes, and the first interrupt ends it.
 func TestCalibrateInterrupted(t *testing.T) {
 	dir := t.TempDir()
-	file, run := filepath.Join(dir, "c.toml"), filepath.Join(dir, "run")
+	file, folder := filepath.Join(dir, "c.toml"), filepath.Join(dir, "run")
 	must.OK(os.WriteFile(file, []byte("[model]\nname = \"llama-3.1-8b\"\n[hardware]\ngpu = \"H100 SXM\"\n[workload]\nclass = \"chat\"\n"), 0o600))
-	var out, errs bytes.Buffer
-	if code := execute(t.Context(), []string{"planner", "sweep", file, "--rates", "1,4,12", "--duration", "60s", "-o", run, "--quiet"}, &out, &errs, &interrupts{}); code != exitDone {
-		t.Fatalf("code %d: %s", code, errs.String())
+	if code, _, told := inProcess(t.Context(), "sweep", file, "--rates", "1,4,12", "--duration", "60s", "-o", folder, "--quiet"); code != exitDone {
+		t.Fatalf("code %d: %s", code, told)
 	}
-	out.Reset()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if code := execute(ctx, []string{"planner", "calibrate", run, "--quiet"}, &out, &errs, &interrupts{}); code != exitInterrupted || out.Len() > 0 {
-		t.Errorf("code %d: %s%s", code, out.String(), errs.String())
+	if code, out, told := inProcess(ctx, "calibrate", folder, "--quiet"); code != exitInterrupted || out != "" {
+		t.Errorf("code %d: %s%s", code, out, told)
 	}
 }
 
@@ -35,12 +32,12 @@ func TestCalibrateInterrupted(t *testing.T) {
 // took as long as those of 4,000, which is the host that launches layers and neither weights nor products of
 // matrices. The trial whose cache ran full is left out.
 func TestCalibrateToAnH200(t *testing.T) {
-	var out, errs bytes.Buffer
-	if code := execute(t.Context(), []string{"planner", "calibrate", "../../testdata/h200/chat", "../../testdata/h200/long", "--json"}, &out, &errs, &interrupts{}); code != exitDone {
-		t.Fatalf("code %d: %s", code, errs.String())
+	code, out, told := inProcess(t.Context(), "calibrate", "../../testdata/h200/chat", "../../testdata/h200/long", "--json")
+	if code != exitDone {
+		t.Fatalf("code %d: %s", code, told)
 	}
 	var fitted calibrate.File
-	must.OK(json.Unmarshal(out.Bytes(), &fitted))
+	must.OK(json.Unmarshal([]byte(out), &fitted))
 	if launch := fitted.Terms["launch"].Value; launch < 1.2e-3 || launch > 2.2e-3 {
 		t.Errorf("a layer takes %.3g s to launch; 62 to 92 ms of 48 are 1.3 to 1.9e-3", launch)
 	}
@@ -54,7 +51,7 @@ func TestCalibrateToAnH200(t *testing.T) {
 			t.Errorf("%s of run %d is off by %.1f %%, %.1f %% before", r.Figure, r.Run, r.After, r.Before)
 		}
 	}
-	if !strings.Contains(errs.String(), "trial 3 of ../../testdata/h200/chat, whose requests waited ever longer") {
-		t.Errorf("not said which trial is left out: %s", errs.String())
+	if !strings.Contains(told, "trial 3 of ../../testdata/h200/chat, whose requests waited ever longer") {
+		t.Errorf("not said which trial is left out: %s", told)
 	}
 }

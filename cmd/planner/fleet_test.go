@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,8 +23,7 @@ import (
 // fleetOf runs planner fleet and reads what its JSON says of attainment and replicas.
 func fleetOf(t *testing.T, args ...string) (attainment, replicas float64) {
 	t.Helper()
-	var out, errs bytes.Buffer
-	execute(t.Context(), append([]string{"planner", "fleet", "--json", "--no-static", "--quiet"}, args...), &out, &errs, &interrupts{})
+	_, out, told := inProcess(t.Context(), append([]string{"fleet", "--json", "--no-static", "--quiet"}, args...)...)
 	var answer struct {
 		Attainment struct {
 			Value float64 `json:"value"`
@@ -36,8 +34,8 @@ func fleetOf(t *testing.T, args ...string) (attainment, replicas float64) {
 			} `json:"mean"`
 		} `json:"replicas"`
 	}
-	if err := json.Unmarshal(out.Bytes(), &answer); err != nil {
-		t.Fatalf("%v: %s%s", err, out.Bytes(), errs.Bytes())
+	if err := json.Unmarshal([]byte(out), &answer); err != nil {
+		t.Fatalf("%v: %s%s", err, out, told)
 	}
 	return answer.Attainment.Value, answer.Replicas.Mean.Value
 }
@@ -60,31 +58,24 @@ func TestMeasuredFleet(t *testing.T) {
 func TestInterruptedFleet(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	var out, errs bytes.Buffer
-	args := []string{"planner", "fleet", "testdata/fleet/llm-d.toml", "--set", `fleet.stages=[{rate=1,duration="60s"}]`}
-	if code := execute(ctx, args, &out, &errs, &interrupts{}); code != exitInterrupted || out.Len() > 0 {
-		t.Errorf("exit code %d, %s%s", code, out.Bytes(), errs.Bytes())
+	if code, out, told := inProcess(ctx, "fleet", "testdata/fleet/llm-d.toml", "--set", `fleet.stages=[{rate=1,duration="60s"}]`); code != exitInterrupted || out != "" {
+		t.Errorf("exit code %d, %s%s", code, out, told)
 	}
 }
 
 // TestDamagedFleet replays the fleet of a run folder whose answer is damaged, and says before
 // that it would.
 func TestDamagedFleet(t *testing.T) {
-	run := filepath.Join(t.TempDir(), "run")
-	planner := func(args ...string) (int, string, string) {
-		var out, errs bytes.Buffer
-		code := execute(t.Context(), append([]string{"planner"}, args...), &out, &errs, &interrupts{})
-		return code, out.String(), errs.String()
-	}
-	_, first, errs := planner("fleet", "testdata/fleet/llm-d.toml", "--no-static", "--seeds", "2", "--set", `fleet.stages=[{rate=1,duration="60s"}]`, "-o", run)
+	folder := filepath.Join(t.TempDir(), "run")
+	_, first, errs := inProcess(t.Context(), "fleet", "testdata/fleet/llm-d.toml", "--no-static", "--seeds", "2", "--set", `fleet.stages=[{rate=1,duration="60s"}]`, "-o", folder)
 	if first == "" {
 		t.Fatal(errs)
 	}
-	must.OK(os.WriteFile(filepath.Join(run, storedFile), []byte(`{"exit_code": 0, "ans`), 0o600))
-	if code, _, errs := planner("report", run); code != exitFailed || !strings.Contains(errs, "make it again with: planner resume "+run) {
+	must.OK(os.WriteFile(filepath.Join(folder, storedFile), []byte(`{"exit_code": 0, "ans`), 0o600))
+	if code, _, errs := inProcess(t.Context(), "report", folder); code != exitFailed || !strings.Contains(errs, "make it again with: planner resume "+folder) {
 		t.Errorf("report: exit code %d, %s", code, errs)
 	}
-	if _, again, errs := planner("resume", run); again != first || !strings.Contains(errs, "the answer is made again") {
+	if _, again, errs := inProcess(t.Context(), "resume", folder); again != first || !strings.Contains(errs, "the answer is made again") {
 		t.Errorf("resume: %s%s", again, errs)
 	}
 }
@@ -92,15 +83,14 @@ func TestDamagedFleet(t *testing.T) {
 // TestStaticOrAutoscaled wants of a plan with traffic in time its fleet beside an
 // autoscaled one, in the JSON and in the report, and what is wrong with the traffic refused.
 func TestStaticOrAutoscaled(t *testing.T) {
-	args := []string{"planner", "estimate", "--quiet", "--model", "llama-3.1-8b", "--gpu", "H100 SXM", "--price", "3", "--rate", "40", "--workload", "chat",
+	args := []string{"estimate", "--quiet", "--model", "llama-3.1-8b", "--gpu", "H100 SXM", "--price", "3", "--rate", "40", "--workload", "chat",
 		"--set", `slo.ttft={p95="500ms"}`, "--set", `slo.tpot={p95="50ms"}`, "--set", "knobs.max_num_seqs=256", "--set", "knobs.max_num_batched_tokens=8192", "--set", "search.budget=8m"}
 	stages := func(text string) []string { return append(slices.Clone(args), "--set", "fleet.stages="+text) }
-	var out, errs bytes.Buffer
-	run := filepath.Join(t.TempDir(), "run")
-	execute(t.Context(), append(stages(`[{rate=5,duration="12m"},{rate=40,duration="3m"}]`), "--json", "-o", run), &out, &errs, &interrupts{})
+	folder := filepath.Join(t.TempDir(), "run")
+	_, out, told := inProcess(t.Context(), append(stages(`[{rate=5,duration="12m"},{rate=40,duration="3m"}]`), "--json", "-o", folder)...)
 	var p plan.Plan
-	if err := p.UnmarshalJSON(out.Bytes()); err != nil {
-		t.Fatalf("%v: %s", err, errs.Bytes())
+	if err := p.UnmarshalJSON([]byte(out)); err != nil {
+		t.Fatalf("%v: %s", err, told)
 	}
 	in := p.InTime
 	if in == nil || in.Static == nil || in.Static.Policy.Replicas != p.Fleet.Instances || in.Static.Replicas.Mean.Value != float64(p.Fleet.Instances) {
@@ -109,16 +99,15 @@ func TestStaticOrAutoscaled(t *testing.T) {
 	if a := in.Autoscaled; a.Policy.Max != p.Fleet.Instances || a.Replicas.GPUHours.Value >= in.Static.Replicas.GPUHours.Value || a.Attainment.Value < 0.5 {
 		t.Errorf("autoscaled: %+v", a.Replicas)
 	}
-	report, err := os.ReadFile(filepath.Join(run, "report.txt"))
+	report, err := os.ReadFile(filepath.Join(folder, "report.txt"))
 	for _, want := range []string{"STATIC OR AUTOSCALED", fleet.Name(&in.Static.Policy), "fewer GPU hours"} {
 		if err != nil || !strings.Contains(string(report), want) {
 			t.Errorf("no %q in the report: %v", want, err)
 		}
 	}
-	errs.Reset()
-	if code := execute(t.Context(), append(stages(`[{rate=5,duration="12m"}]`), "--set", "fleet.min_replicas=9", "--set", "fleet.max_replicas=3"), &out, &errs, &interrupts{}); code != exitUsage ||
-		!strings.Contains(errs.String(), "fleet.min_replicas: is 9, want at most max_replicas, 3") {
-		t.Errorf("exit code %d, %s", code, errs.String())
+	if code, _, told := inProcess(t.Context(), append(stages(`[{rate=5,duration="12m"}]`), "--set", "fleet.min_replicas=9", "--set", "fleet.max_replicas=3")...); code != exitUsage ||
+		!strings.Contains(told, "fleet.min_replicas: is 9, want at most max_replicas, 3") {
+		t.Errorf("exit code %d, %s", code, told)
 	}
 }
 

@@ -13,20 +13,19 @@ import (
 func TestHelp(t *testing.T) {
 	app := newApp(&bytes.Buffer{}, &bytes.Buffer{}, &interrupts{})
 	for _, c := range app.Commands {
-		var out bytes.Buffer
-		if code := execute(t.Context(), []string{"planner", c.Name, "--help"}, &out, &out, &interrupts{}); code != 0 {
-			t.Errorf("%s: exit code %d", c.Name, code)
+		code, out, told := inProcess(t.Context(), c.Name, "--help")
+		if code != 0 || told != "" {
+			t.Errorf("%s: exit code %d: %s", c.Name, code, told)
 		}
-		var behind bytes.Buffer
-		if code := execute(t.Context(), []string{"planner", c.Name, "some.toml", "--help"}, &behind, &behind, &interrupts{}); code != 0 || len(c.Subcommands) == 0 && behind.String() != out.String() {
-			t.Errorf("%s some.toml --help: exit code %d: %s", c.Name, code, behind.String())
+		if code, behind, told := inProcess(t.Context(), c.Name, "some.toml", "--help"); code != 0 || len(c.Subcommands) == 0 && behind+told != out {
+			t.Errorf("%s some.toml --help: exit code %d: %s%s", c.Name, code, behind, told)
 		}
-		for line := range strings.Lines(out.String()) {
+		for line := range strings.Lines(out) {
 			if len(strings.TrimRight(line, "\n")) > helpWidth {
 				t.Errorf("%s: %d columns: %s", c.Name, len(line), line)
 			}
 		}
-		if flat := strings.Join(strings.Fields(out.String()), " "); !strings.Contains(flat, strings.Join(strings.Fields(c.Usage), " ")) {
+		if flat := strings.Join(strings.Fields(out), " "); !strings.Contains(flat, strings.Join(strings.Fields(c.Usage), " ")) {
 			t.Errorf("%s: its usage is not in its help:\n%s", c.Name, flat)
 		}
 	}

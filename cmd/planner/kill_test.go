@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"io/fs"
@@ -167,12 +166,10 @@ func TestEndIsWrittenLast(t *testing.T) {
 func TestCutFleetIsReplayed(t *testing.T) {
 	t.Parallel()
 	folder := filepath.Join(t.TempDir(), "run")
-	var out, errs bytes.Buffer
-	code := execute(t.Context(), []string{"planner", "fleet", "testdata/fleet/llm-d.toml", "--seeds", "2", "--no-static", "-o", folder,
-		"--set", `fleet.stages=[{rate=1,duration="60s"}]`}, &out, &errs, &interrupts{})
+	code, _, told := inProcess(t.Context(), "fleet", "testdata/fleet/llm-d.toml", "--seeds", "2", "--no-static", "-o", folder, "--set", `fleet.stages=[{rate=1,duration="60s"}]`)
 	want := textsOf(t, folder)
 	if len(want) != 7 {
-		t.Fatalf("exit code %d: %s", code, errs.Bytes())
+		t.Fatalf("exit code %d: %s", code, told)
 	}
 	for name := range want {
 		if name != "run.json" && name != "config.toml" {
@@ -184,9 +181,8 @@ func TestCutFleetIsReplayed(t *testing.T) {
 		command string
 		want    int
 	}{{"report", exitFailed}, {"resume", code}} { // in this order: resume makes the report
-		var again bytes.Buffer
-		if got := execute(t.Context(), []string{"planner", c.command, folder}, &again, &errs, &interrupts{}); got != c.want {
-			t.Errorf("%s: exit code %d, want %d: %s", c.command, got, c.want, errs.Bytes())
+		if got, _, told := inProcess(t.Context(), c.command, folder); got != c.want {
+			t.Errorf("%s: exit code %d, want %d: %s", c.command, got, c.want, told)
 		}
 	}
 	if diff := cmp.Diff(want, textsOf(t, folder)); diff != "" {

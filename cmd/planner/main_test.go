@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"os"
 	"strconv"
 	"testing"
@@ -55,6 +57,13 @@ func exitsWith(ts *testscript.TestScript, neg bool, args []string) {
 	if got := programtest.ExitCode(err); strconv.Itoa(got) != args[0] {
 		ts.Fatalf("exit code %d (%v), want %s", got, err, args[0])
 	}
+}
+
+// inProcess runs the program here, and returns its exit code and what it wrote.
+func inProcess(ctx context.Context, args ...string) (code int, out, told string) {
+	var stdout, stderr bytes.Buffer
+	code = execute(ctx, append([]string{"planner"}, args...), &stdout, &stderr, &interrupts{})
+	return code, stdout.String(), stderr.String()
 }
 
 // put writes a file.

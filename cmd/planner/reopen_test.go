@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"io/fs"
 	"os"
@@ -32,13 +31,12 @@ func TestDamagedAnswerIsMadeAgain(t *testing.T) {
 	}
 	damage(whole)
 	for _, command := range []string{"report", "resume"} {
-		var stdout, stderr bytes.Buffer
-		again := execute(t.Context(), []string{"planner", command, whole}, &stdout, &stderr, &interrupts{})
-		if again != code || stdout.String() != out {
-			t.Errorf("%s: exit code %d\n%s%s\nwas\n%s", command, again, stderr.String(), stdout.String(), out)
+		again, text, told := inProcess(t.Context(), command, whole)
+		if again != code || text != out {
+			t.Errorf("%s: exit code %d\n%s%s\nwas\n%s", command, again, told, text, out)
 		}
-		if n := strings.Count(stderr.String(), "report.json is damaged (unexpected end of JSON input): the answer is made again\n"); n != 1 {
-			t.Errorf("%s: told %d times of the damage:\n%s", command, n, stderr.String())
+		if n := strings.Count(told, "report.json is damaged (unexpected end of JSON input): the answer is made again\n"); n != 1 {
+			t.Errorf("%s: told %d times of the damage:\n%s", command, n, told)
 		}
 	}
 	storedAnswer(t, whole) // whole again since the run was resumed
@@ -46,10 +44,8 @@ func TestDamagedAnswerIsMadeAgain(t *testing.T) {
 	put(t, results, "rate_per_s,ttft_p50_ms\n1,20\n2,30\n")
 	planned(t, dir, "import", results, "-o", imported)
 	damage(imported)
-	var stdout, stderr bytes.Buffer
-	if again := execute(t.Context(), []string{"planner", "report", imported}, &stdout, &stderr, &interrupts{}); again != exitFailed ||
-		!strings.Contains(stderr.String(), "make it again with: planner import") {
-		t.Errorf("exit code %d: %s", again, stderr.String())
+	if code, _, told := inProcess(t.Context(), "report", imported); code != exitFailed || !strings.Contains(told, "make it again with: planner import") {
+		t.Errorf("exit code %d: %s", code, told)
 	}
 }
 
@@ -65,11 +61,11 @@ func TestDeletedFilesOfARun(t *testing.T) {
 	want, plan := manifests(), filepath.Join(whole, "plan.json")
 	try := func(code int, says string, args ...string) string {
 		t.Helper()
-		var stdout, stderr bytes.Buffer
-		if got := execute(t.Context(), append([]string{"planner"}, args...), &stdout, &stderr, &interrupts{}); got != code || !strings.Contains(stderr.String(), says) {
-			t.Errorf("%v: exit code %d, want %d and %q:\n%s", args, got, code, says, stderr.String())
+		got, out, told := inProcess(t.Context(), args...)
+		if got != code || !strings.Contains(told, says) {
+			t.Errorf("%v: exit code %d, want %d and %q:\n%s", args, got, code, says, told)
 		}
-		return stdout.String()
+		return out
 	}
 	must.OK(errors.Join(os.Remove(plan), os.Remove(filepath.Join(whole, "report.md"))))
 	try(exitUsage, "planner resume "+whole, "manifests", whole)
@@ -110,9 +106,7 @@ func TestOtherPlannersRun(t *testing.T) {
 		{`"version": "0.0.`, `"version": "`, " cannot go on: another build of planner began it, its configuration was changed since, or its journal is damaged; "},
 	} {
 		edit("run.json", c.from, c.to)
-		var stdout, stderr bytes.Buffer
-		code := execute(t.Context(), []string{"planner", "resume", cut}, &stdout, &stderr, &interrupts{})
-		if said := stderr.String(); code != exitFailed || !strings.Contains(said, c.want) || !strings.Contains(said, "planner fit "+cut) || strings.Count(said, "planner:") != 1 {
+		if code, _, said := inProcess(t.Context(), "resume", cut); code != exitFailed || !strings.Contains(said, c.want) || !strings.Contains(said, "planner fit "+cut) || strings.Count(said, "planner:") != 1 {
 			t.Errorf("exit code %d: %s", code, said)
 		}
 	}
@@ -177,13 +171,12 @@ func TestLinksAreNotFollowed(t *testing.T) {
 		}
 		must.OK(os.Symlink(target, filepath.Join(folder, name)))
 		for _, command := range []string{"report", "resume"} {
-			var stdout, stderr bytes.Buffer
-			code := execute(t.Context(), []string{"planner", command, folder}, &stdout, &stderr, &interrupts{})
+			code, _, told := inProcess(t.Context(), command, folder)
 			if strings.Contains(name, "/") {
 				continue // in a folder of the run it is written over, or left alone
 			}
-			if code == exitDone || !strings.Contains(stderr.String(), name+" is n") {
-				t.Errorf("%s with %s a link: exit code %d\n%s", command, name, code, stderr.String())
+			if code == exitDone || !strings.Contains(told, name+" is n") {
+				t.Errorf("%s with %s a link: exit code %d\n%s", command, name, code, told)
 			}
 		}
 		if left, err := os.ReadDir(outside); err != nil || len(left) != 1 || read(t, precious) != "precious" {

@@ -235,12 +235,11 @@ func executed(t *testing.T, ctx context.Context, dir string, args ...string) (co
 			args[i] = filepath.Join(dir, filepath.Base(arg))
 		}
 	}
-	var stdout, stderr bytes.Buffer
-	code = execute(ctx, append([]string{"planner"}, args...), &stdout, &stderr, &interrupts{})
+	code, out, told := inProcess(ctx, args...)
 	if code == exitFailed || code == exitUsage {
-		t.Fatalf("%v: %s", args, stderr.String())
+		t.Fatalf("%v: %s", args, told)
 	}
-	return code, stdout.String()
+	return code, out
 }
 
 // killed makes of a run folder what a kill in the middle of the run leaves of it, and
@@ -305,10 +304,8 @@ func TestRunsAreNotWrittenOver(t *testing.T) {
 			file = filepath.Join(dir, "results.csv")
 			put(t, file, "rate_per_s,ttft_p50_ms\n1,20\n2,30\n")
 		}
-		var stdout, stderr bytes.Buffer
-		code := execute(t.Context(), slices.Concat([]string{"planner"}, args, []string{file, "-o", taken}), &stdout, &stderr, &interrupts{})
-		if code != exitUsage || !strings.Contains(stderr.String(), "file already exists") {
-			t.Errorf("%v: exit code %d: %s", args, code, stderr.String())
+		if code, _, told := inProcess(t.Context(), append(args, file, "-o", taken)...); code != exitUsage || !strings.Contains(told, "file already exists") {
+			t.Errorf("%v: exit code %d: %s", args, code, told)
 		}
 	}
 }
