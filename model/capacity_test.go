@@ -12,8 +12,7 @@ import (
 
 func plan(t *testing.T, d Deployment, l EngineArgs) Memory {
 	t.Helper()
-	m := must.Get(MemoryPlan(d, l))
-	return m
+	return must.Get(MemoryPlan(d, l))
 }
 
 func TestBoundsFollowFromTheDataSheet(t *testing.T) {

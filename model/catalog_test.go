@@ -9,8 +9,7 @@ import (
 
 func catalog(t testing.TB) *Catalog {
 	t.Helper()
-	c := must.Get(NewCatalog())
-	return c
+	return must.Get(NewCatalog())
 }
 
 // Every row that a published or separately derived parameter count exists for must be

@@ -20,8 +20,7 @@ func deploy(t testing.TB, model, gpu string, tp int) Deployment {
 // roofline makes the roofline of a deployment under vLLM of a version.
 func roofline(t testing.TB, d Deployment, version string) *Roofline {
 	t.Helper()
-	r := must.Get(NewRoofline(d, ConstantsFor(d.Hardware, EngineArgs{EngineVersion: version}), EngineArgs{EngineVersion: version}))
-	return r
+	return must.Get(NewRoofline(d, ConstantsFor(d.Hardware, EngineArgs{EngineVersion: version}), EngineArgs{EngineVersion: version}))
 }
 
 // decodes is a batch of n requests at equal contexts.

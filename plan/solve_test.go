@@ -23,8 +23,7 @@ func offer(safe float64, gpus int, price float64) Offer {
 
 func solve(t *testing.T, d Demand, offers ...Offer) *Plan {
 	t.Helper()
-	p := must.Get(Solve(d, measure.SLO{}, offers, nil))
-	return p
+	return must.Get(Solve(d, measure.SLO{}, offers, nil))
 }
 
 // A price of 0 that somebody gave is a price: what is paid for already is the cheapest, costs nothing, and what is to be

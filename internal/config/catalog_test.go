@@ -45,8 +45,7 @@ native_dtype = "bfloat16"
 // builtIn is the catalog without a user's file.
 func builtIn(t *testing.T) *model.Catalog {
 	t.Helper()
-	c := must.Get(ReadCatalog(""))
-	return c
+	return must.Get(ReadCatalog(""))
 }
 
 func TestCatalogAddsAndOverrides(t *testing.T) {

@@ -27,8 +27,7 @@ func deployed(t testing.TB, name, gpu string, tp int, w model.WeightFormat) mode
 // engine returns an idle simulated engine.
 func engine(t testing.TB, dep model.Deployment, c model.Constants, l model.EngineArgs) *sim.Engine {
 	t.Helper()
-	e := must.Get(sim.Build(dep, c, l, true))
-	return e
+	return must.Get(sim.Build(dep, c, l, true))
 }
 
 var ttftLimit = measure.SLO{Bounds: []measure.Bound{{Metric: measure.TTFT, Quantile: 0.99, Limit: 500 * time.Millisecond}}}

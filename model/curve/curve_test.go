@@ -76,8 +76,7 @@ func TestJSON(t *testing.T) {
 
 func encode(t *testing.T, c *Curve) []byte {
 	t.Helper()
-	b := must.Get(wire.Marshal(c))
-	return b
+	return must.Get(wire.Marshal(c))
 }
 
 func TestFewPoints(t *testing.T) {

@@ -30,8 +30,7 @@ func table(t *testing.T) []Point {
 
 func number(t *testing.T, s string) float64 {
 	t.Helper()
-	v := must.Get(strconv.ParseFloat(s, 64))
-	return v
+	return must.Get(strconv.ParseFloat(s, 64))
 }
 
 func millis(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }

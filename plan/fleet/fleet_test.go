@@ -22,11 +22,9 @@ func engineOf(t testing.TB, seqs int) func() *sim.Engine {
 	gpu := must.Get(catalog.GPU("H100 SXM"))
 	dep := model.Deployment{Arch: arch, Hardware: gpu, Precision: model.Precision{}, TP: 1}
 	args := model.EngineArgs{MaxNumSeqs: seqs, MaxModelLen: 8192}
-	build := func() *sim.Engine {
-		e := must.Get(sim.Build(dep, model.ConstantsFor(gpu, args), args, true))
-		return e
+	return func() *sim.Engine {
+		return must.Get(sim.Build(dep, model.ConstantsFor(gpu, args), args, true))
 	}
-	return build
 }
 
 func chat(turns int) *workload.Workload {

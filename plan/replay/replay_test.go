@@ -36,8 +36,7 @@ func loaded(t *testing.T, text string, files map[string]string) *config.Config {
 	}
 	path := filepath.Join(folder, "planner.toml")
 	must.OK(os.WriteFile(path, []byte(header+text), 0o600))
-	cfg := must.Get(config.Load(path, nil, config.For("fleet")))
-	return cfg
+	return must.Get(config.Load(path, nil, config.For("fleet")))
 }
 
 func prepared(t *testing.T, cfg *config.Config, extent Extent) (*Replay, error) {

@@ -84,8 +84,7 @@ func niceOf(t *testing.T, pid int) int {
 	if len(fields) < 17 {
 		return 0
 	}
-	nice := must.Get(strconv.Atoi(fields[16]))
-	return nice
+	return must.Get(strconv.Atoi(fields[16]))
 }
 
 // Every way of not starting ends in its class, quotes the line that tells the

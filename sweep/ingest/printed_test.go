@@ -20,8 +20,7 @@ import (
 func readFixture(t *testing.T, file string) *Results {
 	t.Helper()
 	data := must.Get(os.ReadFile(filepath.Join("testdata", file)))
-	r := must.Get(Read(file, data))
-	return r
+	return must.Get(Read(file, data))
 }
 
 // figureOf is a figure of a measurement by a name such as ttft.p99 (in milliseconds), requests,

@@ -61,8 +61,7 @@ const (
 
 func readTrace(t *testing.T, text string, o TraceOptions) *Trace {
 	t.Helper()
-	tr := must.Get(ReadTrace("t", strings.NewReader(text), o))
-	return tr
+	return must.Get(ReadTrace("t", strings.NewReader(text), o))
 }
 
 func segment(key uint64, tokens int) workload.Segment {

@@ -47,8 +47,7 @@ func serve(t testing.TB, h handler) string {
 // observe runs a trial to its end.
 func observe(t *testing.T, c *Client, trial measure.Trial, schedule []workload.Request) measure.Observation {
 	t.Helper()
-	obs := must.Get(c.Run(t.Context(), trial, schedule))
-	return obs
+	return must.Get(c.Run(t.Context(), trial, schedule))
 }
 
 // piped is a client of a server behind pipes, whose connections it hands to serve.
