@@ -72,10 +72,9 @@ func (e *Unsolved) undecided() []Alternative {
 // in figures alone are told by one of them.
 func reasonsOf(alternatives []Alternative, rejected []measure.Rejection) []string {
 	reasons := list.Map(alternatives, func(a Alternative) string { return a.Reason.Text })
-	for _, g := range note.GroupsOf(rejected, func(r measure.Rejection) note.Note { return r.Reason.Read() }) {
-		reasons = append(reasons, measure.MostMemory(g).Reason.Text)
-	}
-	return list.Distinct(reasons)
+	groups := note.GroupsOf(rejected, func(r measure.Rejection) note.Note { return r.Reason.Read() })
+	most := list.Map(groups, func(g []measure.Rejection) string { return measure.MostMemory(g).Reason.Text })
+	return list.Distinct(append(reasons, most...))
 }
 
 // All are the chosen offer and the others, in their order.

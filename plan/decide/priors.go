@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"planner/internal/config"
+	"planner/internal/list"
 	"planner/internal/parallel"
 	"planner/model"
 	"planner/search"
@@ -52,10 +53,7 @@ func predict(cfg *config.Config, g sweep.Ground, instances []*instance) error {
 	if g.Virtual || g.Predict == nil {
 		return nil
 	}
-	var all []*search.Prior
-	for _, i := range instances {
-		all = append(all, i.all()...)
-	}
+	all := slices.Concat(list.Map(instances, (*instance).all)...)
 	if err := parallel.Do(len(all), func(i int) error { return simulatePrior(cfg, g.Predict, all[i]) }); err != nil {
 		return err
 	}

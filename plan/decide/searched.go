@@ -102,11 +102,8 @@ func (d *Decision) Recall(found []SearchResults, trials []measure.Measurement) b
 }
 
 // Searched is what the searches of one pool and of each class found.
-func (p *PoolStudy) Searched() (all []SearchResults) {
-	for _, d := range p.decisions() {
-		all = append(all, d.Searched()...)
-	}
-	return all
+func (p *PoolStudy) Searched() []SearchResults {
+	return slices.Concat(list.Map(p.decisions(), (*Decision).Searched)...)
 }
 
 // Recall takes the place of the searches of one pool and of each class.

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"planner/internal/evidence/must"
+	"planner/internal/list"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
 )
@@ -203,13 +204,8 @@ func securely(t *testing.T, secure bool, conf *tls.Config, roots *x509.CertPool,
 	return c
 }
 
-func failures(obs *measure.Observation) (n int) {
-	for _, rec := range obs.Records {
-		if rec.Outcome != measure.OK {
-			n++
-		}
-	}
-	return n
+func failures(obs *measure.Observation) int {
+	return list.Count(obs.Records, func(r measure.Record) bool { return r.Outcome != measure.OK })
 }
 
 func checkResent(t *testing.T, obs *measure.Observation) {

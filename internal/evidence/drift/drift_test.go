@@ -11,6 +11,7 @@ import (
 
 	"planner/internal/evidence/must"
 	"planner/internal/evidence/search/virtual"
+	"planner/internal/list"
 	"planner/internal/parallel"
 	"planner/sweep"
 	"planner/sweep/design"
@@ -114,12 +115,7 @@ func TestDrift(t *testing.T) {
 			found[i] = c.worse(t, uint64(i)+1)
 			return nil
 		}))
-		n := 0
-		for _, f := range found {
-			if f {
-				n++
-			}
-		}
+		n := list.Count(found, func(worse bool) bool { return worse })
 		share := float64(n) / float64(*runs)
 		chance := func(p float64) float64 { return 2 * math.Sqrt(p*(1-p)/float64(*runs)) }
 		t.Logf("%s: worse in %.3f of %d", c.name, share, *runs)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/list"
 	"planner/sweep/measure"
 )
 
@@ -105,11 +106,5 @@ func checkFound(t *testing.T, f found) {
 
 // untrusted counts the trials whose figures planner does not trust.
 func untrusted(trials []measure.Measurement) int {
-	n := 0
-	for _, m := range trials {
-		if !m.Valid {
-			n++
-		}
-	}
-	return n
+	return list.Count(trials, func(m measure.Measurement) bool { return !m.Valid })
 }
