@@ -15,17 +15,9 @@ import (
 var jointLimits = Limits{TTFT: 500 * ms, TPOT: 50 * ms, E2E: 10 * time.Second}
 
 func TestGoodputIsDecidedByAllLimits(t *testing.T) {
-	const end = 100 * time.Second
 	b := Bound{Metric: Goodput, Quantile: 0.95, Limits: jointLimits}
 	done := func(ttft, tpot time.Duration, tokens int) *Record {
 		return &Record{First: ttft, Last: ttft + tpot*time.Duration(tokens-1), Output: tokens, Asked: tokens, Outcome: OK}
-	}
-	flying := func(age, sinceFirst time.Duration) *Record {
-		r := &Record{Due: end - age, Sent: end - age, First: Never, Last: Never, Asked: 101}
-		if sinceFirst >= 0 {
-			r.First = end - sinceFirst
-		}
-		return r
 	}
 	for _, c := range []struct {
 		name          string
@@ -45,7 +37,7 @@ func TestGoodputIsDecidedByAllLimits(t *testing.T) {
 		{"first token late", flying(2*time.Second, 1400*ms), true, true},
 		{"100 tokens can no longer come in time", flying(5500*ms, 5001*ms), true, true},
 	} {
-		if known, beyond := b.Decide(c.r, end); known != c.known || beyond != c.beyond {
+		if known, beyond := b.Decide(c.r, atEnd); known != c.known || beyond != c.beyond {
 			t.Errorf("%s: known %v, beyond %v, want %v, %v", c.name, known, beyond, c.known, c.beyond)
 		}
 	}

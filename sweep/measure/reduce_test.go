@@ -100,16 +100,20 @@ func TestReplayedTraceDecidesByPlainShare(t *testing.T) {
 	}
 }
 
-func TestDecideKnowsAges(t *testing.T) {
-	const end = 100 * time.Second
-	ttft, e2e, tpot := Bound{Metric: TTFT, Quantile: 0.99, Limit: 500 * ms}, Bound{Metric: E2E, Quantile: 0.99, Limit: 10 * time.Second}, Bound{Metric: TPOT, Quantile: 0.99, Limit: 50 * ms}
-	flying := func(age, sinceFirst time.Duration) *Record {
-		r := &Record{Due: end - age, Sent: end - age, First: Never, Last: Never, Asked: 101}
-		if sinceFirst >= 0 {
-			r.First = end - sinceFirst
-		}
-		return r
+// atEnd is when the requests of flying are looked at.
+const atEnd = 100 * time.Second
+
+// flying is a request without an end, of an age and of a time since its first token; below 0 it has none.
+func flying(age, sinceFirst time.Duration) *Record {
+	r := &Record{Due: atEnd - age, Sent: atEnd - age, First: Never, Last: Never, Asked: 101}
+	if sinceFirst >= 0 {
+		r.First = atEnd - sinceFirst
 	}
+	return r
+}
+
+func TestDecideKnowsAges(t *testing.T) {
+	ttft, e2e, tpot := Bound{Metric: TTFT, Quantile: 0.99, Limit: 500 * ms}, Bound{Metric: E2E, Quantile: 0.99, Limit: 10 * time.Second}, Bound{Metric: TPOT, Quantile: 0.99, Limit: 50 * ms}
 	for _, c := range []struct {
 		name          string
 		b             Bound
@@ -129,7 +133,7 @@ func TestDecideKnowsAges(t *testing.T) {
 		{"timed out behind a fast first token", ttft, &Record{Outcome: Timeout, First: ms, Last: Never}, true, true},
 		{"one token has no time per token", tpot, &Record{Outcome: OK, First: ms, Last: ms, Output: 1}, false, false},
 	} {
-		if known, beyond := c.b.Decide(c.r, end); known != c.known || beyond != c.beyond {
+		if known, beyond := c.b.Decide(c.r, atEnd); known != c.known || beyond != c.beyond {
 			t.Errorf("%s: known %v, beyond %v", c.name, known, beyond)
 		}
 	}
