@@ -16,8 +16,6 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/zstd"
-
-	"planner/internal/evidence/must"
 )
 
 // The keys that a server is given, and that nothing of planner may tell again: not even
@@ -159,27 +157,15 @@ command = ["sh", "-c", "echo my key is $SERVER_KEY and $0; exec \"$@\"", "{env:O
 		unmodelled[2], unmodelled[3], "env = {", `env = { GIVEN = "{env:OTHER_KEY}",`)
 	l.env = append(l.env, "SERVER_KEY="+canaryKey, "OTHER_KEY="+canaryOther)
 	cmd := l.command(t, "bench", "p.toml", "--set", "knobs.max_num_seqs=16", "--rate", "10", "--duration", "1500ms", "--warm-up", "100ms", "-o", "run", "--verbose")
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	must.OK(cmd.Start())
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
 	guards := 0
-	for running := true; running; {
-		select {
-		case err := <-ended:
-			if err != nil && cmd.ProcessState.ExitCode() != exitUndecided {
-				t.Errorf("%v: %s", err, out.String())
-			}
-			running = false
-		case <-time.After(20 * time.Millisecond):
-			guards += guardsTell(t, cmd)
-		}
+	out, err := watched(cmd, 20*time.Millisecond, func() { guards += guardsTell(t, cmd) })
+	if err != nil && cmd.ProcessState.ExitCode() != exitUndecided {
+		t.Errorf("%v: %s", err, out)
 	}
 	if guards == 0 {
 		t.Error("no guard was seen")
 	}
-	untold(t, "bench", out.Bytes())
+	untold(t, "bench", []byte(out))
 	untoldIn(t, l.dir)
 	log := read(t, filepath.Join(l.dir, "run", "engine", "0001.log"))
 	if !strings.Contains(log, "my key is *** and ***") {

@@ -64,25 +64,33 @@ func TestInputsAreBounded(t *testing.T) {
 // peakOf runs a command and returns what it printed and the most memory that it took, in
 // KiB: 0 where the system does not tell.
 func peakOf(t *testing.T, cmd *exec.Cmd) (printed string, peak int) {
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	must.OK(cmd.Start())
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	for {
+	printed, err := watched(cmd, 5*time.Millisecond, func() {
 		status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid)) // none once it has ended
 		if _, line, ok := strings.Cut(string(status), "VmHWM:"); ok {
 			var now int
 			fmt.Sscan(line, &now)
 			peak = max(peak, now)
 		}
+	})
+	if err == nil {
+		t.Error("it was accepted")
+	}
+	return printed, peak
+}
+
+// watched runs a command, looks at it again and again until it has ended, and returns what it printed.
+func watched(cmd *exec.Cmd, every time.Duration, look func()) (printed string, err error) {
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	must.OK(cmd.Start())
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	for {
+		look()
 		select {
 		case err := <-ended:
-			if err == nil {
-				t.Error("it was accepted")
-			}
-			return out.String(), peak
-		case <-time.After(5 * time.Millisecond):
+			return out.String(), err
+		case <-time.After(every):
 		}
 	}
 }
