@@ -16,8 +16,7 @@ func collection() *study { return &study{dir: data, seed: 1, schedules: 2} }
 // servers reads the collection.
 func servers(t *testing.T) []server {
 	t.Helper()
-	s := must.Get(collection().read(0))
-	return s
+	return must.Get(collection().read(0))
 }
 
 // No change of constants or equations may move a group beyond its goal, or, where the
@@ -88,7 +87,7 @@ func TestSchedulesAreTheBenchmarks(t *testing.T) {
 func TestRefitFindsATurnedKnob(t *testing.T) {
 	var few []server
 	for _, s := range servers(t) {
-		if s.model == "Llama-2-7B" && s.group == groupOpen {
+		if s.model() == "Llama-2-7B" && s.group == groupOpen {
 			few = append(few, s)
 		}
 	}

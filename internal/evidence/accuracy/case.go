@@ -43,8 +43,6 @@ type load struct {
 type server struct {
 	file   string
 	group  string
-	model  string // what is left out together
-	gpu    string // likewise
 	dep    model.Deployment
 	limits model.EngineArgs
 	pool   int  // KV blocks that the engine reported, 0: unknown
@@ -55,8 +53,20 @@ type server struct {
 	loads       []load
 }
 
+// deployed is the deployment of a model on a GPU; in which format and on how many is left open.
+func deployed(catalog *model.Catalog, name, gpu string) (dep model.Deployment, err error) {
+	if dep.Arch, err = catalog.Model(name); err == nil {
+		dep.Hardware, err = catalog.GPU(gpu)
+	}
+	return dep, err
+}
+
+// model and gpu are what is left out together.
+func (s *server) model() string { return s.dep.Arch.Name }
+func (s *server) gpu() string   { return s.dep.Hardware.Name }
+
 // pair names the server's model with its GPU.
-func (s *server) pair() string { return s.model + ", " + s.gpu }
+func (s *server) pair() string { return s.model() + ", " + s.gpu() }
 
 // kind names the kind of the server's model: dense or of experts, by format.
 func (s *server) kind() string {

@@ -112,21 +112,14 @@ var gpuNames = map[string]string{"h100_sxm": "H100 SXM", "h200_sxm": "H200 SXM",
 
 // server turns a row into a server and its load: all slots start at once.
 func (r *closedRow) server(catalog *model.Catalog) (server, error) {
-	arch, err := catalog.Model(r.model)
+	dep, err := deployed(catalog, r.model, gpuNames[r.gpu])
 	if err != nil {
 		return server{}, err
 	}
-	gpu, err := catalog.GPU(gpuNames[r.gpu])
-	if err != nil {
-		return server{}, err
-	}
-	s := server{
-		file: "closed-loop.csv", group: groupClosed, model: arch.Name, gpu: gpu.Name,
-		dep:    model.Deployment{Arch: arch, Hardware: gpu, TP: r.tp, Precision: r.format(arch)},
-		limits: r.args(), cache: r.caching == "true",
-	}
+	dep.TP, dep.Precision = r.tp, r.format(dep.Arch)
+	s := server{file: "closed-loop.csv", group: groupClosed, dep: dep, limits: r.args(), cache: r.caching == "true"}
 	l := load{
-		label:    fmt.Sprintf("%s %s %s %s tp%d %d/%d c%d", arch.Name, s.dep.Precision.Weights, gpu.Name[:4], r.version, r.tp, r.input, r.output, r.slots),
+		label:    fmt.Sprintf("%s %s %s %s tp%d %d/%d c%d", s.model(), dep.Precision.Weights, s.gpu()[:4], r.version, r.tp, r.input, r.output, r.slots),
 		slots:    r.slots,
 		measured: figures{metricTTFT: r.ttft, metricTPOT: r.tpot}, omitted: r.omitted(),
 	}

@@ -116,9 +116,9 @@ func printCoverage(w io.Writer, servers []server, fits map[string][]float64) err
 	}
 	for _, g := range []guise{
 		{"as calibrated", same, defaults, fixed(model.Served)},
-		{"without the model", same, func(s *server) model.Constants { return turned(s, fits[s.model]) }, with(func(s *server) model.EvidenceLevel { return s.beside(servers) })},
+		{"without the model", same, func(s *server) model.Constants { return turned(s, fits[s.model()]) }, with(func(s *server) model.EvidenceLevel { return s.beside(servers) })},
 		{"without its kind of models", same, func(s *server) model.Constants { return turned(s, fits[s.kind()]) }, fixed(model.NeverServed)},
-		{"without the GPU", same, func(s *server) model.Constants { return turned(s, fits[s.gpu]) }, fixed(model.ServedApart)},
+		{"without the GPU", same, func(s *server) model.Constants { return turned(s, fits[s.gpu()]) }, fixed(model.ServedApart)},
 		{"GPU of an unknown generation", unknown, defaults, fixed(model.NeverServed)},
 	} {
 		if err := g.cover(w, servers); err != nil {
@@ -133,10 +133,10 @@ func (s *server) beside(all []server) model.EvidenceLevel {
 	e := model.NeverServed
 	for i := range all {
 		o := &all[i]
-		if o.model == s.model || o.dep.Arch.MoE.Present() != s.dep.Arch.MoE.Present() || o.dep.Precision.Weights != s.dep.Precision.Weights {
+		if o.model() == s.model() || o.dep.Arch.MoE.Present() != s.dep.Arch.MoE.Present() || o.dep.Precision.Weights != s.dep.Precision.Weights {
 			continue
 		}
-		if e = min(e, model.ServedApart); o.gpu == s.gpu {
+		if e = min(e, model.ServedApart); o.gpu() == s.gpu() {
 			return model.Served
 		}
 	}

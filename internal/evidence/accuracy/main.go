@@ -108,11 +108,11 @@ func (s *study) report(w io.Writer, quick, coverage bool) error {
 		if fits, err = refits(servers); err != nil {
 			return err
 		}
-		unseenModel, err = s.predict(func(v *server) model.Constants { return turned(v, fits[v.model]) })
+		unseenModel, err = s.predict(func(v *server) model.Constants { return turned(v, fits[v.model()]) })
 		if err != nil {
 			return err
 		}
-		unseenGPU, err = s.predict(func(v *server) model.Constants { return turned(v, fits[v.gpu]) })
+		unseenGPU, err = s.predict(func(v *server) model.Constants { return turned(v, fits[v.gpu()]) })
 		if err != nil {
 			return err
 		}

@@ -82,21 +82,16 @@ func readOpen(dir string, catalog *model.Catalog, seed uint64) ([]server, error)
 
 // server turns a file into a server and its loads.
 func (f *openFile) server(catalog *model.Catalog, seed uint64) (server, error) {
-	arch, err := catalog.Model(f.Model)
+	dep, err := deployed(catalog, f.Model, "H100 SXM")
 	if err != nil {
 		return server{}, err
 	}
-	gpu, err := catalog.GPU("H100 SXM")
-	if err != nil {
-		return server{}, err
-	}
-	precision := model.Precision{Weights: model.BF16}
-	s := server{file: f.ID, group: groupOpen, model: arch.Name, gpu: gpu.Name, pool: f.Blocks, cache: f.Knobs.Caching}
+	dep.TP, dep.Precision.Weights = f.TensorParallel, model.BF16
+	s := server{file: f.ID, group: groupOpen, dep: dep, pool: f.Blocks, cache: f.Knobs.Caching}
 	if strings.Contains(f.Precision, "fp8") {
-		precision.Weights = model.FP8
+		s.dep.Precision.Weights = model.FP8
 		s.group = groupScout
 	}
-	s.dep = model.Deployment{Arch: arch, Hardware: gpu, Precision: precision, TP: f.TensorParallel}
 	s.limits = model.EngineArgs{
 		MaxNumSeqs: f.Knobs.Seqs, MaxNumBatchedTokens: f.Knobs.Tokens, Utilization: f.Knobs.Utilization,
 		MaxModelLen: f.Knobs.ModelLen, KVBlocks: f.Blocks, EngineVersion: strings.TrimPrefix(f.Engine, "vLLM "),

@@ -92,7 +92,7 @@ func rowsOf(servers []server, base [][]figures, slopes [][][]figures) (rows []fi
 				if want == 0 || f.metric == metricTTFT && want > slowTTFT && s.group != groupTrace {
 					continue
 				}
-				row := fitRow{model: s.model, gpu: s.gpu, kind: s.kind(), weight: share / f.sd, residual: at/want - 1}
+				row := fitRow{model: s.model(), gpu: s.gpu(), kind: s.kind(), weight: share / f.sd, residual: at/want - 1}
 				for k := range knobs {
 					row.slope = append(row.slope, (slopes[k][i][l][f.metric]-at)/want/turn)
 				}
@@ -142,7 +142,7 @@ func without(rows []fitRow, name string) ([]float64, error) {
 
 // leftOut lists what is left out in turn: the models, the GPUs, the kinds of models.
 func leftOut(servers []server) []string {
-	return slices.Concat(names(servers, func(s *server) string { return s.model }), names(servers, func(s *server) string { return s.gpu }), names(servers, (*server).kind))
+	return slices.Concat(names(servers, (*server).model), names(servers, (*server).gpu), names(servers, (*server).kind))
 }
 
 func ones() []float64 { return slices.Repeat([]float64{1}, len(knobs)) }

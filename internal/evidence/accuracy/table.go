@@ -100,7 +100,7 @@ func printGroups(w io.Writer, servers []server, got, unseenModel, unseenGPU [][]
 	}
 	fmt.Fprintln(w)
 	pair := func(s *server) string {
-		return fmt.Sprintf("%s %s, %s", s.model, s.dep.Precision.Weights, s.gpu)
+		return fmt.Sprintf("%s %s, %s", s.model(), s.dep.Precision.Weights, s.gpu())
 	}
 	for _, m := range names(servers, pair) {
 		line(m, func(s *server) bool { return pair(s) == m && s.group != groupOverload })

@@ -41,22 +41,18 @@ func readTrace(dir string, catalog *model.Catalog) (server, error) {
 	if err != nil {
 		return server{}, err
 	}
-	arch, err := catalog.Model("llama-3.1-8b")
+	dep, err := deployed(catalog, "llama-3.1-8b", "RTX PRO 6000 Blackwell Server")
 	if err != nil {
 		return server{}, err
 	}
-	gpu, err := catalog.GPU("RTX PRO 6000 Blackwell Server")
-	if err != nil {
-		return server{}, err
-	}
+	dep.Precision.Weights = model.BF16
 	l := load{label: "300 requests", measured: reduceRecords(records, true)}
 	l.measured[metricCompleted] = 0
 	for _, r := range records {
 		l.requests = append(l.requests, workload.Request{ID: r.ID, Due: r.Due, Prompt: r.Prompt, Output: r.Output})
 	}
 	return server{
-		file: traceFile, group: groupTrace, model: arch.Name, gpu: gpu.Name, engineTimes: true, cache: true,
-		dep:    model.Deployment{Arch: arch, Hardware: gpu, Precision: model.Precision{Weights: model.BF16}},
+		file: traceFile, group: groupTrace, dep: dep, engineTimes: true, cache: true,
 		limits: model.EngineArgs{MaxNumSeqs: 128, MaxNumBatchedTokens: 2048, Utilization: 0.90, MaxModelLen: 8192, EngineVersion: "0.19.0"},
 		loads:  []load{l},
 	}, nil
