@@ -21,12 +21,7 @@ func TestJobByHand(t *testing.T) {
 		return Offer{GPU: gpu, GPUs: gpus, Pricing: Pricing{PricePerGPUHour: price}, PromptTokens: 300, OutputTokens: 100,
 			Knobs: measure.Knobs{GPU: gpu}, Binding: "throughput", Rate: search.Estimate{Value: safe, Low: safe, High: safe, Safe: safe, Confidence: 0.9}}
 	}
-	near := func(what string, got, want float64) {
-		t.Helper()
-		if math.Abs(got/want-1) > 1e-4 {
-			t.Errorf("%s is %g, want %g", what, got, want)
-		}
-	}
+	near := wanting(t, 1e-4)
 	d := Demand{Headroom: 0.2, Zones: 1}.JobDemand(Job{Requests: 900_000, Deadline: 24 * time.Hour})
 	p := must.Get(Solve(d, measure.SLO{Throughput: true}, []Offer{of("large", 4, 2.5, 3), of("small", 1, 0.7, 2.2)}, nil))
 	other := p.Alternatives[0]

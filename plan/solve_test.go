@@ -21,6 +21,16 @@ func offer(safe float64, gpus int, price float64) Offer {
 	}
 }
 
+// wanting checks that figures are those that are wanted but for a share of these.
+func wanting(t *testing.T, share float64) func(what string, got, want float64) {
+	return func(what string, got, want float64) {
+		t.Helper()
+		if !(math.Abs(got/want-1) <= share) {
+			t.Errorf("%s: %g, want %g", what, got, want)
+		}
+	}
+}
+
 func solve(t *testing.T, d Demand, offers ...Offer) *Plan {
 	t.Helper()
 	return must.Get(Solve(d, measure.SLO{}, offers, nil))
@@ -163,23 +173,18 @@ func TestCost(t *testing.T) {
 	o := offer(21.03, 8, 2.5)
 	o.Watts, o.ServerWatts, o.PUE, o.PowerPrice = 700, 300, 1.2, 0.1
 	p := solve(t, d, o)
-	near := func(name string, got *float64, want float64) {
-		t.Helper()
-		if got == nil || math.Abs(*got/want-1) > 1e-12 {
-			t.Errorf("%s: %v, want %g", name, got, want)
-		}
-	}
+	near := wanting(t, 1e-12)
 	hourly := 56 * 2.5
-	near("per hour", p.Cost.PerHour, hourly)
-	near("per thousand requests", p.Cost.PerThousandRequests, hourly/(3600*100)*1000)
-	near("per million output tokens", p.Cost.PerMillionOutputTokens, hourly/(3600*100*250)*1e6)
-	near("per million tokens", p.Cost.PerMillionTokens, hourly/(3600*100*850)*1e6)
-	near("energy", p.Cost.EnergyPerHour, 56*1*1.2*0.1)
+	near("per hour", *p.Cost.PerHour, hourly)
+	near("per thousand requests", *p.Cost.PerThousandRequests, hourly/(3600*100)*1000)
+	near("per million output tokens", *p.Cost.PerMillionOutputTokens, hourly/(3600*100*250)*1e6)
+	near("per million tokens", *p.Cost.PerMillionTokens, hourly/(3600*100*850)*1e6)
+	near("energy", *p.Cost.EnergyPerHour, 56*1*1.2*0.1)
 	// Planned over capacity cost is N c over the planned rate; the mean's over
 	// the planned the ratio of the rates. What all tokens of an hour cost is the bill.
-	near("capacity", p.Cost.AtCapacity.PerMillionTokens, *p.Cost.PerMillionTokens*100/(7*21.03))
-	near("mean", p.Cost.AtMean.PerMillionTokens, *p.Cost.PerMillionTokens*100/40)
-	near("the bill", new(*p.Cost.PerMillionTokens*850*100*3600/1e6), hourly)
+	near("capacity", *p.Cost.AtCapacity.PerMillionTokens, *p.Cost.PerMillionTokens*100/(7*21.03))
+	near("mean", *p.Cost.AtMean.PerMillionTokens, *p.Cost.PerMillionTokens*100/40)
+	near("the bill", *p.Cost.PerMillionTokens*850*100*3600/1e6, hourly)
 	if *p.Cost.AtCapacity.PerThousandRequests > *p.Cost.PerThousandRequests {
 		t.Error("a fleet is dearer at capacity than at the planned rate")
 	}

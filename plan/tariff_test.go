@@ -13,12 +13,7 @@ func TestPurchase(t *testing.T) {
 	o := offer(10, 2, 0)
 	o.Pricing = tariff.Pricing(700)
 	p := solve(t, Demand{Rate: 100}, o) // 10 instances, 20 GPUs
-	near := func(what string, got, want float64) {
-		t.Helper()
-		if math.Abs(got/want-1) > 1e-9 {
-			t.Errorf("%s: %g, want %g", what, got, want)
-		}
-	}
+	near := wanting(t, 1e-9)
 	bought := p.Offer.Terms[0]
 	near("capital", bought.Capital, 1)
 	near("power", bought.Power, 0.189)
