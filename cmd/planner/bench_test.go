@@ -5,7 +5,7 @@ import (
 	"runtime/debug"
 	"testing"
 
-	"planner/internal/config"
+	"planner/internal/evidence/configtest"
 	"planner/internal/evidence/must"
 	"planner/plan/decide"
 	"planner/sweep"
@@ -15,14 +15,9 @@ import (
 // sets raced on one kind of instance, and the curve of the winner. To beat: 2 s
 // on two cores.
 func BenchmarkEstimate(b *testing.B) {
-	var over []config.Override
-	for _, kv := range [][2]string{
-		{"model.name", "llama-3.1-70b"}, {"model.weights", "fp8"}, {"hardware.gpu", "H100 SXM"}, {"engine.tensor_parallel", "4"},
-		{"workload.class", "chat"}, {"demand.rate", "100"}, {"slo.ttft.p99", "500ms"}, {"slo.tpot.p99", "50ms"},
-	} {
-		over = append(over, config.Override{Key: kv[0], Value: kv[1]})
-	}
-	cfg := must.Get(config.Load("", over, config.For("estimate")))
+	cfg := configtest.Load("estimate",
+		"model.name", "llama-3.1-70b", "model.weights", "fp8", "hardware.gpu", "H100 SXM", "engine.tensor_parallel", "4",
+		"workload.class", "chat", "demand.rate", "100", "slo.ttft.p99", "500ms", "slo.tpot.p99", "50ms")
 	ground := sweep.SimulatedGround(&sweep.Simulated{Deployment: cfg.Deployment, Version: cfg.Engine.Version}, runtime.GOMAXPROCS(0))
 	// As main does.
 	defer debug.SetGCPercent(debug.SetGCPercent(400))

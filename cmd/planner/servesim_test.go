@@ -3,8 +3,8 @@ package main
 import (
 	"testing"
 
-	"planner/internal/config"
 	"planner/internal/engines"
+	"planner/internal/evidence/configtest"
 	"planner/internal/evidence/must"
 	"planner/sweep"
 	"planner/sweep/measure"
@@ -17,8 +17,8 @@ func TestLongestContext(t *testing.T) {
 		model, gpu string
 		own        bool
 	}{{"llama-3.1-8b", "H100 SXM", true}, {"llama-3.1-8b", "L4", false}} {
-		cfg := must.Get(config.Load("", []config.Override{{Key: "model.name", Value: c.model}, {Key: "hardware.gpu", Value: c.gpu},
-			{Key: "workload.prompt", Value: `{ dist = "fixed", value = 100 }`}, {Key: "workload.output", Value: `{ dist = "fixed", value = 20 }`}}, config.For("serve-sim")))
+		cfg := configtest.Load("serve-sim", "model.name", c.model, "hardware.gpu", c.gpu,
+			"workload.prompt", `{ dist = "fixed", value = 100 }`, "workload.output", `{ dist = "fixed", value = 20 }`)
 		engine := must.Get(engines.Simulated(cfg))
 		runnable, _ := cfg.Candidates()
 		k, own := runnable[0], cfg.Model.Arch.MaxPosition

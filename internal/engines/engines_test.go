@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"planner/internal/config"
+	"planner/internal/evidence/configtest"
 	"planner/internal/evidence/must"
 	"planner/plan"
 	"planner/plan/decide"
@@ -17,12 +18,8 @@ import (
 
 // configured is a configuration of a plan, given as pairs of keys and values.
 func configured(pairs ...string) *config.Config {
-	over := []config.Override{{Key: "demand.rate", Value: "10"}, {Key: "slo.ttft.p99", Value: "1s"}, {Key: "hardware.gpu", Value: "H100 SXM"},
-		{Key: "engine.tensor_parallel", Value: "2"}}
-	for i := 0; i < len(pairs); i += 2 {
-		over = append(over, config.Override{Key: pairs[i], Value: pairs[i+1]})
-	}
-	return must.Get(config.Load("", over, config.For("plan")))
+	usual := []string{"demand.rate", "10", "slo.ttft.p99", "1s", "hardware.gpu", "H100 SXM", "engine.tensor_parallel", "2"}
+	return configtest.Load("plan", append(usual, pairs...)...)
 }
 
 // knobs are the first of those that a configuration searches.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"planner/internal/config"
+	"planner/internal/evidence/configtest"
 	"planner/internal/evidence/must"
 	"planner/internal/note"
 	"planner/internal/wire"
@@ -26,7 +27,7 @@ func TestCoarsePass(t *testing.T) {
 		t.Skip("searches a dozen instances")
 	}
 	prepared := func(rate string) (*Decision, sweep.Ground) {
-		cfg := must.Get(config.Load("", append(manyKinds(), config.Override{Key: "demand.rate", Value: rate}), config.For("estimate")))
+		cfg := configtest.Load("estimate", append(manyKinds(), "demand.rate", rate)...)
 		ground := sweep.SimulatedGround(&sweep.Simulated{Deployment: cfg.Deployment, Version: cfg.Engine.Version}, 2)
 		return must.Get(New(cfg, ground)), ground
 	}
@@ -89,7 +90,7 @@ func TestCoarsePass(t *testing.T) {
 
 // A GPU that costs hundreds of times as much as another one for the same load is not searched in full.
 func TestCoarsePassLeavesOutWhatNoDoubtMakesCheap(t *testing.T) {
-	made := estimated(t, append(manyKinds(), config.Override{Key: "hardware.price_per_gpu_hour", Value: `{ "L40S" = 1, "A10" = 1000 }`}))
+	made := estimated(t, append(manyKinds(), "hardware.price_per_gpu_hour", `{ "L40S" = 1, "A10" = 1000 }`)...)
 	for _, a := range made.Alternatives {
 		if a.Offer.GPU == "A10" {
 			t.Errorf("searched in full: %s", a.Offer.Knobs.Describe())
@@ -103,7 +104,7 @@ func TestCoarsePassLeavesOutWhatNoDoubtMakesCheap(t *testing.T) {
 // Whole instances of the fleet for the demand decide what is searched in full, not what a request per second costs on one;
 // a price of 0 is the lowest, and no number of GPUs.
 func TestCoarsePassSizesFleets(t *testing.T) {
-	cfg := must.Get(config.Load("", manyKinds(), config.For("estimate")))
+	cfg := configtest.Load("estimate", manyKinds()...)
 	carries := map[int]float64{2: 2.9, 4: 6, 8: 19}
 	narrowed := func(rate float64, prices ...float64) *Decision {
 		own := *cfg
@@ -151,18 +152,14 @@ func TestCoarsePassSizesFleets(t *testing.T) {
 }
 
 // manyKinds are more kinds of instances than are searched in full.
-func manyKinds() []config.Override {
-	var over []config.Override
-	for _, kv := range [][2]string{
-		{"model.name", "llama-3.1-8b"}, {"model.weights", `["bf16", "fp8"]`}, {"model.kv_cache", `["auto", "fp8"]`},
-		{"hardware.gpu", `["L40S", "A10"]`}, {"hardware.price_per_gpu_hour", `{ "L40S" = 1, "A10" = 0.5 }`}, {"engine.tensor_parallel", "[1, 2]"},
-		{"knobs.max_num_seqs", "128"}, {"knobs.max_num_batched_tokens", "2048"}, {"knobs.gpu_memory_utilization", "0.9"}, {"search.precision", "0.3"},
-		{"workload.prompt", `{ dist = "uniform", min = 50, max = 150 }`}, {"workload.output", `{ dist = "uniform", min = 20, max = 40 }`},
-		{"demand.rate", "40"}, {"slo.ttft.p90", "500ms"}, {"slo.tpot.p90", "40ms"},
-	} {
-		over = append(over, config.Override{Key: kv[0], Value: kv[1]})
+func manyKinds() []string {
+	return []string{
+		"model.name", "llama-3.1-8b", "model.weights", `["bf16", "fp8"]`, "model.kv_cache", `["auto", "fp8"]`,
+		"hardware.gpu", `["L40S", "A10"]`, "hardware.price_per_gpu_hour", `{ "L40S" = 1, "A10" = 0.5 }`, "engine.tensor_parallel", "[1, 2]",
+		"knobs.max_num_seqs", "128", "knobs.max_num_batched_tokens", "2048", "knobs.gpu_memory_utilization", "0.9", "search.precision", "0.3",
+		"workload.prompt", `{ dist = "uniform", min = 50, max = 150 }`, "workload.output", `{ dist = "uniform", min = 20, max = 40 }`,
+		"demand.rate", "40", "slo.ttft.p90", "500ms", "slo.tpot.p90", "40ms",
 	}
-	return over
 }
 
 // Who waits is told how many kinds of instances have no more to ask for, in each pass.
@@ -198,7 +195,7 @@ func TestStage(t *testing.T) {
 
 // A coarse pass that is interrupted ends with what it is, and no rate.
 func TestInterruptedCoarsePass(t *testing.T) {
-	cfg := must.Get(config.Load("", manyKinds(), config.For("estimate")))
+	cfg := configtest.Load("estimate", manyKinds()...)
 	ground := sweep.SimulatedGround(&sweep.Simulated{Deployment: cfg.Deployment, Version: cfg.Engine.Version}, 1)
 	trials := 0
 	answer, err := sweep.Drive(t.Context(), nil, ground, must.Get(New(cfg, ground)), func() bool { trials++; return trials > 3 }, nil)

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"planner/internal/config"
+	"planner/internal/evidence/configtest"
 	"planner/internal/evidence/must"
 	"planner/internal/note"
 	"planner/plan"
@@ -13,10 +13,10 @@ import (
 	"planner/sweep/measure"
 )
 
-// estimated is the plan by the simulated engine for a configuration of overrides alone.
-func estimated(t *testing.T, over []config.Override) *Planned {
+// estimated is the plan by the simulated engine for a configuration of keys and values alone.
+func estimated(t *testing.T, pairs ...string) *Planned {
 	t.Helper()
-	cfg := must.Get(config.Load("", over, config.For("estimate")))
+	cfg := configtest.Load("estimate", pairs...)
 	ground := sweep.SimulatedGround(&sweep.Simulated{Deployment: cfg.Deployment, Version: cfg.Engine.Version}, 2)
 	d := must.Get(New(cfg, ground))
 	answer := must.Get(sweep.Drive(t.Context(), nil, ground, d, nil, nil))
@@ -31,15 +31,10 @@ func estimated(t *testing.T, over []config.Override) *Planned {
 // parallelism, keyed "H100 SXM/4", and why the rest does not run.
 func instances(t *testing.T, name, weights string) (carries map[string]plan.Offer, rejected []measure.Rejection) {
 	t.Helper()
-	var over []config.Override
-	for _, kv := range [][2]string{
-		{"model.name", name}, {"model.weights", weights}, {"hardware.gpu", `["H100 SXM", "H200 SXM"]`}, {"engine.tensor_parallel", "[1, 2, 4, 8]"},
-		{"knobs.max_num_seqs", "512"}, {"knobs.max_num_batched_tokens", "8192"}, {"knobs.gpu_memory_utilization", "0.9"},
-		{"workload.class", "chat"}, {"demand.rate", "100"}, {"slo.ttft.p90", "500ms"}, {"slo.tpot.p90", "50ms"},
-	} {
-		over = append(over, config.Override{Key: kv[0], Value: kv[1]})
-	}
-	made := estimated(t, over)
+	made := estimated(t,
+		"model.name", name, "model.weights", weights, "hardware.gpu", `["H100 SXM", "H200 SXM"]`, "engine.tensor_parallel", "[1, 2, 4, 8]",
+		"knobs.max_num_seqs", "512", "knobs.max_num_batched_tokens", "8192", "knobs.gpu_memory_utilization", "0.9",
+		"workload.class", "chat", "demand.rate", "100", "slo.ttft.p90", "500ms", "slo.tpot.p90", "50ms")
 	carries = map[string]plan.Offer{}
 	add := func(o plan.Offer) { carries[fmt.Sprintf("%s/%d", o.GPU, o.GPUs)] = o }
 	add(made.Offer)

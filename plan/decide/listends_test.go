@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"planner/internal/config"
+	"planner/internal/evidence/configtest"
 	"planner/internal/evidence/must"
 	"planner/search"
 	"planner/sweep"
@@ -69,14 +70,8 @@ func TestEndBelowTheEnginesOwn(t *testing.T) {
 // Beyond the usual lists the race goes on by halves and doubles, never beyond
 // lists that were given, and not upward where the neighbour is as good.
 func TestBeyondUsualLists(t *testing.T) {
-	load := func(overrides ...config.Override) *config.Config {
-		t.Helper()
-		base := []config.Override{{Key: "model.name", Value: "llama-3.1-8b"}, {Key: "hardware.gpu", Value: "H100 SXM"}, {Key: "workload.class", Value: "chat"},
-			{Key: "demand.rate", Value: "10"}, {Key: "slo.ttft.p99", Value: "500ms"}}
-		cfg := must.Get(config.Load("", append(base, overrides...), config.For("estimate")))
-		return cfg
-	}
-	usual, given := load(), load(config.Override{Key: "knobs.max_num_batched_tokens", Value: "[2048, 16384]"})
+	base := []string{"model.name", "llama-3.1-8b", "hardware.gpu", "H100 SXM", "workload.class", "chat", "demand.rate", "10", "slo.ttft.p99", "500ms"}
+	usual, given := configtest.Load("estimate", base...), configtest.Load("estimate", append(base, "knobs.max_num_batched_tokens", "[2048, 16384]")...)
 	for _, c := range []struct {
 		cfg           *config.Config
 		best, seqs, x int
@@ -110,18 +105,17 @@ func TestBeyondUsualLists(t *testing.T) {
 // Where gaps between tokens limit the rate, steps smaller than any of the usual list are tried, too, though the
 // best set stands at the other end: a plan of long prompts takes them.
 func TestSmallerStepsForGaps(t *testing.T) {
-	base := []config.Override{
-		{Key: "model.name", Value: "llama-3.1-8b"}, {Key: "hardware.gpu", Value: "L40S"}, {Key: "demand.rate", Value: "5"},
-		{Key: "knobs.max_num_seqs", Value: "64"}, {Key: "knobs.gpu_memory_utilization", Value: "0.9"}, {Key: "search.precision", Value: "0.3"},
-		{Key: "workload.prompt", Value: `{ dist = "fixed", value = 3000 }`}, {Key: "workload.output", Value: `{ dist = "fixed", value = 100 }`},
-		{Key: "slo.itl.p99", Value: "80ms"},
+	base := []string{
+		"model.name", "llama-3.1-8b", "hardware.gpu", "L40S", "demand.rate", "5",
+		"knobs.max_num_seqs", "64", "knobs.gpu_memory_utilization", "0.9", "search.precision", "0.3",
+		"workload.prompt", `{ dist = "fixed", value = 3000 }`, "workload.output", `{ dist = "fixed", value = 100 }`, "slo.itl.p99", "80ms",
 	}
-	small := estimated(t, base)
-	large := estimated(t, append(base, config.Override{Key: "knobs.max_num_batched_tokens", Value: "[2048, 8192]"}))
+	small := estimated(t, base...)
+	large := estimated(t, append(base, "knobs.max_num_batched_tokens", "[2048, 8192]")...)
 	if k := small.Offer.Knobs; k.MaxNumBatchedTokens > 512 || small.Offer.Rate.Safe < 1.5*large.Offer.Rate.Safe {
 		t.Errorf("%v with steps of %d tokens, %v with those of %d", small.Offer.Rate, k.MaxNumBatchedTokens, large.Offer.Rate, large.Offer.Knobs.MaxNumBatchedTokens)
 	}
-	cfg := must.Get(config.Load("", append(base, config.Override{Key: "engine.kind", Value: "vllm"}), config.For("plan")))
+	cfg := configtest.Load("plan", append(base, "engine.kind", "vllm")...)
 	all := must.Get(searchesOf(cfg, sweep.Ground{Predict: &sweep.Simulated{Deployment: cfg.Deployment, Version: cfg.Engine.Version}}))
 	var steps []int
 	for _, p := range all.instances[0].priors {

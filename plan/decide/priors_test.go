@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"planner/internal/config"
+	"planner/internal/evidence/configtest"
 	"planner/internal/evidence/must"
 	"planner/sweep"
 )
@@ -12,15 +12,10 @@ import (
 // foreseen prepares the priors of a run on a real engine from the simulated one.
 func foreseen(t *testing.T, seed string) *instance {
 	t.Helper()
-	var over []config.Override
-	for _, kv := range [][2]string{
-		{"model.name", "llama-3.1-8b"}, {"hardware.gpu", "L40S"}, {"workload.class", "chat"}, {"demand.rate", "20"},
-		{"slo.ttft.p95", "500ms"}, {"slo.tpot.p99", "60ms"}, {"knobs.max_num_seqs", "[64, 128]"}, {"knobs.max_num_batched_tokens", "2048"},
-		{"knobs.gpu_memory_utilization", "0.9"}, {"workload.seed", seed},
-	} {
-		over = append(over, config.Override{Key: kv[0], Value: kv[1]})
-	}
-	cfg := must.Get(config.Load("", over, config.For("estimate")))
+	cfg := configtest.Load("estimate",
+		"model.name", "llama-3.1-8b", "hardware.gpu", "L40S", "workload.class", "chat", "demand.rate", "20",
+		"slo.ttft.p95", "500ms", "slo.tpot.p99", "60ms", "knobs.max_num_seqs", "[64, 128]", "knobs.max_num_batched_tokens", "2048",
+		"knobs.gpu_memory_utilization", "0.9", "workload.seed", seed)
 	sim := &sweep.Simulated{Deployment: cfg.Deployment, Version: cfg.Engine.Version}
 	all := must.Get(searchesOf(cfg, sweep.SimulatedGround(sim, 1)))
 	g := all.instances[0]

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"planner/internal/config"
+	"planner/internal/evidence/configtest"
 	"planner/internal/evidence/must"
 	"planner/internal/note"
 	"planner/model/calibrate"
@@ -16,8 +16,8 @@ import (
 // The engine's own settings may be chosen where each list holds them, no options among them.
 func TestAllowed(t *testing.T) {
 	for list, want := range map[string]bool{`["", "--block-size 32"]`: true, `["--block-size 16", "--block-size 32"]`: false} {
-		cfg := must.Get(config.Load("", []config.Override{{Key: "model.name", Value: "llama-3.1-8b"}, {Key: "hardware.gpu", Value: "H100 SXM"}, {Key: "demand.rate", Value: "1"},
-			{Key: "slo.ttft", Value: `{p99="1s"}`}, {Key: "engine.kind", Value: "vllm"}, {Key: "knobs.extra_args", Value: list}}, config.For("plan")))
+		cfg := configtest.Load("plan", "model.name", "llama-3.1-8b", "hardware.gpu", "H100 SXM", "demand.rate", "1",
+			"slo.ttft", `{p99="1s"}`, "engine.kind", "vllm", "knobs.extra_args", list)
 		if got := allowed(cfg, measure.Knobs{PrefixCaching: true}); got != want {
 			t.Errorf("%s: allowed %v, want %v", list, got, want)
 		}
@@ -47,8 +47,7 @@ func TestPrefersSafe(t *testing.T) {
 // Where a fleet of the best set would be a quarter larger for what is not known of the constants, the sets with smaller
 // steps that were only measured beside it are searched, and count as others do that were.
 func TestSecure(t *testing.T) {
-	cfg := must.Get(config.Load("", []config.Override{{Key: "model.name", Value: "llama-3.1-8b"}, {Key: "hardware.gpu", Value: "H100 SXM"},
-		{Key: "demand.rate", Value: "1"}, {Key: "slo.itl", Value: `{p99="60ms"}`}}, config.For("plan")))
+	cfg := configtest.Load("plan", "model.name", "llama-3.1-8b", "hardware.gpu", "H100 SXM", "demand.rate", "1", "slo.itl", `{p99="60ms"}`)
 	set := func(seqs, tokens int) measure.Knobs {
 		return measure.Knobs{MaxNumSeqs: seqs, MaxNumBatchedTokens: tokens}
 	}

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"planner/internal/config"
+	"planner/internal/evidence/configtest"
 	"planner/internal/evidence/must"
 	"planner/internal/note"
 	"planner/plan/effects"
@@ -22,34 +22,33 @@ var (
 
 // randomInstance is an instance of some model on some GPU under random traffic and limits, one on
 // the pace of tokens by its metric, with requests and limits longer by factors.
-func randomInstance(seed uint64, pace string) func(limits, prompts, answers float64) []config.Override {
+func randomInstance(seed uint64, pace string) func(limits, prompts, answers float64) []string {
 	rng := rand.New(rand.NewPCG(seed, 77))
 	pick := func(of ...string) string { return of[rng.IntN(len(of))] }
 	between := func(low, high float64) float64 { return math.Round(low * math.Pow(high/low, rng.Float64())) }
 	prompt, output := between(100, 2000), between(30, 600)
 	promptSigma, outputSigma := 0.2+0.8*rng.Float64(), 0.2+0.8*rng.Float64()
 	ttft, tpot := between(300, 4000), between(20, 100)
-	fixed := []config.Override{
-		{Key: "model.name", Value: pick("qwen3-8b", "llama-3.1-8b", "qwen3-32b", "qwen3-30b-a3b")},
-		{Key: "hardware.gpu", Value: pick("H100 SXM", "H200 SXM", "A100 SXM 80GB", "B200 SXM")},
-		{Key: "engine.tensor_parallel", Value: pick("1", "2")}, {Key: "knobs.max_num_seqs", Value: pick("64", "256", "512")},
-		{Key: "knobs.max_num_batched_tokens", Value: pick("2048", "8192")}, {Key: "knobs.gpu_memory_utilization", Value: "0.9"},
-		{Key: "demand.rate", Value: "100"},
+	fixed := []string{
+		"model.name", pick("qwen3-8b", "llama-3.1-8b", "qwen3-32b", "qwen3-30b-a3b"),
+		"hardware.gpu", pick("H100 SXM", "H200 SXM", "A100 SXM 80GB", "B200 SXM"),
+		"engine.tensor_parallel", pick("1", "2"), "knobs.max_num_seqs", pick("64", "256", "512"),
+		"knobs.max_num_batched_tokens", pick("2048", "8192"), "knobs.gpu_memory_utilization", "0.9",
+		"demand.rate", "100",
 	}
 	lengths := func(median, sigma, by float64) string {
 		return fmt.Sprintf(`{ dist = "lognormal", median = %g, sigma = %.2f, min = %g, max = %g }`, median*by, sigma, max(math.Floor(median/20), 1)*by, median*6*by)
 	}
-	return func(limits, prompts, answers float64) []config.Override {
+	return func(limits, prompts, answers float64) []string {
 		return append(fixed[:len(fixed):len(fixed)],
-			config.Override{Key: "slo.ttft.p99", Value: fmt.Sprintf("%.1fms", ttft*limits)}, config.Override{Key: "slo." + pace + ".p99", Value: fmt.Sprintf("%.1fms", tpot*limits)},
-			config.Override{Key: "workload.prompt", Value: lengths(prompt, promptSigma, prompts)},
-			config.Override{Key: "workload.output", Value: lengths(output, outputSigma, answers)})
+			"slo.ttft.p99", fmt.Sprintf("%.1fms", ttft*limits), "slo."+pace+".p99", fmt.Sprintf("%.1fms", tpot*limits),
+			"workload.prompt", lengths(prompt, promptSigma, prompts), "workload.output", lengths(output, outputSigma, answers))
 	}
 }
 
 // searched is the maximum rate of an instance by a search of its own.
-func searched(t *testing.T, over []config.Override) float64 {
-	cfg := must.Get(config.Load("", append(over, config.Override{Key: "search.precision", Value: "0.05"}), config.For("search")))
+func searched(t *testing.T, pairs ...string) float64 {
+	cfg := configtest.Load("search", append(pairs, "search.precision", "0.05")...)
 	ground := sweep.SimulatedGround(&sweep.Simulated{Deployment: cfg.Deployment, Version: cfg.Engine.Version}, 2)
 	s := must.Get(NewRateSearch(cfg, ground))
 	answer := must.Get(sweep.Drive(t.Context(), nil, ground, s, nil, nil))
@@ -70,15 +69,15 @@ func TestSensitivityAgainstSearches(t *testing.T) {
 	}
 }
 
-func heldAgainstSearches(t *testing.T, instance func(limits, prompts, answers float64) []config.Override) {
-	before := searched(t, instance(1, 1, 1))
+func heldAgainstSearches(t *testing.T, instance func(limits, prompts, answers float64) []string) {
+	before := searched(t, instance(1, 1, 1)...)
 	if before <= 0 {
 		t.Skip("meets its limits at no rate")
 	}
-	p := estimated(t, instance(1, 1, 1))
+	p := estimated(t, instance(1, 1, 1)...)
 	compared := 0
 	for _, s := range scenarios() {
-		want := searched(t, instance(s.limits, s.prompts, s.answers)) / before
+		want := searched(t, instance(s.limits, s.prompts, s.answers)...) / before
 		for _, c := range p.Sensitivity {
 			if c.What != s.what {
 				continue
@@ -98,12 +97,10 @@ func heldAgainstSearches(t *testing.T, instance func(limits, prompts, answers fl
 
 // Answers that double make a request as much longer as they are, not twice as long.
 func TestRequestsGrowByWhatGrows(t *testing.T) {
-	p := estimated(t, []config.Override{
-		{Key: "model.name", Value: "qwen3-8b"}, {Key: "hardware.gpu", Value: "H100 SXM"}, {Key: "demand.rate", Value: "1"},
-		{Key: "knobs.max_num_seqs", Value: "64"}, {Key: "knobs.max_num_batched_tokens", Value: "8192"}, {Key: "knobs.gpu_memory_utilization", Value: "0.9"},
-		{Key: "workload.prompt", Value: `{ dist = "fixed", value = 25000 }`}, {Key: "workload.output", Value: `{ dist = "fixed", value = 50 }`},
-		{Key: "slo.ttft.p90", Value: "10s"},
-	})
+	p := estimated(t,
+		"model.name", "qwen3-8b", "hardware.gpu", "H100 SXM", "demand.rate", "1",
+		"knobs.max_num_seqs", "64", "knobs.max_num_batched_tokens", "8192", "knobs.gpu_memory_utilization", "0.9",
+		"workload.prompt", `{ dist = "fixed", value = 25000 }`, "workload.output", `{ dist = "fixed", value = 50 }`, "slo.ttft.p90", "10s")
 	refused := map[string]note.Kind{}
 	for _, c := range p.Sensitivity {
 		refused[c.What] = c.Reason.Note.Kind
@@ -116,21 +113,21 @@ func TestRequestsGrowByWhatGrows(t *testing.T) {
 // What is listed is crossed: sets that the race dropped early have about the rates of searches
 // of their own.
 func TestCrossedSets(t *testing.T) {
-	set := func(seqs string) []config.Override {
-		return []config.Override{
-			{Key: "model.name", Value: "llama-3.1-8b"}, {Key: "hardware.gpu", Value: "L40S"}, {Key: "demand.rate", Value: "10"},
-			{Key: "knobs.max_num_seqs", Value: seqs}, {Key: "knobs.max_num_batched_tokens", Value: "2048"}, {Key: "knobs.gpu_memory_utilization", Value: "0.9"},
-			{Key: "workload.prompt", Value: `{ dist = "fixed", value = 200 }`}, {Key: "workload.output", Value: `{ dist = "fixed", value = 50 }`},
-			{Key: "slo.ttft.p90", Value: "500ms"}, {Key: "slo.tpot.p90", Value: "50ms"},
+	set := func(seqs string) []string {
+		return []string{
+			"model.name", "llama-3.1-8b", "hardware.gpu", "L40S", "demand.rate", "10",
+			"knobs.max_num_seqs", seqs, "knobs.max_num_batched_tokens", "2048", "knobs.gpu_memory_utilization", "0.9",
+			"workload.prompt", `{ dist = "fixed", value = 200 }`, "workload.output", `{ dist = "fixed", value = 50 }`,
+			"slo.ttft.p90", "500ms", "slo.tpot.p90", "50ms",
 		}
 	}
-	p := estimated(t, set("[2, 8, 128]"))
+	p := estimated(t, set("[2, 8, 128]")...)
 	dropped := slices.DeleteFunc(slices.Clone(p.Evidence.Crossed), func(s effects.Setting) bool { return s.Knobs.MaxNumSeqs >= 128 })
 	if len(dropped) != 2 || len(p.Evidence.Crossed) == 2 {
 		t.Fatalf("crossed: %+v, want two sets and a search", p.Evidence.Crossed)
 	}
 	for _, s := range dropped {
-		if want := searched(t, set(fmt.Sprint(s.Knobs.MaxNumSeqs))); math.Abs(s.Rate/want-1) > 0.08 {
+		if want := searched(t, set(fmt.Sprint(s.Knobs.MaxNumSeqs))...); math.Abs(s.Rate/want-1) > 0.08 {
 			t.Errorf("max_num_seqs %d: %.3g, searched %.3g", s.Knobs.MaxNumSeqs, s.Rate, want)
 		}
 	}

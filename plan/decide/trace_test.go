@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"planner/internal/config"
+	"planner/internal/evidence/configtest"
 	"planner/internal/evidence/must"
 	"planner/plan"
 	"planner/search"
@@ -43,15 +44,10 @@ func aDay(t *testing.T, requests int) string {
 // onDay loads a configuration on a trace for a command, with the ground to run it on.
 func onDay(t *testing.T, command, trace string, of workload.RateOf) (*config.Config, sweep.Ground) {
 	t.Helper()
-	var over []config.Override
-	for _, kv := range [][2]string{
-		{"model.name", "llama-3.1-8b"}, {"hardware.gpu", "L40S"}, {"workload.trace", trace}, {"demand.rate", "50"}, {"demand.rate_of", string(of)},
-		{"slo.ttft.p99", "1s"}, {"slo.tpot.p99", "50ms"}, {"knobs.max_num_seqs", "256"}, {"knobs.max_num_batched_tokens", "2048"},
-		{"knobs.gpu_memory_utilization", "0.92"},
-	} {
-		over = append(over, config.Override{Key: kv[0], Value: kv[1]})
-	}
-	cfg := must.Get(config.Load("", over, config.For(command)))
+	cfg := configtest.Load(command,
+		"model.name", "llama-3.1-8b", "hardware.gpu", "L40S", "workload.trace", trace, "demand.rate", "50", "demand.rate_of", string(of),
+		"slo.ttft.p99", "1s", "slo.tpot.p99", "50ms", "knobs.max_num_seqs", "256", "knobs.max_num_batched_tokens", "2048",
+		"knobs.gpu_memory_utilization", "0.92")
 	return cfg, sweep.SimulatedGround(&sweep.Simulated{Deployment: cfg.Deployment, Version: cfg.Engine.Version}, 2)
 }
 

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"planner/internal/config"
-	"planner/internal/evidence/must"
+	"planner/internal/evidence/configtest"
 	"planner/internal/note"
 	"planner/plan"
 	"planner/search"
@@ -141,14 +141,9 @@ func TestOfConversations(t *testing.T) {
 // A rate at which the front end, which is not simulated, streams more than it was seen to is told of; its
 // processes are one for each attention replica.
 func TestBusyFrontEnd(t *testing.T) {
-	var over []config.Override
-	for _, kv := range [][2]string{
-		{"model.name", "qwen3-0.6b"}, {"hardware.gpu", "H100 SXM"}, {"slo.ttft.p99", "1s"},
-		{"workload.prompt", `{dist = "fixed", value = 500}`}, {"workload.output", `{dist = "fixed", value = 200}`},
-	} {
-		over = append(over, config.Override{Key: kv[0], Value: kv[1]})
-	}
-	cfg := must.Get(config.Load("", over, config.For("search")))
+	cfg := configtest.Load("search",
+		"model.name", "qwen3-0.6b", "hardware.gpu", "H100 SXM", "slo.ttft.p99", "1s",
+		"workload.prompt", `{dist = "fixed", value = 500}`, "workload.output", `{dist = "fixed", value = 200}`)
 	s := &searches{cfg: cfg, ground: sweep.SimulatedGround(&sweep.Simulated{Deployment: cfg.Deployment, Version: cfg.Engine.Version}, 1)}
 	for _, c := range []struct {
 		rate     float64

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"planner/internal/config"
+	"planner/internal/evidence/configtest"
 	"planner/internal/evidence/must"
 	"planner/internal/note"
 	"planner/sweep"
@@ -62,18 +63,15 @@ func TestOneAtATimeSets(t *testing.T) {
 	}
 }
 
-// sweepConfig is a configuration of a sweep from overrides.
-func sweepConfig(t *testing.T, more ...config.Override) *config.Config {
-	t.Helper()
-	over := append([]config.Override{{Key: "model.name", Value: "llama-3.1-8b"}, {Key: "hardware.gpu", Value: "L40S"}, {Key: "knobs.max_num_seqs", Value: "[32, 64]"}}, more...)
-	cfg := must.Get(config.Load("", over, config.For("sweep")))
-	return cfg
+// sweepConfig is a configuration of a sweep from further keys and values.
+func sweepConfig(more ...string) *config.Config {
+	return configtest.Load("sweep", append([]string{"model.name", "llama-3.1-8b", "hardware.gpu", "L40S", "knobs.max_num_seqs", "[32, 64]"}, more...)...)
 }
 
 // All knobs meet the same requests at one rate, repeats meet others, and the
 // trials of one set of knobs stand together.
 func TestGridTrials(t *testing.T) {
-	cfg := sweepConfig(t, config.Override{Key: "workload.prefix", Value: "{ groups = 5, tokens = 100 }"})
+	cfg := sweepConfig("workload.prefix", "{ groups = 5, tokens = 100 }")
 	sets, _ := cfg.Candidates()
 	trials := must.Get(gridTrials(cfg, Grid{Rates: []float64{1, 4}, Repeats: 2}, sets))
 	if len(trials) != 2*2*2*2 {
@@ -98,7 +96,7 @@ func TestGridTrials(t *testing.T) {
 	if changes != 1 || len(seeds[1]) != 2 || len(seeds[4]) != 2 || seeds[1][0] == seeds[4][0] {
 		t.Errorf("%d changes of knobs, seeds %v", changes, seeds)
 	}
-	plainTrials := must.Get(gridTrials(sweepConfig(t), Grid{Rates: []float64{1}, Repeats: 1}, sets))
+	plainTrials := must.Get(gridTrials(sweepConfig(), Grid{Rates: []float64{1}, Repeats: 1}, sets))
 	if len(plainTrials) != 2 || plainTrials[0].Why != "" {
 		t.Errorf("%d trials where no prefix is shared", len(plainTrials))
 	}
@@ -128,7 +126,7 @@ func TestGridSourceLeavesOutFailed(t *testing.T) {
 // Every row of the matrix can be refuted, can hold, and says so when it cannot
 // tell.
 func TestMatrixRows(t *testing.T) {
-	cfg := sweepConfig(t)
+	cfg := sweepConfig()
 	rows, trials, err := matrixTrials(cfg, predicting(cfg), Grid{Repeats: 1, Matrix: true}, measure.Knobs{GPU: "L40S", TensorParallel: 1})
 	if err != nil {
 		t.Fatal(err)

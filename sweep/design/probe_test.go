@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"planner/internal/config"
+	"planner/internal/evidence/configtest"
 	"planner/internal/evidence/must"
 	"planner/internal/note"
 	"planner/model"
@@ -20,8 +21,7 @@ import (
 // TestProbeFindsUnknownConstants: engines whose constants are drawn at random, further from
 // the defaults than these are known, are predicted at points that the probe did not use.
 func TestProbeFindsUnknownConstants(t *testing.T) {
-	cfg := must.Get(config.Load("", []config.Override{{Key: "model.name", Value: "llama-3.1-8b"}, {Key: "hardware.gpu", Value: "H100 SXM"},
-		{Key: "workload.class", Value: "chat"}, {Key: "knobs.max_num_seqs", Value: "32"}}, config.For("probe")))
+	cfg := configtest.Load("probe", "model.name", "llama-3.1-8b", "hardware.gpu", "H100 SXM", "workload.class", "chat", "knobs.max_num_seqs", "32")
 	for _, seed := range []uint64{15} {
 		rng := rand.New(rand.NewPCG(seed, 15))
 		factors := map[model.Doubt]float64{}
@@ -47,17 +47,17 @@ func TestProbeFindsUnknownConstants(t *testing.T) {
 
 // The engine of a probe is started for the requests that it sends, not for those of a workload of shorter ones.
 func TestProbeStartsForItsOwnRequests(t *testing.T) {
-	short := []config.Override{{Key: "model.name", Value: "llama-3.1-8b"}, {Key: "hardware.gpu", Value: "H100 SXM"},
-		{Key: "workload.prompt", Value: `{ dist = "fixed", value = 16 }`}, {Key: "workload.output", Value: `{ dist = "fixed", value = 16 }`}}
-	probe := func(more ...config.Override) (*ProbeStudy, error) {
-		cfg := must.Get(config.Load("", append(short, more...), config.For("probe")))
+	short := []string{"model.name", "llama-3.1-8b", "hardware.gpu", "H100 SXM",
+		"workload.prompt", `{ dist = "fixed", value = 16 }`, "workload.output", `{ dist = "fixed", value = 16 }`}
+	probe := func(more ...string) (*ProbeStudy, error) {
+		cfg := configtest.Load("probe", append(short, more...)...)
 		return NewProbe(cfg, sweep.Ground{Predict: &sweep.Simulated{Deployment: cfg.Deployment}}, ProbeSpec{Points: 7, Held: 4, Budget: time.Minute})
 	}
 	first := must.Get(probe()).Next()[0]
 	if first.Workload.Longest() > first.Knobs.MaxModelLen {
 		t.Errorf("requests of %d tokens on an engine for %d", first.Workload.Longest(), first.Knobs.MaxModelLen)
 	}
-	if _, err := probe(config.Override{Key: "knobs.max_model_len", Value: "64"}); err == nil || !strings.Contains(err.Error(), "knobs.max_model_len: 64, want at least 96") {
+	if _, err := probe("knobs.max_model_len", "64"); err == nil || !strings.Contains(err.Error(), "knobs.max_model_len: 64, want at least 96") {
 		t.Errorf("an engine for 64 tokens: %v", err)
 	}
 }
@@ -104,8 +104,7 @@ func narrows(t *testing.T, p *Probed, cfg *config.Config, sim *sweep.Simulated) 
 // TestProbeOfAnother: tokens that come sooner than the weights can be read are of another server
 // than the one that is named, and one that fails is not asked for further points.
 func TestProbeOfAnother(t *testing.T) {
-	cfg := must.Get(config.Load("", []config.Override{{Key: "model.name", Value: "llama-3.1-8b"}, {Key: "hardware.gpu", Value: "H100 SXM"},
-		{Key: "workload.class", Value: "chat"}}, config.For("probe")))
+	cfg := configtest.Load("probe", "model.name", "llama-3.1-8b", "hardware.gpu", "H100 SXM", "workload.class", "chat")
 	known := &sweep.Simulated{Deployment: cfg.Deployment}
 	p := must.Get(NewProbe(cfg, sweep.Ground{Run: known.Run, Predict: known}, ProbeSpec{Points: 7, Held: 4, Budget: 3 * time.Minute}))
 	// 16 GB of weights take 4.8 ms at 3,350 GB/s.
@@ -126,8 +125,7 @@ func TestProbeOfAnother(t *testing.T) {
 
 // A fit that no point was left to score, as the engine hung behind two, decides nothing.
 func TestProbeWithoutAScoreIsUndecided(t *testing.T) {
-	cfg := must.Get(config.Load("", []config.Override{{Key: "model.name", Value: "llama-3.1-8b"}, {Key: "hardware.gpu", Value: "H100 SXM"},
-		{Key: "workload.class", Value: "chat"}}, config.For("probe")))
+	cfg := configtest.Load("probe", "model.name", "llama-3.1-8b", "hardware.gpu", "H100 SXM", "workload.class", "chat")
 	known := &sweep.Simulated{Deployment: cfg.Deployment}
 	p := must.Get(NewProbe(cfg, sweep.Ground{Run: known.Run, Predict: known}, ProbeSpec{Points: 7, Held: 4, Budget: 3 * time.Minute}))
 	for range 2 {
@@ -143,8 +141,7 @@ func TestProbeWithoutAScoreIsUndecided(t *testing.T) {
 // TestProbeKeepsToItsBudget: no trial takes longer than what is left, engines that were held without a load included, and
 // one that had to be ended is not fitted to.
 func TestProbeKeepsToItsBudget(t *testing.T) {
-	cfg := must.Get(config.Load("", []config.Override{{Key: "model.name", Value: "llama-3.1-8b"}, {Key: "hardware.gpu", Value: "H100 SXM"},
-		{Key: "workload.class", Value: "chat"}}, config.For("probe")))
+	cfg := configtest.Load("probe", "model.name", "llama-3.1-8b", "hardware.gpu", "H100 SXM", "workload.class", "chat")
 	known := &sweep.Simulated{Deployment: cfg.Deployment}
 	p := must.Get(NewProbe(cfg, sweep.Ground{Run: known.Run, Predict: known}, ProbeSpec{Points: 7, Held: 4, Budget: 10 * time.Minute}))
 	m := measure.Measurement{Trial: p.Next()[0], Duration: time.Minute, Took: 3 * time.Minute, Tally: measure.Tally{Requests: 4}, Valid: true}
