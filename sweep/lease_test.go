@@ -16,9 +16,7 @@ var quickTerms = LeaseTerms{Beat: 20 * time.Millisecond, Expiry: 400 * time.Mill
 func leased(t *testing.T, f Folder, terms LeaseTerms) (*Lease, context.Context) {
 	t.Helper()
 	l, ctx, err := f.Lease(t.Context(), "7", terms)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(err)
 	return l, ctx
 }
 

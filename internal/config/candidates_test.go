@@ -60,13 +60,8 @@ kv_blocks = 100
 }
 
 func TestCandidatesWithoutFiguresAreRejectedBesideOthers(t *testing.T) {
-	catalog, err := model.NewCatalog()
-	if err == nil {
-		err = catalog.Put(model.GPUTable, model.Row{"name": "Own", "memory_gb": "94", "mem_bandwidth_gbs": "3900"})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	catalog := must.Get(model.NewCatalog())
+	must.OK(catalog.Put(model.GPUTable, model.Row{"name": "Own", "memory_gb": "94", "mem_bandwidth_gbs": "3900"}))
 	c := must.Get(LoadWith(catalog, write(t, strings.Replace(minimal, `"H100 SXM"`, `["Own", "H100 SXM"]`, 1)), nil, For("plan")))
 	runnable, rejected := c.Candidates()
 	if len(runnable) != 48 || len(rejected) != 48 || rejected[0].Knobs.GPU != "Own" || !strings.Contains(rejected[0].Reason.Text, "bf16") {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"planner/internal/evidence/must"
 )
 
 const hostile = "a\x1b[2Jb\u009b31mc\u202ed\x07e\rf\x9bg<script>|`x`"
@@ -25,9 +27,7 @@ func hostileDocument() Document {
 func TestNothingIsObeyed(t *testing.T) {
 	d := hostileDocument()
 	files, _, err := Files(d)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(err)
 	files["text"], files["csv"] = Text(d, 80, false), d.Data.CSV()
 	for name, data := range files {
 		if strings.HasSuffix(name, ".png") || strings.HasSuffix(name, ".pdf") {

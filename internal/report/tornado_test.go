@@ -19,9 +19,7 @@ func TestTornado(t *testing.T) {
 	p := solved()
 	addSensitivity(&d, p.Sensitivity, p.Fleet.GPUs, &p.Cost.Cost)
 	files, _, err := Files(d)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(err)
 	if _, err := png.Decode(bytes.NewReader(files["plots/sensitivity.png"])); err != nil || len(files["plots/sensitivity.pdf"]) == 0 {
 		t.Fatal(err)
 	}

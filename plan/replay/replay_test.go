@@ -157,9 +157,7 @@ func TestPolicies(t *testing.T) {
 		runnable, _ := cfg.Candidates()
 		p.Offer.Knobs = runnable[0]
 		r, both, err := OfPlan(cfg, p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(err)
 		return r, both
 	}
 	if r, _ := with(stages); r != nil {

@@ -128,9 +128,7 @@ func TestGridSourceLeavesOutFailed(t *testing.T) {
 func TestMatrixRows(t *testing.T) {
 	cfg := sweepConfig()
 	rows, trials, err := matrixTrials(cfg, predicting(cfg), Grid{Repeats: 1, Matrix: true}, measure.Knobs{GPU: "L40S", TensorParallel: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(err)
 	for _, r := range readMatrix(rows, nil) {
 		want := Unclear
 		if r.ID == "F" {

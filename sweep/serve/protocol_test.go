@@ -291,11 +291,8 @@ func TestStopTexts(t *testing.T) {
 func TestModelByName(t *testing.T) {
 	r := run(t, &Simulator{Model: "org/m", MaxModelLen: 100})
 	for path, want := range map[string]int{"/v1/models/org/m": 200, "/v1/models/org%2Fm": 200, "/v1/models/m": 404, "/v1/models/": 404} {
-		res := must.Get(http.Get(r.url + path))
-		body, _ := io.ReadAll(res.Body)
-		res.Body.Close()
-		if res.StatusCode != want || want == 200 && !strings.Contains(string(body), `"id":"org/m"`) {
-			t.Errorf("%s: status %d: %s", path, res.StatusCode, body)
+		if status, body := get(t, r.url+path); status != want || want == 200 && !strings.Contains(body, `"id":"org/m"`) {
+			t.Errorf("%s: status %d: %s", path, status, body)
 		}
 	}
 }

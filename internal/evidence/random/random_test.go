@@ -25,10 +25,7 @@ func TestKnownInstances(t *testing.T) {
 	if testing.Short() {
 		t.Skip("searches 49 maximum rates")
 	}
-	all, err := readKnown(knownFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must.Get(readKnown(knownFile))
 	if *redo {
 		findAgain(t, all)
 	}
