@@ -10,8 +10,7 @@ import (
 // allReduce returns microseconds of one all-reduce.
 func allReduce(t *testing.T, c *Catalog, gpu string, tp int, version string, bytes float64) float64 {
 	t.Helper()
-	hw := must.Get(c.GPU(gpu))
-	k := newCollective(hw, tp, linkConstants(EngineArgs{EngineVersion: version}), false)
+	k := newCollective(must.Get(c.GPU(gpu)), tp, linkConstants(EngineArgs{EngineVersion: version}), false)
 	return 1e6 * k.time(bytes)
 }
 

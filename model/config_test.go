@@ -250,8 +250,7 @@ func TestStretchedPositions(t *testing.T) {
 func FuzzParseConfig(f *testing.F) {
 	names, _ := filepath.Glob("*/configs/*.json")
 	for _, path := range names {
-		data := must.Get(os.ReadFile(path))
-		f.Add(data)
+		f.Add(must.Get(os.ReadFile(path)))
 	}
 	f.Add([]byte(fmt.Sprintf(llama, `,"sliding_window":10,"moe_layers":[1,2,3]`)))
 	c := must.Get(NewCatalog())

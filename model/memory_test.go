@@ -212,8 +212,7 @@ func TestDefaultArgs(t *testing.T) {
 		{"L40S", "0.21.0", 256, 2048, 0.92}, {"B200 SXM", "0.24.0", 1024, 8192, 0.92},
 		{"B200 SXM", "", 1024, 16384, 0.92}, {"H100 SXM", "", 1024, 8192, 0.92},
 	} {
-		hw := must.Get(c.GPU(k.gpu))
-		l := DefaultArgs(hw, k.version)
+		l := DefaultArgs(must.Get(c.GPU(k.gpu)), k.version)
 		if l.MaxNumSeqs != k.seqs || l.MaxNumBatchedTokens != k.tokens || l.Utilization != k.share {
 			t.Errorf("%s vLLM %q: %+v", k.gpu, k.version, l)
 		}

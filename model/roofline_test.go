@@ -12,9 +12,7 @@ import (
 func deploy(t testing.TB, model, gpu string, tp int) Deployment {
 	t.Helper()
 	c := catalog(t)
-	a := must.Get(c.Model(model))
-	hw := must.Get(c.GPU(gpu))
-	return Deployment{Arch: a, Hardware: hw, TP: tp}
+	return Deployment{Arch: must.Get(c.Model(model)), Hardware: must.Get(c.GPU(gpu)), TP: tp}
 }
 
 // roofline makes the roofline of a deployment under vLLM of a version.
@@ -425,8 +423,7 @@ func TestExpertParallelOfPerfectBalanceIsTensorParallel(t *testing.T) {
 		c := ConstantsFor(sliced.Hardware, EngineArgs{})
 		c.Link.Scale = 1e-12
 		step := func(d Deployment, c Constants, b Batch) StepTime {
-			r := must.Get(NewRoofline(d, c, EngineArgs{}))
-			return r.Step(b)
+			return must.Get(NewRoofline(d, c, EngineArgs{})).Step(b)
 		}
 		even := c
 		even.Link.ExpertSpread = 0

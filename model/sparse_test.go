@@ -15,8 +15,7 @@ func TestSparseAttention(t *testing.T) {
 	step := func(name string, b Batch) float64 {
 		// Every rank computes the whole index: what it saves is seen without tensor parallelism.
 		dep := deploy(t, name, "H200 SXM", 1)
-		r := must.Get(NewRoofline(dep, ConstantsFor(dep.Hardware, args), args))
-		return r.Step(b).Total
+		return must.Get(NewRoofline(dep, ConstantsFor(dep.Hardware, args), args)).Step(b).Total
 	}
 	decode := func(context int) Batch {
 		return Batch{Decodes: 32, Context: 32 * context, Longest: context, Windowed: 32 * min(context, 2048), Sampled: 32}

@@ -81,8 +81,7 @@ func TestJSON(t *testing.T) {
 // Whatever the bytes are, a plan that is read can be written.
 func FuzzPlan(f *testing.F) {
 	p := must.Get(Solve(Demand{Rate: 3, Headroom: 0.2}, measure.SLO{Errors: -1}, []Offer{offer(2, 4, 2.5), offer(0, 1, 1)}, nil))
-	data := must.Get(wire.Marshal(p))
-	f.Add(string(data))
+	f.Add(string(must.Get(wire.Marshal(p))))
 	f.Fuzz(func(t *testing.T, text string) {
 		var p Plan
 		if json.Unmarshal([]byte(text), &p) != nil {

@@ -212,8 +212,7 @@ func TestLostRequests(t *testing.T) {
 			l := attached(t, url, time.Second)
 			l.Client.Engine, l.Bare = "vllm", bare
 			trial := liveTrial(goodSeqs, 1)
-			o := must.Get(l.Run(t.Context(), trial))
-			m := measure.Reduce(trial, o)
+			m := measure.Reduce(trial, must.Get(l.Run(t.Context(), trial)))
 			if n := int(lost.Load()); n == 0 || m.Requests < 39 || m.Failed != n || m.Failures["timeout"] != n || !strings.Contains(m.Complaint(), "nothing more in 1s") {
 				t.Errorf("%d of %d requests failed, %d were lost: %v, %s", m.Failed, m.Requests, n, m.Failures, m.Complaint())
 			}

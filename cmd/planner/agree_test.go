@@ -50,8 +50,7 @@ command = ["planner", "serve-sim", "sim.toml", "-q", "--listen", "127.0.0.1:{por
 // otherwise idle: go test -tags realtime -run CommandEngineAgrees ./cmd/planner
 func TestCommandEngineAgrees(t *testing.T) {
 	dir := t.TempDir()
-	self := must.Get(os.Executable())
-	must.OK(os.Symlink(self, filepath.Join(dir, "planner")))
+	must.OK(os.Symlink(must.Get(os.Executable()), filepath.Join(dir, "planner")))
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	for name, text := range map[string]string{"sim.toml": agreeConfig, "live.toml": agreeConfig + agreeLive} {
 		put(t, filepath.Join(dir, name), text)

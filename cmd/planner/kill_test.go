@@ -37,8 +37,7 @@ precision = 0.3
 // another name.
 func planner(t *testing.T, dir string, args ...string) *exec.Cmd {
 	t.Helper()
-	self := must.Get(os.Executable())
-	cmd := exec.Command(self, args...)
+	cmd := exec.Command(must.Get(os.Executable()), args...)
 	cmd.Args[0] = "planner"
 	cmd.Dir = dir
 	return cmd
@@ -192,8 +191,7 @@ func TestCutFleetIsReplayed(t *testing.T) {
 
 func written(t *testing.T, path string) time.Time {
 	t.Helper()
-	info := must.Get(os.Stat(path))
-	return info.ModTime()
+	return must.Get(os.Stat(path)).ModTime()
 }
 
 // configured is a new folder with the configuration in it.
@@ -206,8 +204,7 @@ func configured(t *testing.T) string {
 
 func read(t *testing.T, path string) string {
 	t.Helper()
-	data := must.Get(os.ReadFile(path))
-	return string(data)
+	return string(must.Get(os.ReadFile(path)))
 }
 
 // killAfter starts a process and kills it after a while; one that ended before

@@ -122,8 +122,7 @@ func TestRunsAreTheirOwnersAlone(t *testing.T) {
 	}
 	dir := runsIn(t)
 	folder, program := filepath.Join(dir, "run"), filepath.Join(dir, "planner")
-	self := must.Get(os.Executable())
-	must.OK(os.Symlink(self, program))
+	must.OK(os.Symlink(must.Get(os.Executable()), program))
 	cmd := exec.Command(shell, slices.Concat([]string{"-c", `umask 0; exec "$@"`, "sh", program,
 		"estimate", "p.toml", "--set", "search.budget=8m", "--records", "-o", folder}, single)...)
 	cmd.Dir = dir

@@ -248,8 +248,7 @@ func killed(t *testing.T, whole, cut string) string {
 	t.Helper()
 	must.OK(os.CopyFS(cut, os.DirFS(whole)))
 	for _, pattern := range []string{"report.*", "plots", "plan.json", "curves.json", "search.json", "sweep.*", "compare.json"} {
-		ends := must.Get(filepath.Glob(filepath.Join(cut, pattern)))
-		for _, path := range ends {
+		for _, path := range must.Get(filepath.Glob(filepath.Join(cut, pattern))) {
 			must.OK(os.RemoveAll(path))
 		}
 	}
@@ -284,8 +283,7 @@ func storedAnswer(t *testing.T, folder string) string {
 	if m, ok := answer.(map[string]any); ok {
 		delete(m, "run")
 	}
-	text := must.Get(json.Marshal(answer))
-	return string(text)
+	return string(must.Get(json.Marshal(answer)))
 }
 
 // A run is never written over: a folder that exists is a mistake in the call, of every

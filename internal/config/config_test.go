@@ -51,8 +51,7 @@ func mustLoad(t *testing.T, text string, need Need, overrides ...Override) *Conf
 // default but for the marked examples.
 func interfaceText(t *testing.T) string {
 	t.Helper()
-	text := must.Get(os.ReadFile("testdata/interface.toml"))
-	return string(text)
+	return string(must.Get(os.ReadFile("testdata/interface.toml")))
 }
 
 // TestDefaultsAreThoseOfTheInterface loads the documented block, and next to it

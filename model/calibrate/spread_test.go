@@ -19,9 +19,7 @@ import (
 func deployed(t testing.TB, name, gpu string, tp int, w model.WeightFormat) model.Deployment {
 	t.Helper()
 	c := must.Get(model.NewCatalog())
-	a := must.Get(c.Model(name))
-	hw := must.Get(c.GPU(gpu))
-	return model.Deployment{Arch: a, Hardware: hw, TP: tp, Precision: model.Precision{Weights: w}}
+	return model.Deployment{Arch: must.Get(c.Model(name)), Hardware: must.Get(c.GPU(gpu)), TP: tp, Precision: model.Precision{Weights: w}}
 }
 
 // engine returns an idle simulated engine.
@@ -135,8 +133,7 @@ func TestShiftNearTheLimit(t *testing.T) {
 			return measure.Trial{}, measure.Observation{Records: []measure.Record{r}}, nil
 		}
 		k := Known{Constants: c, Spread: model.Spread{model.DoubtStep: 0.1}, Rate: test.rate, Objective: ttftLimit, Seed: 3}
-		got := must.Get(Shift(k, probe))
-		for i, x := range got {
+		for i, x := range must.Get(Shift(k, probe)) {
 			want := math.Log(max(test.wanted(mu(c.Sample(rand.New(rand.NewPCG(3, uint64(i))), k.Spread)))/k.Rate, math.Exp(-WidestMove)))
 			if math.Abs(x-want) > 0.04 {
 				t.Errorf("%s, sample %d: shift %.3f, exactly %.3f", test.name, i, x, want)
@@ -161,8 +158,7 @@ func TestShiftOfAnUnlikelyLimit(t *testing.T) {
 	for _, metric := range []measure.Metric{measure.TTFT, measure.ITL} {
 		slo := measure.SLO{Bounds: []measure.Bound{{Metric: metric, Quantile: 0.99, Limit: 500 * time.Millisecond}}}
 		k := Known{Constants: c, Spread: model.Spread{model.DoubtStep: 0.1}, Rate: mu(c), Objective: slo, Seed: 3}
-		got := must.Get(Shift(k, probe))
-		for i, x := range got {
+		for i, x := range must.Get(Shift(k, probe)) {
 			want := math.Log(mu(c.Sample(rand.New(rand.NewPCG(3, uint64(i))), k.Spread)) / mu(c))
 			if math.Abs(x-want) > 0.03 {
 				t.Errorf("%v, sample %d: shift %.3f, exactly %.3f", metric, i, x, want)

@@ -32,8 +32,7 @@ func TestRecoverStationary(t *testing.T) {
 			form++
 		}
 		mu.add(c.Model.Mu, 33)
-		x := must.Get(c.Crossing(bound))
-		cross.add(x.Value, want)
+		cross.add(must.Get(c.Crossing(bound)).Value, want)
 	}
 	mu.check(t, "mu", 0.05)
 	cross.check(t, "crossing", 0.03)
@@ -65,8 +64,7 @@ func TestRecoverTimeDependent(t *testing.T) {
 			form++
 		}
 		mu.add(c.Saturation.Value, 33)
-		x := must.Get(c.Crossing(bound))
-		cross.add(x.Value, want)
+		cross.add(must.Get(c.Crossing(bound)).Value, want)
 	}
 	mu.check(t, "mu", 0.05)
 	cross.check(t, "crossing", 0.03)

@@ -61,8 +61,7 @@ func TestEqualClassesAreOne(t *testing.T) {
 			Seed: 3, Objective: cfg.Objective, Whole: true}
 		o := must.Get(g.Predict.Observe(trial))
 		s := must.Get(NewRateSearch(cfg, g))
-		answer := must.Get(sweep.Drive(t.Context(), nil, g, s, nil, nil))
-		return measure.Reduce(trial, o), answer.Value.(*FoundRate)
+		return measure.Reduce(trial, o), must.Get(sweep.Drive(t.Context(), nil, g, s, nil, nil)).Value.(*FoundRate)
 	}
 	mixed, ofTwo := one(twins)
 	alone, ofOne := one(single)
@@ -89,8 +88,7 @@ func TestPoolsOfEqualClasses(t *testing.T) {
 	planOf := func(more string) *Planned {
 		cfg, g := onInstance(t, "plan", more)
 		s := must.Get(NewPlan(cfg, g))
-		answer := must.Get(sweep.Drive(t.Context(), nil, g, s, nil, nil))
-		return answer.Value.(*Planned)
+		return must.Get(sweep.Drive(t.Context(), nil, g, s, nil, nil)).Value.(*Planned)
 	}
 	const quick = "[search]\nprecision = 0.3\n"
 	both := planOf(quick + "[demand]\nrate = 40\nburst_index = 5\nmean_rate = 10\n" + twins)

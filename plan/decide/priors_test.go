@@ -17,8 +17,7 @@ func foreseen(t *testing.T, seed string) *instance {
 		"slo.ttft.p95", "500ms", "slo.tpot.p99", "60ms", "knobs.max_num_seqs", "[64, 128]", "knobs.max_num_batched_tokens", "2048",
 		"knobs.gpu_memory_utilization", "0.9", "workload.seed", seed)
 	sim := &sweep.Simulated{Deployment: cfg.Deployment, Version: cfg.Engine.Version}
-	all := must.Get(searchesOf(cfg, sweep.SimulatedGround(sim, 1)))
-	g := all.instances[0]
+	g := must.Get(searchesOf(cfg, sweep.SimulatedGround(sim, 1))).instances[0]
 	for _, p := range g.all() {
 		must.OK(simulatePrior(cfg, sim, p))
 	}

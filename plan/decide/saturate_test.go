@@ -24,15 +24,13 @@ class = "summarization"
 `
 	cfg, g := onInstance(t, "plan", job)
 	d := must.Get(New(cfg, g))
-	answer := must.Get(sweep.Drive(t.Context(), nil, g, d, nil, nil))
-	p := answer.Value.(*Planned)
+	p := must.Get(sweep.Drive(t.Context(), nil, g, d, nil, nil)).Value.(*Planned)
 	rate := p.Offer.Rate
 	patient := cfg.Workload
 	patient.Timeout = 0
 	trial := measure.Trial{Knobs: p.Offer.Knobs, Workload: &patient, Rate: 5 * rate.Value, Seed: 77, Whole: true,
 		Warmup: 10 * time.Minute, Window: 2 * time.Hour}
-	o := must.Get(g.Predict.Observe(trial))
-	m := measure.Reduce(trial, o)
+	m := measure.Reduce(trial, must.Get(g.Predict.Observe(trial)))
 	if m.Achieved < rate.Low || m.Achieved > rate.High || m.Achieved < rate.Safe || rate.High > 1.5*rate.Low {
 		t.Errorf("the plan has %v, safe %.3g; a full engine completes %.4g/s", rate, rate.Safe, m.Achieved)
 	}

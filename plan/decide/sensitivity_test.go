@@ -51,8 +51,7 @@ func searched(t *testing.T, pairs ...string) float64 {
 	cfg := configtest.Load("search", append(pairs, "search.precision", "0.05")...)
 	ground := sweep.SimulatedGround(&sweep.Simulated{Deployment: cfg.Deployment, Version: cfg.Engine.Version}, 2)
 	s := must.Get(NewRateSearch(cfg, ground))
-	answer := must.Get(sweep.Drive(t.Context(), nil, ground, s, nil, nil))
-	return answer.Value.(*FoundRate).Result.Estimate.Value
+	return must.Get(sweep.Drive(t.Context(), nil, ground, s, nil, nil)).Value.(*FoundRate).Result.Estimate.Value
 }
 
 // What short runs say of other limits and other lengths is what searches of their own

@@ -55,8 +55,7 @@ func onDay(t *testing.T, command, trace string, of workload.RateOf) (*config.Con
 func planOfDay(t *testing.T, trace string, of workload.RateOf) (*plan.Plan, *Decision) {
 	t.Helper()
 	d := must.Get(New(onDay(t, "estimate", trace, of)))
-	answer := must.Get(sweep.Drive(t.Context(), nil, d.ground, d, nil, nil))
-	return answer.Value.(*Planned).Plan, d
+	return must.Get(sweep.Drive(t.Context(), nil, d.ground, d, nil, nil)).Value.(*Planned).Plan, d
 }
 
 // A plan on a trace of a day says what a search on it says, in the same unit, and the
@@ -66,8 +65,7 @@ func TestPlanOnADay(t *testing.T) {
 	trace := aDay(t, 2000)
 	p, d := planOfDay(t, trace, workload.RateOfBusiestHour)
 	s := must.Get(NewRateSearch(onDay(t, "search", trace, workload.RateOfBusiestHour)))
-	answer := must.Get(sweep.Drive(t.Context(), nil, s.ground, s, nil, nil))
-	found := answer.Value.(*FoundRate)
+	found := must.Get(sweep.Drive(t.Context(), nil, s.ground, s, nil, nil)).Value.(*FoundRate)
 	t.Logf("plan %v, search %v, %+v", p.Offer.Rate, found.Estimate, *found.TraceRates)
 	if a, b := p.Offer.Rate, found.Rate; !overlap(a, found.Estimate) || math.Abs(a.Value/b.Value-1) > 0.1 || math.Abs(a.Safe/b.Safe-1) > 0.1 || math.Abs(a.High/b.High-1) > 0.1 {
 		t.Errorf("plan %v, search %v, by the requests alone %v", a, b, found.Estimate)

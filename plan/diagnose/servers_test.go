@@ -86,8 +86,7 @@ func (v virtual) diagnosed(t testing.TB) []diagnose.Finding {
 	run := func(trial measure.Trial) measure.Measurement {
 		trial.Knobs, trial.Workload, trial.Objective, trial.Whole = v.knobs, &v.load, slo, true
 		trial.Seed = v.seed + uint64(trial.Number)
-		o := must.Get(real.Observe(trial))
-		return measure.Reduce(trial, o)
+		return measure.Reduce(trial, must.Get(real.Observe(trial)))
 	}
 	// As many at once as there may be: what it carries at most.
 	most := run(measure.Trial{Number: 1, Concurrency: 300, Requests: 1500}).Achieved

@@ -205,8 +205,7 @@ func TestSweepEnd(t *testing.T) {
 	}
 	s := &Sweep{}
 	s.Seen = []measure.Measurement{doubted}
-	answer := must.Get(s.Answer())
-	if w := answer.Value.(*Swept).Notes.String(); !strings.Contains(w, "no trial can be trusted") {
+	if w := must.Get(s.Answer()).Value.(*Swept).Notes.String(); !strings.Contains(w, "no trial can be trusted") {
 		t.Errorf("warnings %q", w)
 	}
 }

@@ -71,8 +71,7 @@ func runProbe(t *testing.T, p *ProbeStudy, on *sweep.Simulated) *Probed {
 			break
 		}
 		next[0].Number = number
-		o := must.Get(on.Observe(next[0]))
-		p.Observe(measure.Reduce(next[0], o))
+		p.Observe(measure.Reduce(next[0], must.Get(on.Observe(next[0]))))
 	}
 	a, err := p.Answer()
 	if err != nil || a.State != sweep.Done {

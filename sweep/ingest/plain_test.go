@@ -38,8 +38,7 @@ func TestPlainColumns(t *testing.T) {
 	const text = "\xef\xbb\xbf# measured by hand\n" +
 		" Rate_Per_S, ttft_p99_ms,tpot_mean_ms,e2e_p99.9_ms,itl_p999_ms,achieved_per_s,requests,failed,duration_s,max_num_seqs,prefix_caching,gpu\n" +
 		"2.5,120.5,30,,41,2.4,600,3,240,256,true,H100 SXM\n"
-	r := must.Get(plainResults("t.csv", []byte(text)))
-	m := r.Measurements[0]
+	m := must.Get(plainResults("t.csv", []byte(text))).Measurements[0]
 	want := measure.Knobs{MaxNumSeqs: 256, PrefixCaching: true, GPU: "H100 SXM"}
 	if m.Trial.Knobs != want || m.Trial.Rate != 2.5 || m.Achieved != 2.4 || m.Requests != 600 || m.Failed != 3 || m.Duration != 4*time.Minute {
 		t.Errorf("conditions %+v", m)

@@ -129,8 +129,7 @@ func TestStopped(t *testing.T) {
 		t.Skip(err)
 	}
 	defer stop.Wait()
-	r := must.Get(c.Start(t.Context(), trial, schedule))
-	obs, err := r.Wait()
+	obs, err := must.Get(c.Start(t.Context(), trial, schedule)).Wait()
 	if err != nil || len(obs.Records) != len(schedule) {
 		t.Fatalf("%d of %d requests, %v", len(obs.Records), len(schedule), err)
 	}

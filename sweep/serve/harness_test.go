@@ -104,8 +104,7 @@ func get(t testing.TB, url string) (int, string) {
 	t.Helper()
 	resp := must.Get(http.Get(url))
 	defer resp.Body.Close()
-	b := must.Get(io.ReadAll(resp.Body))
-	return resp.StatusCode, string(b)
+	return resp.StatusCode, string(must.Get(io.ReadAll(resp.Body)))
 }
 
 // event is one chunk of a stream, in the form that both endpoints share.
