@@ -10,15 +10,14 @@ import (
 	"planner/internal/evidence/must"
 )
 
-func plan(t *testing.T, d Deployment, l EngineArgs) Memory {
-	t.Helper()
+func plan(d Deployment, l EngineArgs) Memory {
 	return must.Get(MemoryPlan(d, l))
 }
 
 func TestBoundsFollowFromTheDataSheet(t *testing.T) {
 	d := deploy(t, "Llama-3.1-8B", "H100 SXM", 1)
 	r := roofline(t, d, "0.15.1")
-	m := plan(t, d, EngineArgs{MaxModelLen: 8192, EngineVersion: "0.15.1"})
+	m := plan(d, EngineArgs{MaxModelLen: 8192, EngineVersion: "0.15.1"})
 	b := r.Bounds(MeanRequest{Prompt: 1000, Output: 200}, m)
 	// All matrices but the input embedding, two bytes each.
 	weights := 2 * (8030261248 - 128256*4096) / 3350e9
@@ -45,7 +44,7 @@ func TestCapacity(t *testing.T) {
 	d := deploy(t, "Llama-3.1-70B", "H100 SXM", 4)
 	d.Precision.Weights = FP8
 	l := EngineArgs{MaxNumSeqs: 256, MaxNumBatchedTokens: 8192, MaxModelLen: 8192, EngineVersion: "0.20.0"}
-	m := plan(t, d, l)
+	m := plan(d, l)
 	r := must.Get(NewRoofline(d, ConstantsFor(d.Hardware, EngineArgs{EngineVersion: "0.20.0"}), l))
 	q := MeanRequest{Prompt: 600, Output: 250}
 	free := r.Capacity(q, m, Targets{})
@@ -163,7 +162,7 @@ func TestTerms(t *testing.T) {
 func TestBoundsWithSharedText(t *testing.T) {
 	d := deploy(t, "Llama-3.1-8B", "H100 SXM", 1)
 	r := roofline(t, d, "0.15.1")
-	m := plan(t, d, EngineArgs{MaxModelLen: 20000, EngineVersion: "0.15.1"})
+	m := plan(d, EngineArgs{MaxModelLen: 20000, EngineVersion: "0.15.1"})
 	alone := r.Bounds(MeanRequest{Prompt: 200, Output: 20}, m)
 	whole := r.Bounds(MeanRequest{Prompt: 16200, Output: 20}, m)
 	one := r.Bounds(MeanRequest{Prompt: 16200, Cached: 16000, Output: 20, Shared: 16000, Texts: 1}, m)
@@ -292,7 +291,7 @@ func TestIntervalsHoldFrontEndsOfOtherHosts(t *testing.T) {
 func TestReadSecondsOfExperts(t *testing.T) {
 	d := deploy(t, "Qwen3-30B-A3B", "H100 SXM", 1)
 	r := roofline(t, d, "0.15.1")
-	b := r.Bounds(MeanRequest{Prompt: 1000, Output: 200}, plan(t, d, EngineArgs{MaxModelLen: 8192, EngineVersion: "0.15.1"}))
+	b := r.Bounds(MeanRequest{Prompt: 1000, Output: 200}, plan(d, EngineArgs{MaxModelLen: 8192, EngineVersion: "0.15.1"}))
 	for _, n := range []int{1, 4, 16, 64, 256} {
 		w := r.Work(decodes(r, n, 1100))
 		// Routing that is not even visits up to a sixth fewer.
@@ -308,7 +307,7 @@ func TestBoundsOfStagesAndReplicas(t *testing.T) {
 		d := deploy(t, name, "H100 SXM", 1)
 		d.PP, d.DP = parts[0], parts[1]
 		r := roofline(t, d, "0.15.1")
-		b := r.Bounds(MeanRequest{Prompt: 1000, Output: 200}, plan(t, d, EngineArgs{MaxModelLen: 8192, EngineVersion: "0.15.1"}))
+		b := r.Bounds(MeanRequest{Prompt: 1000, Output: 200}, plan(d, EngineArgs{MaxModelLen: 8192, EngineVersion: "0.15.1"}))
 		all := d.PP * d.DP
 		for _, each := range []int{1, 64, 256} {
 			w := r.Work(decodes(r, each, 1100)) // of one stage, for its part of the requests

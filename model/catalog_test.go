@@ -7,15 +7,14 @@ import (
 	"planner/internal/evidence/must"
 )
 
-func catalog(t testing.TB) *Catalog {
-	t.Helper()
+func catalog() *Catalog {
 	return must.Get(NewCatalog())
 }
 
 // Every row that a published or separately derived parameter count exists for must be
 // counted exactly; published figures rounded to a billion must agree to a percent.
 func TestParameterCountsMatchTheCatalog(t *testing.T) {
-	c := catalog(t)
+	c := catalog()
 	checked := 0
 	for i, a := range c.models {
 		r := c.rows[ModelTable][i]
@@ -47,7 +46,7 @@ func TestParameterCountsMatchTheCatalog(t *testing.T) {
 }
 
 func TestEveryCatalogRowIsUsable(t *testing.T) {
-	c := catalog(t)
+	c := catalog()
 	for _, a := range c.Models() {
 		if err := a.Check(); err != nil {
 			t.Error(err)

@@ -8,14 +8,13 @@ import (
 )
 
 // allReduce returns microseconds of one all-reduce.
-func allReduce(t *testing.T, c *Catalog, gpu string, tp int, version string, bytes float64) float64 {
-	t.Helper()
+func allReduce(c *Catalog, gpu string, tp int, version string, bytes float64) float64 {
 	k := newCollective(must.Get(c.GPU(gpu)), tp, linkConstants(EngineArgs{EngineVersion: version}), false)
 	return 1e6 * k.time(bytes)
 }
 
 func TestAllReduceTakesTheMeasuredTimes(t *testing.T) {
-	catalog := catalog(t)
+	catalog := catalog()
 	for _, c := range []struct {
 		gpu     string
 		tp      int
@@ -52,7 +51,7 @@ func TestAllReduceTakesTheMeasuredTimes(t *testing.T) {
 		{"MI300X", 2, "", 64 * mib, 10 + 64*mib/32e3},
 		{"MI300X", 8, "", 64 * mib, 20 + 64*mib/128e3},
 	} {
-		if got := allReduce(t, catalog, c.gpu, c.tp, c.version, c.bytes); math.Abs(got-c.want) > 1e-6*c.want {
+		if got := allReduce(catalog, c.gpu, c.tp, c.version, c.bytes); math.Abs(got-c.want) > 1e-6*c.want {
 			t.Errorf("%s tp %d vLLM %q, %.0f bytes: %.2f us, want %.2f", c.gpu, c.tp, c.version, c.bytes, got, c.want)
 		}
 	}
@@ -62,19 +61,19 @@ func TestAllReduceTakesTheMeasuredTimes(t *testing.T) {
 // within a factor of 1.6 of what nccl-tests printed for four RTX 4090 (pull request 22 of
 // tinygrad/open-gpu-kernel-modules, 2024; out of place, with peer-to-peer enabled).
 func TestFourGPUsOverPCIe(t *testing.T) {
-	catalog := catalog(t)
+	catalog := catalog()
 	for bytes, published := range map[float64]float64{
 		32 * kib: 18.78, 64 * kib: 25.80, 128 * kib: 42.44, 256 * kib: 66.25, 512 * kib: 94.11, 1 * mib: 152.7,
 		2 * mib: 271.8, 4 * mib: 510.6, 8 * mib: 1000.9, 16 * mib: 1993.2, 32 * mib: 3966.7, 64 * mib: 7888.2,
 	} {
-		got := allReduce(t, catalog, "RTX 4090", 4, "", bytes)
+		got := allReduce(catalog, "RTX 4090", 4, "", bytes)
 		if ratio := got / published; ratio > 1.6 || ratio < 1/1.6 {
 			t.Errorf("%.0f bytes: %.1f us, published %.1f", bytes, got, published)
 		}
 	}
 	for _, gpu := range []string{"L40S", "RTX 4090", "RTX PRO 6000 Blackwell Server"} {
 		for bytes := 8 * kib * 1.0; bytes < 1e9; bytes *= 2 {
-			two, four, eight := allReduce(t, catalog, gpu, 2, "", bytes), allReduce(t, catalog, gpu, 4, "", bytes), allReduce(t, catalog, gpu, 8, "", bytes)
+			two, four, eight := allReduce(catalog, gpu, 2, "", bytes), allReduce(catalog, gpu, 4, "", bytes), allReduce(catalog, gpu, 8, "", bytes)
 			if four < two || eight < four {
 				t.Errorf("%s, %.0f bytes: %.1f us by two, %.1f by four, %.1f by eight", gpu, bytes, two, four, eight)
 			}
@@ -93,12 +92,12 @@ func TestAllReduceOverALinkOfUnknownRate(t *testing.T) {
 }
 
 func TestAllReduceIsMonotone(t *testing.T) {
-	catalog := catalog(t)
+	catalog := catalog()
 	for _, h := range catalog.GPUs() {
 		for _, tp := range []int{2, 3, 4, 6, 8, 16} {
 			last := 0.0
 			for bytes := 1024.0; bytes < 1e9; bytes *= 1.3 {
-				got := allReduce(t, catalog, h.Name, tp, "", bytes)
+				got := allReduce(catalog, h.Name, tp, "", bytes)
 				if h.Generation == GenerationBlackwell && tp > 4 && bytes > 128*kib && bytes < 2*mib {
 					continue // measured so: the two-shot kernel starts slow
 				}
@@ -113,7 +112,7 @@ func TestAllReduceIsMonotone(t *testing.T) {
 				}
 			}
 		}
-		if a, b := allReduce(t, catalog, h.Name, 8, "", 4*mib), allReduce(t, catalog, h.Name, 16, "", 4*mib); b < a && h.Link.Kind == LinkNVLink {
+		if a, b := allReduce(catalog, h.Name, 8, "", 4*mib), allReduce(catalog, h.Name, 16, "", 4*mib); b < a && h.Link.Kind == LinkNVLink {
 			t.Errorf("%s: 16 GPUs reduce in %.1f us, 8 in %.1f", h.Name, b, a)
 		}
 	}

@@ -20,7 +20,7 @@ func TestParseConfigAgreesWithTheCatalog(t *testing.T) {
 	if err != nil || len(names) < 12 {
 		t.Fatalf("%d fixtures, %v", len(names), err)
 	}
-	c := catalog(t)
+	c := catalog()
 	for _, path := range names {
 		f := must.Get(os.Open(path))
 		got, err := ParseConfig(f)
@@ -118,11 +118,11 @@ func TestKVFormatOfCheckpoints(t *testing.T) {
 	}
 	// Of a name alone only what the published file says is known.
 	for name, want := range map[string]KVFormat{"nvidia/Llama-3.1-70B-Instruct-FP8": KVFP8, "nvidia/Qwen3.6-35B-A3B-NVFP4": KVAuto, "nvidia/Qwen3-14B-NVFP4": KVAuto} {
-		if a, err := catalog(t).Model(name); err != nil || a.NativeKV != want {
+		if a, err := catalog().Model(name); err != nil || a.NativeKV != want {
 			t.Errorf("%s: cache %v, %v, want %v", name, a.NativeKV, err, want)
 		}
 	}
-	a, err := catalog(t).Model("nvidia/Gemma-4-31B-IT-NVFP4")
+	a, err := catalog().Model("nvidia/Gemma-4-31B-IT-NVFP4")
 	if err != nil || a.Native != NVFP4 || a.Details.AttentionFormats != (Mix{BF16: 1}) {
 		t.Errorf("%v, attention %v, %v", a.Native, a.Details.AttentionFormats, err)
 	}
@@ -458,13 +458,13 @@ func TestIntegersOfWeightsAlone(t *testing.T) {
 	} {
 		a := must.Get(ParseConfig(strings.NewReader(base + config + "}")))
 		d := Deployment{Arch: a, Hardware: hw, TP: 1}
-		memory := plan(t, d, EngineArgs{MaxModelLen: 4096})
+		memory := plan(d, EngineArgs{MaxModelLen: 4096})
 		if got := roofline(t, d, "0.20.0").Bounds(MeanRequest{Prompt: 100, Output: 100}, memory).PeakFlops; a.Native != INT8 || got != rate {
 			t.Errorf("%s: %v at %.4g operations/s, want %.4g", config, a.Native, got, rate)
 		}
 	}
 	for name, want := range map[string]bool{"RedHatAI/Meta-Llama-3.1-8B-Instruct-quantized.w8a16": true, "RedHatAI/Meta-Llama-3.1-8B-Instruct-quantized.w8a8": false} {
-		if a, err := catalog(t).Model(name); err != nil || a.Native != INT8 || a.Details.WeightOnly != want {
+		if a, err := catalog().Model(name); err != nil || a.Native != INT8 || a.Details.WeightOnly != want {
 			t.Errorf("%s: %v, %v of weights alone, %v", name, a.Native, a.Details.WeightOnly, err)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 func TestLookUpGPUs(t *testing.T) {
-	c := catalog(t)
+	c := catalog()
 	for name, want := range map[string]string{
 		"H100 SXM": "H100 SXM", "h100 sxm": "H100 SXM", "h100-sxm": "H100 SXM", "L4": "L4", "l40s": "L40S", "A10": "A10",
 		"MI300": "MI300X", "RTX PRO 6000": "RTX PRO 6000 Blackwell Server", "B200": "B200 SXM", "h200": "H200 SXM",
@@ -33,7 +33,7 @@ func TestLookUpGPUs(t *testing.T) {
 }
 
 func TestLookUpModels(t *testing.T) {
-	c := catalog(t)
+	c := catalog()
 	for name, want := range map[string]struct {
 		name   string
 		native WeightFormat
@@ -85,7 +85,7 @@ func TestLookUpModels(t *testing.T) {
 	}
 	// A row of one's own that names the same checkpoint keeps the one to converse with.
 	for repo, chat := range map[string]string{"meta-llama/meta-llama-3.1-8b": "meta-llama/Llama-3.1-8B-Instruct", "ours/llama": "ours/llama"} {
-		own := catalog(t)
+		own := catalog()
 		must.OK(own.Put(ModelTable, Row{"model": "Llama-3.1-8B", "hf_repo": repo}))
 		if a, err := own.Model("llama-3.1-8b"); err != nil || a.ChatCheckpoint() != chat {
 			t.Errorf("%s: conversations with %q, %v, want %q", repo, a.ChatCheckpoint(), err, chat)
@@ -94,7 +94,7 @@ func TestLookUpModels(t *testing.T) {
 	if a, err := c.Model("moonshotai/Kimi-K2-Thinking"); err == nil {
 		t.Errorf("Kimi-K2-Thinking, in int4, is taken for %q in %v", a.Name, a.Native)
 	}
-	if err := catalog(t).Put(ModelTable, Row{"model": "own", "arch": "Qwen3NextForCausalLM", "layers": "48", "hidden": "2048", "heads": "16"}); err == nil {
+	if err := catalog().Put(ModelTable, Row{"model": "own", "arch": "Qwen3NextForCausalLM", "layers": "48", "hidden": "2048", "heads": "16"}); err == nil {
 		t.Error("a row of a class with states, which no column holds, is taken without them")
 	}
 	if _, err := c.Model("llama-3.1"); err == nil || !strings.Contains(err.Error(), `fits several`) {
@@ -119,7 +119,7 @@ func TestIncompleteRowSaysWhatIsMissing(t *testing.T) {
 }
 
 func TestCatalogGolden(t *testing.T) {
-	c := catalog(t)
+	c := catalog()
 	if n, m := len(c.GPUs()), len(c.Models()); n != 35 || m != 102 {
 		t.Errorf("%d GPUs and %d models", n, m)
 	}

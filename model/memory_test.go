@@ -202,7 +202,7 @@ func TestKVBytesUnderTensorParallelism(t *testing.T) {
 }
 
 func TestDefaultArgs(t *testing.T) {
-	c := catalog(t)
+	c := catalog()
 	for _, k := range []struct {
 		gpu, version string
 		seqs, tokens int

@@ -11,7 +11,7 @@ import (
 // deploy makes a deployment of catalog names.
 func deploy(t testing.TB, model, gpu string, tp int) Deployment {
 	t.Helper()
-	c := catalog(t)
+	c := catalog()
 	return Deployment{Arch: must.Get(c.Model(model)), Hardware: must.Get(c.GPU(gpu)), TP: tp}
 }
 

@@ -17,8 +17,7 @@ import (
 )
 
 // full is a plan with every part filled in.
-func full(t *testing.T) *Plan {
-	t.Helper()
+func full() *Plan {
 	a, b, none := offer(21, 8, 2.5), offer(5, 1, 4), offer(0, 4, 3)
 	b.Warnings = note.Notes{note.Text("of the offer")}
 	a.Knobs = measure.Knobs{MaxNumSeqs: 256, TensorParallel: 8}
@@ -39,9 +38,9 @@ func full(t *testing.T) *Plan {
 }
 
 func TestJSON(t *testing.T) {
-	p := full(t)
+	p := full()
 	data := must.Get(wire.Marshal(p))
-	again := must.Get(wire.Marshal(full(t)))
+	again := must.Get(wire.Marshal(full()))
 	if !bytes.Equal(data, again) {
 		t.Error("the same plan gives other bytes")
 	}

@@ -96,7 +96,7 @@ func TestBenchAttached(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if log := read(t, filepath.Join(dir, "run", "histograms/0001.hlog")); !strings.Contains(log, "Tag=ttft,") || !strings.Contains(log, "Tag=chunk_gap,") {
+	if log := read(filepath.Join(dir, "run", "histograms/0001.hlog")); !strings.Contains(log, "Tag=ttft,") || !strings.Contains(log, "Tag=chunk_gap,") {
 		t.Errorf("histogram log:\n%.300s", log)
 	}
 }

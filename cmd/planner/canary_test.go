@@ -167,7 +167,7 @@ command = ["sh", "-c", "echo my key is $SERVER_KEY and $0; exec \"$@\"", "{env:O
 	}
 	untold(t, "bench", []byte(out))
 	untoldIn(t, l.dir)
-	log := read(t, filepath.Join(l.dir, "run", "engine", "0001.log"))
+	log := read(filepath.Join(l.dir, "run", "engine", "0001.log"))
 	if !strings.Contains(log, "my key is *** and ***") {
 		t.Errorf("the engine was not given its keys: %.200s", log)
 	}

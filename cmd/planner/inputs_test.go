@@ -23,7 +23,7 @@ func TestInputsAreBounded(t *testing.T) {
 	t.Parallel()
 	dir := runsIn(t)
 	planned(t, dir, slices.Concat([]string{"estimate", "p.toml", "--set", "search.budget=8m", "--records", "-o", filepath.Join(dir, "run")}, single)...)
-	for name, data := range hostileFiles(t) {
+	for name, data := range hostileFiles() {
 		put(t, filepath.Join(dir, name), data)
 	}
 	for args, want := range map[string]string{
@@ -96,7 +96,7 @@ func watched(cmd *exec.Cmd, every time.Duration, look func()) (printed string, e
 }
 
 // hostileFiles are small files that ask for much memory.
-func hostileFiles(t *testing.T) map[string][]byte {
+func hostileFiles() map[string][]byte {
 	numbers := func(from, to int) string {
 		var b strings.Builder
 		for i := from; i < to; i++ {

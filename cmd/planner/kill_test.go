@@ -69,32 +69,32 @@ func TestKilledRunResumes(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	took := time.Since(began)
-	want := storedAnswer(t, runFolder(t, whole))
-	journal := read(t, filepath.Join(runFolder(t, whole), "journal.jsonl"))
+	want := storedAnswer(runFolder(t, whole))
+	journal := read(filepath.Join(runFolder(t, whole), "journal.jsonl"))
 
-	files := textsOf(t, runFolder(t, whole))
+	files := textsOf(runFolder(t, whole))
 	kills := must.Get(killCount())
 	rng := rand.New(rand.NewPCG(1, 1))
 	resumed := 0
 	for range kills {
 		dir := configured(t)
-		killAfter(t, planner(t, dir, "plan", "p.toml", "--quiet"), time.Duration(rng.Float64()*float64(took)))
+		killAfter(planner(t, dir, "plan", "p.toml", "--quiet"), time.Duration(rng.Float64()*float64(took)))
 		folder := runFolder(t, dir)
 		if folder == "" {
 			continue // killed before the run began: nothing to resume, and nothing left behind
 		}
 		resumed++
-		killAfter(t, planner(t, dir, "resume", folder, "--quiet"), time.Duration(rng.Float64()*float64(took)/2))
+		killAfter(planner(t, dir, "resume", folder, "--quiet"), time.Duration(rng.Float64()*float64(took)/2))
 		if out, err := planner(t, dir, "resume", folder, "--quiet").CombinedOutput(); err != nil {
 			t.Fatalf("resume: %v\n%s", err, out)
 		}
-		if got := storedAnswer(t, folder); got != want {
+		if got := storedAnswer(folder); got != want {
 			t.Errorf("killed and resumed: another plan\n%s\nthan in one go\n%s", got, want)
 		}
-		if got := read(t, filepath.Join(folder, "journal.jsonl")); got != journal {
+		if got := read(filepath.Join(folder, "journal.jsonl")); got != journal {
 			t.Error("killed and resumed: another journal than in one go")
 		}
-		if diff := cmp.Diff(files, textsOf(t, folder)); diff != "" {
+		if diff := cmp.Diff(files, textsOf(folder)); diff != "" {
 			t.Errorf("killed and resumed: other files than in one go:\n%s", diff)
 		}
 	}
@@ -113,8 +113,7 @@ func killCount() (int, error) {
 
 // textsOf are the files of a run folder with their texts; those of images and those that
 // tell of clock and place are empty.
-func textsOf(t *testing.T, folder string) map[string]string {
-	t.Helper()
+func textsOf(folder string) map[string]string {
 	files := map[string]string{}
 	must.OK(filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
@@ -123,7 +122,7 @@ func textsOf(t *testing.T, folder string) map[string]string {
 		name, err := filepath.Rel(folder, path)
 		files[name] = ""
 		if !slices.Contains([]string{"run.json", "plan.json", storedFile}, name) {
-			sum := sha256.Sum256([]byte(read(t, path)))
+			sum := sha256.Sum256([]byte(read(path)))
 			files[name] = hex.EncodeToString(sum[:])
 		}
 		return err
@@ -138,9 +137,9 @@ func TestEndIsWrittenLast(t *testing.T) {
 	dir := runsIn(t)
 	folder := filepath.Join(dir, "run")
 	code, _ := planned(t, dir, slices.Concat([]string{"estimate", "p.toml", "--set", "search.budget=8m", "-o", folder}, single)...)
-	want := textsOf(t, folder)
+	want := textsOf(folder)
 	inOrder := slices.SortedFunc(maps.Keys(want), func(a, b string) int {
-		return written(t, filepath.Join(folder, a)).Compare(written(t, filepath.Join(folder, b)))
+		return written(filepath.Join(folder, a)).Compare(written(filepath.Join(folder, b)))
 	})
 	last := len(inOrder) - 1
 	if inOrder[last] != storedFile || inOrder[last-1] != "plan.json" {
@@ -154,7 +153,7 @@ func TestEndIsWrittenLast(t *testing.T) {
 		if again, _ := planned(t, dir, "resume", folder); again != code {
 			t.Errorf("with %d files left: exit code %d, was %d", left, again, code)
 		}
-		if diff := cmp.Diff(want, textsOf(t, folder)); diff != "" {
+		if diff := cmp.Diff(want, textsOf(folder)); diff != "" {
 			t.Errorf("with %d files left: other files than in one go:\n%s", left, diff)
 		}
 	}
@@ -166,7 +165,7 @@ func TestCutFleetIsReplayed(t *testing.T) {
 	t.Parallel()
 	folder := filepath.Join(t.TempDir(), "run")
 	code, _, told := inProcess(t.Context(), "fleet", "testdata/fleet/llm-d.toml", "--seeds", "2", "--no-static", "-o", folder, "--set", `fleet.stages=[{rate=1,duration="60s"}]`)
-	want := textsOf(t, folder)
+	want := textsOf(folder)
 	if len(want) != 7 {
 		t.Fatalf("exit code %d: %s", code, told)
 	}
@@ -184,13 +183,12 @@ func TestCutFleetIsReplayed(t *testing.T) {
 			t.Errorf("%s: exit code %d, want %d: %s", c.command, got, c.want, told)
 		}
 	}
-	if diff := cmp.Diff(want, textsOf(t, folder)); diff != "" {
+	if diff := cmp.Diff(want, textsOf(folder)); diff != "" {
 		t.Errorf("other files than in one go:\n%s", diff)
 	}
 }
 
-func written(t *testing.T, path string) time.Time {
-	t.Helper()
+func written(path string) time.Time {
 	return must.Get(os.Stat(path)).ModTime()
 }
 
@@ -202,15 +200,13 @@ func configured(t *testing.T) string {
 	return dir
 }
 
-func read(t *testing.T, path string) string {
-	t.Helper()
+func read(path string) string {
 	return string(must.Get(os.ReadFile(path)))
 }
 
 // killAfter starts a process and kills it after a while; one that ended before
 // is as good.
-func killAfter(t *testing.T, cmd *exec.Cmd, after time.Duration) {
-	t.Helper()
+func killAfter(cmd *exec.Cmd, after time.Duration) {
 	must.OK(cmd.Start())
 	timer := time.AfterFunc(after, func() { cmd.Process.Kill() })
 	cmd.Wait()

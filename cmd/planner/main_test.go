@@ -33,7 +33,7 @@ func serveFake() {
 // TestScripts runs the command line as users do: each file of testdata/script is
 // a session with its input files, and the output it must give.
 func TestScripts(t *testing.T) {
-	written := newOutputs(t)
+	written := newOutputs()
 	t.Cleanup(func() { written.report(t) })
 	testscript.Run(t, testscript.Params{
 		Dir:           "testdata/script",

@@ -39,7 +39,7 @@ func TestDamagedAnswerIsMadeAgain(t *testing.T) {
 			t.Errorf("%s: told %d times of the damage:\n%s", command, n, told)
 		}
 	}
-	storedAnswer(t, whole) // whole again since the run was resumed
+	storedAnswer(whole) // whole again since the run was resumed
 	results, imported := filepath.Join(dir, "results.csv"), filepath.Join(dir, "imported")
 	put(t, results, "rate_per_s,ttft_p50_ms\n1,20\n2,30\n")
 	planned(t, dir, "import", results, "-o", imported)
@@ -57,7 +57,7 @@ func TestDeletedFilesOfARun(t *testing.T) {
 	dir := runsIn(t)
 	whole := filepath.Join(dir, "whole")
 	_, out := planned(t, dir, slices.Concat([]string{"estimate", "p.toml", "--set", "search.budget=8m", "-o", whole}, single)...)
-	files, manifests := filesOf(t, whole), func() string { _, out := planned(t, dir, "manifests", whole); return out }
+	files, manifests := filesOf(whole), func() string { _, out := planned(t, dir, "manifests", whole); return out }
 	want, plan := manifests(), filepath.Join(whole, "plan.json")
 	try := func(code int, says string, args ...string) string {
 		t.Helper()
@@ -72,12 +72,12 @@ func TestDeletedFilesOfARun(t *testing.T) {
 	if got := try(exitDone, whole+" lacks plan.json, report.md: its files are made again", "resume", whole); got != out {
 		t.Errorf("the answer is\n%s\nand was\n%s", got, out)
 	}
-	if again := filesOf(t, whole); !slices.Equal(again, files) || manifests() != want {
+	if again := filesOf(whole); !slices.Equal(again, files) || manifests() != want {
 		t.Errorf("the files are %v, want %v", again, files)
 	}
 	try(exitUsage, "compare: "+filepath.Join(dir, "none")+" is no run folder: ", "compare", whole, filepath.Join(dir, "none"))
 	journal := filepath.Join(whole, "journal.jsonl")
-	_, rest, _ := strings.Cut(read(t, journal), "\n")
+	_, rest, _ := strings.Cut(read(journal), "\n")
 	for code, lose := range map[int]func(){exitFailed: func() { put(t, journal, rest) }, exitDone: func() { os.Remove(journal) }} {
 		lose()
 		if got := try(exitDone, "this is the report as it was", "report", whole); got != out {
@@ -97,7 +97,7 @@ func TestOtherPlannersRun(t *testing.T) {
 	killed(t, whole, cut)
 	edit := func(name, from, to string) {
 		path := filepath.Join(cut, name)
-		changed := strings.Replace(read(t, path), from, to, 1)
+		changed := strings.Replace(read(path), from, to, 1)
 		put(t, path, changed)
 	}
 	edit("journal.jsonl", `"rate_per_s":`, `"rate_per_s":1`)
@@ -178,7 +178,7 @@ func TestLinksAreNotFollowed(t *testing.T) {
 				t.Errorf("%s with %s a link: exit code %d\n%s", command, name, code, told)
 			}
 		}
-		if left, err := os.ReadDir(outside); err != nil || len(left) != 1 || read(t, precious) != "precious" {
+		if left, err := os.ReadDir(outside); err != nil || len(left) != 1 || read(precious) != "precious" {
 			t.Errorf("with %s a link, what it points to was changed", name)
 		}
 	}

@@ -82,7 +82,7 @@ var ownRows = []string{"--catalog", "our.toml", "--set", "model.name=our-8b", "-
 // written at the end.
 func TestRunsAgree(t *testing.T) {
 	seconds := []string{"--rate", "4", "--duration", "30s"}
-	written := newOutputs(t)
+	written := newOutputs()
 	t.Cleanup(func() { written.report(t) })
 	for _, c := range []struct {
 		name string
@@ -126,16 +126,16 @@ func TestRunsAgree(t *testing.T) {
 			if again, text := planned(t, dir, "resume", cut); again != code || strings.ReplaceAll(text, cut, whole) != out {
 				t.Errorf("killed and resumed: exit code %d, was %d\n%s\nwas\n%s", again, code, text, out)
 			}
-			if read(t, filepath.Join(cut, sweep.JournalFile)) != lines {
+			if read(filepath.Join(cut, sweep.JournalFile)) != lines {
 				t.Error("killed and resumed: another journal")
 			}
-			if a, b := filesOf(t, whole), filesOf(t, cut); !slices.Equal(a, b) {
+			if a, b := filesOf(whole), filesOf(cut); !slices.Equal(a, b) {
 				t.Errorf("killed and resumed: the files %v, were %v", b, a)
 			}
 			if err := written.checkFolders(whole); err != nil {
 				t.Error(err)
 			}
-			if a, b := storedAnswer(t, whole), storedAnswer(t, cut); a != b {
+			if a, b := storedAnswer(whole), storedAnswer(cut); a != b {
 				t.Errorf("killed and resumed: another answer\n%s\nwas\n%s", b, a)
 			}
 		})
@@ -252,7 +252,7 @@ func killed(t *testing.T, whole, cut string) string {
 			must.OK(os.RemoveAll(path))
 		}
 	}
-	journal := read(t, filepath.Join(whole, sweep.JournalFile))
+	journal := read(filepath.Join(whole, sweep.JournalFile))
 	lines := strings.SplitAfter(journal, "\n")
 	kept := strings.Join(lines[:len(lines)/2], "")
 	put(t, filepath.Join(cut, sweep.JournalFile), kept)
@@ -260,8 +260,7 @@ func killed(t *testing.T, whole, cut string) string {
 }
 
 // filesOf lists the files of a run folder.
-func filesOf(t *testing.T, folder string) []string {
-	t.Helper()
+func filesOf(folder string) []string {
 	var names []string
 	must.OK(filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() {
@@ -274,10 +273,9 @@ func filesOf(t *testing.T, folder string) []string {
 
 // storedAnswer is the answer that a run folder holds, without what depends on clock and
 // place.
-func storedAnswer(t *testing.T, folder string) string {
-	t.Helper()
+func storedAnswer(folder string) string {
 	var s stored
-	must.OK(json.Unmarshal([]byte(read(t, filepath.Join(folder, storedFile))), &s))
+	must.OK(json.Unmarshal([]byte(read(filepath.Join(folder, storedFile))), &s))
 	var answer any
 	must.OK(json.Unmarshal(s.Answer, &answer))
 	if m, ok := answer.(map[string]any); ok {

@@ -29,8 +29,7 @@ type outputs struct {
 	wrong   error
 }
 
-func newOutputs(t testing.TB) *outputs {
-	t.Helper()
+func newOutputs() *outputs {
 	o := &outputs{schemas: map[string]*jsonschema.Schema{}, checked: map[string]int{}}
 	for name, d := range schemas() {
 		d.Closed = true
@@ -122,7 +121,7 @@ func TestSchemasRefuse(t *testing.T) {
 	if code, out := planned(t, dir, append([]string{"plan", "p.toml", "-o", filepath.Join(dir, "run")}, single...)...); code != exitDone {
 		t.Fatalf("exit code %d\n%s", code, out)
 	}
-	doc := read(t, filepath.Join(dir, "run", "plan.json"))
+	doc := read(filepath.Join(dir, "run", "plan.json"))
 	for _, c := range []struct{ old, new, want string }{
 		{"", "", ""},
 		{`"gpus_per_node": 8`, `"gpus_per_node": "8"`, "/engine/gpus_per_node"},
@@ -133,7 +132,7 @@ func TestSchemasRefuse(t *testing.T) {
 		if !strings.Contains(doc, c.old) {
 			t.Fatalf("no %s in the plan", c.old)
 		}
-		o := newOutputs(t)
+		o := newOutputs()
 		o.check("plan", "p", []byte(strings.Replace(doc, c.old, c.new, 1)))
 		if (o.wrong == nil) != (c.want == "") || o.wrong != nil && !strings.Contains(o.wrong.Error(), c.want) {
 			t.Errorf("%q for %q: %v, want %q", c.new, c.old, o.wrong, c.want)

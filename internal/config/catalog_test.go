@@ -43,8 +43,7 @@ native_dtype = "bfloat16"
 `
 
 // builtIn is the catalog without a user's file.
-func builtIn(t *testing.T) *model.Catalog {
-	t.Helper()
+func builtIn() *model.Catalog {
 	return must.Get(ReadCatalog(""))
 }
 
@@ -61,14 +60,14 @@ func TestCatalogAddsAndOverrides(t *testing.T) {
 	if of := h.Price.String(); of != "the user's catalog (2026-08-01)" || h.Price.Low != 0 || h.Memory != 80<<30 {
 		t.Errorf("a price of one's own is said to be that of %s, from %g on, and memory to be %g", of, h.Price.Low, h.Memory)
 	}
-	if n, before := len(c.GPUs()), len(builtIn(t).GPUs()); n != before+1 {
+	if n, before := len(c.GPUs()), len(builtIn().GPUs()); n != before+1 {
 		t.Errorf("%d GPUs, want one more than %d", n, before)
 	}
 	a, err := c.Model("tiny")
 	if err != nil || a.Check() != nil || !a.Tied || !a.Details.QKNorm {
 		t.Errorf("%+v, %v", a, err)
 	}
-	if h, _ := builtIn(t).GPU("H100 SXM"); h.Price.USDPerHour != 3.9 {
+	if h, _ := builtIn().GPU("H100 SXM"); h.Price.USDPerHour != 3.9 {
 		t.Error("the embedded catalog changed")
 	}
 }

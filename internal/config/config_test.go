@@ -49,8 +49,7 @@ func mustLoad(t *testing.T, text string, need Need, overrides ...Override) *Conf
 
 // interfaceText is the block of the interface's description, which shows every
 // default but for the marked examples.
-func interfaceText(t *testing.T) string {
-	t.Helper()
+func interfaceText() string {
 	return string(must.Get(os.ReadFile("testdata/interface.toml")))
 }
 
@@ -80,7 +79,7 @@ budget = "1h"
 `
 	for _, command := range []string{"plan", "estimate", "fit", "sweep"} {
 		got := mustLoad(t, examples, For(command))
-		want := mustLoad(t, interfaceText(t), For(command))
+		want := mustLoad(t, interfaceText(), For(command))
 		got.draft.space, want.draft.space = nil, nil // whether a list is given is no default
 		if !For(command).Search {                    // which leaves the knobs to the engine
 			got.Space, want.Space = nil, nil

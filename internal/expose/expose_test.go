@@ -47,8 +47,7 @@ func slowServer(t *testing.T, pause time.Duration) string {
 }
 
 // figures are the series of a page.
-func figures(t *testing.T, page io.Reader) map[string]float64 {
-	t.Helper()
+func figures(page io.Reader) map[string]float64 {
 	p := expfmt.NewTextParser(model.UTF8Validation)
 	families := must.Get(p.TextToMetricFamilies(page))
 	out := map[string]float64{}
@@ -77,7 +76,7 @@ func TestExporter(t *testing.T) {
 	fetch := func() map[string]float64 {
 		r := must.Get(http.Get("http://" + address + "/metrics"))
 		defer r.Body.Close()
-		return figures(t, r.Body)
+		return figures(r.Body)
 	}
 	tokens := workload.Lengths{Dist: workload.Fixed, Value: 2}
 	trial := measure.Trial{Number: 1, Rate: 100, Window: 500 * time.Millisecond, Workload: &workload.Workload{Class: "x", Arrivals: workload.Constant,
@@ -112,7 +111,7 @@ func TestExporter(t *testing.T) {
 	}
 	f := must.Get(os.Open(file))
 	defer f.Close()
-	for name, x := range figures(t, f) {
+	for name, x := range figures(f) {
 		if !strings.Contains(name, "elapsed") && x != want[name] {
 			t.Errorf("%s is %v in the file, %v on the page", name, x, want[name])
 		}

@@ -18,8 +18,7 @@ import (
 )
 
 // served simulates trials with constants that the fit does not know, and reduces them.
-func served(t testing.TB, o FitOptions, truth model.Constants, trials []measure.Trial) []LoadPoint {
-	t.Helper()
+func served(o FitOptions, truth model.Constants, trials []measure.Trial) []LoadPoint {
 	var out []LoadPoint
 	for _, trial := range trials {
 		r := LoadPoint{Trial: trial}
@@ -31,8 +30,7 @@ func served(t testing.TB, o FitOptions, truth model.Constants, trials []measure.
 }
 
 // chat returns open-loop trials at rates.
-func chat(t testing.TB, rates ...float64) []measure.Trial {
-	t.Helper()
+func chat(rates ...float64) []measure.Trial {
 	shape := must.Get(workload.Class("chat"))
 	w := &workload.Workload{Class: "chat", Shapes: []workload.Shape{shape}, Arrivals: workload.Poisson}
 	var out []measure.Trial
@@ -44,8 +42,8 @@ func chat(t testing.TB, rates ...float64) []measure.Trial {
 	return out
 }
 
-func options(t testing.TB) FitOptions {
-	return FitOptions{Deployment: deployed(t, "llama-3.1-8b", "H100 SXM", 1, model.BF16), Version: "0.20.0", Date: "2026-11-21"}
+func options() FitOptions {
+	return FitOptions{Deployment: deployed("llama-3.1-8b", "H100 SXM", 1, model.BF16), Version: "0.20.0", Date: "2026-11-21"}
 }
 
 // meanError is the mean absolute relative error of a metric ("tpot", "ttft") before
@@ -66,12 +64,12 @@ func meanError(r File, metric string) (before, after float64) {
 // A server whose constants differ from the defaults is found again: its latencies, and
 // the terms that the runs identify.
 func TestFitRecoversAServer(t *testing.T) {
-	o := options(t)
+	o := options()
 	c := model.ConstantsFor(o.Deployment.Hardware, o.engine())
 	truth := c.WithValue(model.DoubtFrontend, o.Deployment, 1.15*c.Value(model.DoubtFrontend, o.Deployment)).
 		WithValue(model.DoubtWeights, o.Deployment, 0.92*c.Value(model.DoubtWeights, o.Deployment)).
 		WithValue(model.DoubtPrefill, o.Deployment, 0.85*c.Value(model.DoubtPrefill, o.Deployment))
-	runs := served(t, o, truth, chat(t, 0.5, 3, 9, 18))
+	runs := served(o, truth, chat(0.5, 3, 9, 18))
 	got := must.Get(Fit(runs, o))
 	for _, m := range []string{"tpot", "ttft"} {
 		before, after := meanError(got, m)
@@ -94,9 +92,9 @@ func TestFitRecoversAServer(t *testing.T) {
 	// Loads in between that were not fitted.
 	fitted := got
 	after := must.Get(fitted.Apply(o.Deployment, o.Version, c))
-	for _, r := range served(t, o, truth, chat(t, 14)) {
+	for _, r := range served(o, truth, chat(14)) {
 		for name, k := range map[string]model.Constants{"default": c, "fitted": after} {
-			again := served(t, o, k, []measure.Trial{r.Trial})[0].Measurement
+			again := served(o, k, []measure.Trial{r.Trial})[0].Measurement
 			e := math.Abs(again.TTFT.Mean.Seconds()/r.Measurement.TTFT.Mean.Seconds() - 1)
 			if name == "fitted" && e > 0.02 || name == "default" && e < 0.05 {
 				t.Errorf("%s constants: mean TTFT off by %.1f %% at a load between", name, 100*e)
@@ -107,12 +105,12 @@ func TestFitRecoversAServer(t *testing.T) {
 
 // On hardware of another kind a cost counts that does not on GPUs, so that no slope at the defaults shows it.
 func TestFitFarFromTheDefaults(t *testing.T) {
-	o := options(t)
+	o := options()
 	o.Deployment.Hardware.Name, o.Deployment.Hardware.Generation = "two processors", model.GenerationUnknown
 	c := model.ConstantsFor(o.Deployment.Hardware, o.engine())
 	truth := c.WithValue(model.DoubtRequest, o.Deployment, 400*c.Value(model.DoubtRequest, o.Deployment)).
 		WithValue(model.DoubtPrefill, o.Deployment, 0.3*c.Value(model.DoubtPrefill, o.Deployment))
-	got := must.Get(Fit(served(t, o, truth, chat(t, 0.1, 0.3, 0.6, 1)), o))
+	got := must.Get(Fit(served(o, truth, chat(0.1, 0.3, 0.6, 1)), o))
 	// Times to first token of so few requests are known to 7 to 17 %, so that they tell the front end badly from prefill.
 	for m, most := range map[string]float64{"tpot": 0.03, "ttft": 0.07} {
 		if before, after := meanError(got, m); after > most {
@@ -124,10 +122,10 @@ func TestFitFarFromTheDefaults(t *testing.T) {
 // A host that launches layers slowly moves nothing at the defaults, where the GPU takes longer; its time is not
 // laid upon the products of prompts.
 func TestFitFindsASlowHost(t *testing.T) {
-	o := options(t)
+	o := options()
 	c := model.ConstantsFor(o.Deployment.Hardware, o.engine())
 	truth := c.WithValue(model.DoubtLaunch, o.Deployment, 1.4e-3)
-	got := must.Get(Fit(served(t, o, truth, chat(t, 0.5, 2, 6)), o)).Terms
+	got := must.Get(Fit(served(o, truth, chat(0.5, 2, 6)), o)).Terms
 	if f := got[model.DoubtLaunch.String()]; !f.Fitted || math.Abs(f.Value/1.4e-3-1) > 0.1 {
 		t.Errorf("launch fitted %v, %.3g, want 1.4e-3", f.Fitted, f.Value)
 	}
@@ -138,14 +136,14 @@ func TestFitFindsASlowHost(t *testing.T) {
 
 // Other tools print a p99 of 200 requests: it is left out, and the fit goes on without it.
 func TestFitToQuantilesOfFewRequests(t *testing.T) {
-	o := options(t)
+	o := options()
 	truth := model.ConstantsFor(o.Deployment.Hardware, o.engine())
 	truth = truth.WithValue(model.DoubtWeights, o.Deployment, 0.9*truth.Value(model.DoubtWeights, o.Deployment))
-	trials := chat(t, 1, 4, 8)
+	trials := chat(1, 4, 8)
 	for i := range trials {
 		trials[i].Window = time.Duration(200 / trials[i].Rate * float64(time.Second))
 	}
-	runs := served(t, o, truth, trials)
+	runs := served(o, truth, trials)
 	for i := range runs {
 		m := &runs[i].Measurement
 		m.Valid, m.TTFT.P99 = true, 2*m.TTFT.P90
@@ -159,17 +157,17 @@ func TestFitToQuantilesOfFewRequests(t *testing.T) {
 // Two loads that are far enough apart suffice to predict a third between them, and the
 // result says that nothing has shown so.
 func TestFitToTwoRatesPredictsAThird(t *testing.T) {
-	o := options(t)
+	o := options()
 	c := model.ConstantsFor(o.Deployment.Hardware, o.engine())
 	truth := c.WithValue(model.DoubtStep, o.Deployment, 2.5*c.Value(model.DoubtStep, o.Deployment)).
 		WithValue(model.DoubtPrefill, o.Deployment, 0.8*c.Value(model.DoubtPrefill, o.Deployment))
-	got := must.Get(Fit(served(t, o, truth, chat(t, 3, 12)), o))
+	got := must.Get(Fit(served(o, truth, chat(3, 12)), o))
 	if len(got.Warnings) == 0 || !strings.Contains(got.Warnings[0], "2 load points") {
 		t.Errorf("warnings %q", got.Warnings)
 	}
 	after := must.Get(got.Apply(o.Deployment, o.Version, c))
-	third := chat(t, 6)
-	real, fitted := served(t, o, truth, third)[0].Measurement, served(t, o, after, third)[0].Measurement
+	third := chat(6)
+	real, fitted := served(o, truth, third)[0].Measurement, served(o, after, third)[0].Measurement
 	for _, m := range []measure.Metric{measure.TTFT, measure.TPOT, measure.E2E} {
 		if e := fitted.Latency(m).Mean.Seconds()/real.Latency(m).Mean.Seconds() - 1; math.Abs(e) > 0.025 {
 			t.Errorf("mean %v is off by %.1f %%", m, 100*e)
@@ -180,13 +178,13 @@ func TestFitToTwoRatesPredictsAThird(t *testing.T) {
 // A machine that was slower in one of three repetitions says how little its figures are
 // worth: the fit does not bend other terms to meet each of them.
 func TestFitAllowsForScatter(t *testing.T) {
-	o := options(t)
+	o := options()
 	c := model.ConstantsFor(o.Deployment.Hardware, o.engine())
 	disturbed := func(steady bool) []LoadPoint {
 		var out []LoadPoint
 		for _, rate := range []float64{2, 8} {
 			for k, slower := range []float64{0.95, 1, 1.4} {
-				r := served(t, o, c, chat(t, rate))[0]
+				r := served(o, c, chat(rate))[0]
 				if !steady {
 					for _, v := range []*time.Duration{&r.Measurement.TPOT.Mean, &r.Measurement.TPOT.P50, &r.Measurement.TPOT.P90} {
 						*v = time.Duration(slower * float64(*v))
@@ -219,7 +217,7 @@ func TestFitAllowsForScatter(t *testing.T) {
 // A run of decodes alone says nothing about prompts, and no run says much about the
 // cache when contexts are short: such terms stay.
 func TestFitLeavesWhatRunsDoNotShow(t *testing.T) {
-	o := options(t)
+	o := options()
 	c := model.ConstantsFor(o.Deployment.Hardware, o.engine())
 	w := &workload.Workload{Shapes: []workload.Shape{{
 		Prompt: workload.Lengths{Dist: workload.Uniform, Min: 8, Max: 16}, Output: workload.Lengths{Dist: workload.Uniform, Min: 200, Max: 250}}}}
@@ -227,7 +225,7 @@ func TestFitLeavesWhatRunsDoNotShow(t *testing.T) {
 	for _, n := range []int{1, 4, 16} {
 		trials = append(trials, measure.Trial{Workload: w, Concurrency: n, Requests: 6 * n, Seed: 1, Knobs: measure.Knobs{MaxModelLen: 2048}})
 	}
-	got := must.Get(Fit(served(t, o, c.WithValue(model.DoubtWeights, o.Deployment, 0.75), trials), o))
+	got := must.Get(Fit(served(o, c.WithValue(model.DoubtWeights, o.Deployment, 0.75), trials), o))
 	for _, term := range model.Terms() {
 		f := got.Terms[term.String()]
 		if (term == model.DoubtPrefill || term == model.DoubtKV) && f.Fitted {
@@ -240,10 +238,10 @@ func TestFitLeavesWhatRunsDoNotShow(t *testing.T) {
 }
 
 func TestFitRefusals(t *testing.T) {
-	o := options(t)
+	o := options()
 	c := model.ConstantsFor(o.Deployment.Hardware, o.engine())
-	good := served(t, o, c, chat(t, 0.5, 3, 9))
-	overloaded := served(t, o, c, chat(t, 200))
+	good := served(o, c, chat(0.5, 3, 9))
+	overloaded := served(o, c, chat(200))
 	overloaded[0].Measurement.Overloaded = true
 	for _, q := range []struct {
 		name, want string
@@ -252,7 +250,7 @@ func TestFitRefusals(t *testing.T) {
 	}{
 		{"none", "load points", nil, nil},
 		{"one rate", "load points", good[:1], nil},
-		{"rates alike", "load points", served(t, o, c, chat(t, 3, 4, 5)), nil},
+		{"rates alike", "load points", served(o, c, chat(3, 4, 5)), nil},
 		{"overload", "overloaded", append(overloaded, good...), nil},
 		{"another GPU", "gpu", func() []LoadPoint { r := append([]LoadPoint(nil), good...); r[1].Trial.Knobs.GPU = "L40S"; return r }(), nil},
 		{"another degree", "tensor_parallel", func() []LoadPoint {
@@ -282,8 +280,7 @@ func TestFitRefusals(t *testing.T) {
 
 // traceHalves reads the trace as a run whose window is its first half of requests, and
 // says where the second begins.
-func traceHalves(t testing.TB) (LoadPoint, FitOptions, int) {
-	t.Helper()
+func traceHalves() (LoadPoint, FitOptions, int) {
 	f := must.Get(os.Open("../../testdata/groundtruth/trace-rtxpro6000-llama-3.1-8b.csv"))
 	defer f.Close()
 	lines := must.Get(csv.NewReader(f).ReadAll())
@@ -302,14 +299,14 @@ func traceHalves(t testing.TB) (LoadPoint, FitOptions, int) {
 	half := len(records) / 2
 	trial := measure.Trial{Workload: w, Window: records[half].Due, Cooldown: w.TraceSpan() - records[half].Due,
 		Knobs: measure.Knobs{MaxNumSeqs: 128, MaxNumBatchedTokens: 2048, GPUMemoryUtilization: 0.90, MaxModelLen: 8192, PrefixCaching: true}}
-	o := FitOptions{Deployment: deployed(t, "llama-3.1-8b", "RTX PRO 6000 Blackwell Server", 1, model.BF16), Version: "0.19.0"}
+	o := FitOptions{Deployment: deployed("llama-3.1-8b", "RTX PRO 6000 Blackwell Server", 1, model.BF16), Version: "0.19.0"}
 	return LoadPoint{Trial: trial, Records: records, EngineTimes: true}, o, half
 }
 
 // Fitted to the first half of a measured trace, the second half is predicted: time per
 // token within 3 %, p99 of the first token within 5 %.
 func TestFitToHalfATracePredictsTheOther(t *testing.T) {
-	run, o, half := traceHalves(t)
+	run, o, half := traceHalves()
 	got := must.Get(Fit([]LoadPoint{run}, o))
 	for _, term := range model.Terms() {
 		f := got.Terms[term.String()]
@@ -338,7 +335,7 @@ func TestFitToHalfATracePredictsTheOther(t *testing.T) {
 
 // What was written is read back and does the same.
 func TestFileRoundTrip(t *testing.T) {
-	run, o, _ := traceHalves(t)
+	run, o, _ := traceHalves()
 	o.Date = "2026-11-21"
 	got := must.Get(Fit([]LoadPoint{run}, o))
 	var first, second bytes.Buffer
@@ -363,10 +360,10 @@ func TestFileRoundTrip(t *testing.T) {
 		{"another minor release", "0.20.0", nil, false},
 		{"no release", "", nil, false},
 		{"another GPU", "0.19.0", func(d *model.Deployment) {
-			d.Hardware = deployed(t, "llama-3.1-8b", "H100 SXM", 1, model.BF16).Hardware
+			d.Hardware = deployed("llama-3.1-8b", "H100 SXM", 1, model.BF16).Hardware
 		}, false},
 		{"other weights", "0.19.0", func(d *model.Deployment) { d.Precision.Weights = model.FP8 }, false},
-		{"another model", "0.19.0", func(d *model.Deployment) { d.Arch = deployed(t, "qwen3-8b", "H100 SXM", 1, model.BF16).Arch }, true},
+		{"another model", "0.19.0", func(d *model.Deployment) { d.Arch = deployed("qwen3-8b", "H100 SXM", 1, model.BF16).Arch }, true},
 	} {
 		dep := o.Deployment
 		if q.change != nil {
@@ -402,7 +399,7 @@ func TestFileOfFarConstants(t *testing.T) {
 
 // A file from before launches were a term means what it meant: they went with the layer.
 func TestFileWithoutLaunches(t *testing.T) {
-	o := options(t)
+	o := options()
 	f := File{FittedTo: Origin{GPU: "H100 SXM", EngineVersion: o.Version, TensorParallel: 1}, Terms: map[string]TermFit{"layer": {Fitted: true, Factor: 1.8}}}
 	c := must.Get(f.Apply(o.Deployment, o.Version, model.ConstantsFor(o.Deployment.Hardware, o.engine())))
 	if got, want := [2]float64{c.Fixed.Launch, c.Fixed.LaunchAll}, [2]float64{1.8 * 0.35e-3, 1.8 * 0.7e-3}; math.Abs(got[0]-want[0])+math.Abs(got[1]-want[1]) > 1e-9 {

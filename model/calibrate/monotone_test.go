@@ -15,11 +15,10 @@ import (
 
 // means simulates some schedules and returns the mean times to first token and to the
 // end, seconds.
-func means(t *testing.T, dep model.Deployment, l model.EngineArgs, rate float64, longer int) (ttft, e2e float64) {
-	t.Helper()
+func means(dep model.Deployment, l model.EngineArgs, rate float64, longer int) (ttft, e2e float64) {
 	const schedules = 4
 	for seed := range uint64(schedules) {
-		e := engine(t, dep, model.ConstantsFor(dep.Hardware, l), l)
+		e := engine(dep, model.ConstantsFor(dep.Hardware, l), l)
 		records := e.Run(sim.Load{Requests: schedule(rate, longer, seed)}).Records
 		all := measure.Trial{}
 		ttft += mean(latencies(&all, records, measure.TTFT)) / schedules
@@ -60,22 +59,22 @@ func TestMeansAreMonotone(t *testing.T) {
 		{"gpt-oss-120b", "H100 SXM", 2, model.MXFP4, [2]float64{2, 15}},
 		{"deepseek-v2-lite", "A100 SXM 80GB", 1, model.BF16, [2]float64{2, 10}},
 	} {
-		dep := deployed(t, d.name, d.gpu, d.tp, d.format)
+		dep := deployed(d.name, d.gpu, d.tp, d.format)
 		limits := model.EngineArgs{EngineVersion: "0.20.0", MaxModelLen: 8192, Utilization: 0.92}
 		for _, rate := range d.rates {
 			name := fmt.Sprintf("%s on %s at %g/s", d.name, d.gpu, rate)
 			notBetter(t, name+", bandwidth", []float64{1, 0.97, 0.9, 0.7, 0.5}, func(x float64) (float64, float64) {
 				slower := dep
 				slower.Hardware.Bandwidth *= x
-				return means(t, slower, limits, rate, 0)
+				return means(slower, limits, rate, 0)
 			})
 			notBetter(t, name+", memory share", []float64{0.95, 0.92, 0.88, 0.85}, func(x float64) (float64, float64) {
 				less := limits
 				less.Utilization = x
-				return means(t, dep, less, rate, 0)
+				return means(dep, less, rate, 0)
 			})
 			notBetter(t, name+", longer prompts", []float64{0, 1, 20, 100, 400, 1500}, func(x float64) (float64, float64) {
-				return means(t, dep, limits, rate, int(x))
+				return means(dep, limits, rate, int(x))
 			})
 		}
 	}
@@ -98,7 +97,7 @@ func notBetter(t *testing.T, what string, settings []float64, run func(float64) 
 // more token in a chunk.
 func TestStepsAreMonotone(t *testing.T) {
 	for _, name := range []string{"llama-3.1-8b", "gpt-oss-120b", "qwen3-30b-a3b", "deepseek-v2-lite"} {
-		dep := deployed(t, name, "H100 SXM", 2, model.BF16)
+		dep := deployed(name, "H100 SXM", 2, model.BF16)
 		c := model.ConstantsFor(dep.Hardware, model.EngineArgs{EngineVersion: "0.20.0"})
 		slow := dep
 		slow.Hardware.Bandwidth *= 0.8

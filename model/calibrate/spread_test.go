@@ -16,15 +16,13 @@ import (
 )
 
 // deployed returns a deployment from the catalog.
-func deployed(t testing.TB, name, gpu string, tp int, w model.WeightFormat) model.Deployment {
-	t.Helper()
+func deployed(name, gpu string, tp int, w model.WeightFormat) model.Deployment {
 	c := must.Get(model.NewCatalog())
 	return model.Deployment{Arch: must.Get(c.Model(name)), Hardware: must.Get(c.GPU(gpu)), TP: tp, Precision: model.Precision{Weights: w}}
 }
 
 // engine returns an idle simulated engine.
-func engine(t testing.TB, dep model.Deployment, c model.Constants, l model.EngineArgs) *sim.Engine {
-	t.Helper()
+func engine(dep model.Deployment, c model.Constants, l model.EngineArgs) *sim.Engine {
 	return must.Get(sim.Build(dep, c, l, true))
 }
 
@@ -34,7 +32,7 @@ var ttftLimit = measure.SLO{Bounds: []measure.Bound{{Metric: measure.TTFT, Quant
 // steps of the constants' length, keeps its latency when the rate falls as much as mu. With
 // constants that are too slow at any rate the limit would have to be as much longer as an idle server is slow.
 func TestShiftOfAQueueInClosedForm(t *testing.T) {
-	dep := deployed(t, "llama-3.1-8b", "H100 SXM", 1, model.BF16)
+	dep := deployed("llama-3.1-8b", "H100 SXM", 1, model.BF16)
 	c := model.ConstantsFor(dep.Hardware, model.EngineArgs{EngineVersion: "0.20.0"})
 	mu := func(c model.Constants) float64 { return 1 / (100 * c.Fixed.Step) }
 	probe := func(c model.Constants, rate, _ float64, _ uint64) (measure.Trial, measure.Observation, error) {
@@ -104,7 +102,7 @@ func TestMovesAcrossAJump(t *testing.T) {
 // says nothing of where other constants meet it; another draw does. A short run of a server
 // whose latency hardly grows with the rate is no better.
 func TestShiftNearTheLimit(t *testing.T) {
-	dep := deployed(t, "llama-3.1-8b", "H100 SXM", 1, model.BF16)
+	dep := deployed("llama-3.1-8b", "H100 SXM", 1, model.BF16)
 	c := model.ConstantsFor(dep.Hardware, model.EngineArgs{EngineVersion: "0.20.0"})
 	mu := func(c model.Constants) float64 { return 1 / (100 * c.Fixed.Step) }
 	limit := ttftLimit.Bounds[0].Limit.Seconds()
@@ -145,7 +143,7 @@ func TestShiftNearTheLimit(t *testing.T) {
 // Where no draw of requests meets the limit at any rate, as of a quantile that so few requests do not show, shifts are from
 // what the known rate brings.
 func TestShiftOfAnUnlikelyLimit(t *testing.T) {
-	dep := deployed(t, "llama-3.1-8b", "H100 SXM", 1, model.BF16)
+	dep := deployed("llama-3.1-8b", "H100 SXM", 1, model.BF16)
 	c := model.ConstantsFor(dep.Hardware, model.EngineArgs{EngineVersion: "0.20.0"})
 	mu := func(c model.Constants) float64 { return 1 / (100 * c.Fixed.Step) }
 	probe := func(c model.Constants, rate, _ float64, _ uint64) (measure.Trial, measure.Observation, error) {
@@ -168,8 +166,8 @@ func TestShiftOfAnUnlikelyLimit(t *testing.T) {
 }
 
 // chatProbe simulates windows of chat traffic on 4 x H100.
-func chatProbe(t testing.TB) (model.Constants, model.Spread, Probe) {
-	dep := deployed(t, "llama-3.1-70b", "H100 SXM", 4, model.FP8)
+func chatProbe() (model.Constants, model.Spread, Probe) {
+	dep := deployed("llama-3.1-70b", "H100 SXM", 4, model.FP8)
 	shape := must.Get(workload.Class("chat"))
 	w := &workload.Workload{Class: "chat", Shapes: []workload.Shape{shape}, Arrivals: workload.Poisson}
 	limits := model.EngineArgs{EngineVersion: "0.20.0", MaxModelLen: 6000, MaxNumSeqs: 256}
@@ -189,7 +187,7 @@ func chatProbe(t testing.TB) (model.Constants, model.Spread, Probe) {
 // launches alone take the limit. It is the same however
 // many samples run at once, and costs little.
 func TestShiftOfSimulatedChat(t *testing.T) {
-	c, spread, probe := chatProbe(t)
+	c, spread, probe := chatProbe()
 	for _, k := range []Known{
 		{Rate: 15, Objective: ttftLimit},
 		{Rate: 13, Objective: measure.SLO{Bounds: []measure.Bound{{Metric: measure.TPOT, Quantile: 0.99, Limit: 50 * time.Millisecond}}}},
@@ -206,7 +204,7 @@ func TestShiftOfSimulatedChat(t *testing.T) {
 }
 
 func TestShiftIsReproducible(t *testing.T) {
-	c, spread, probe := chatProbe(t)
+	c, spread, probe := chatProbe()
 	k := Known{Constants: c, Spread: spread, Rate: 15, Objective: ttftLimit, Seed: 7}
 	first := must.Get(Shift(k, probe))
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
@@ -220,7 +218,7 @@ func TestShiftIsReproducible(t *testing.T) {
 }
 
 func TestShiftRefusals(t *testing.T) {
-	c, spread, probe := chatProbe(t)
+	c, spread, probe := chatProbe()
 	for name, k := range map[string]Known{
 		"no objective": {Constants: c, Spread: spread, Rate: 1},
 		"no rate":      {Constants: c, Spread: spread, Objective: ttftLimit},

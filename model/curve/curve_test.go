@@ -20,7 +20,7 @@ func ttft(quantile float64, limit time.Duration) measure.Bound {
 // The table's crossing, overload and saturation were worked out independently,
 // with other fits than the ones used here.
 func TestTable(t *testing.T) {
-	c := must.Get(Fit(measure.TTFT, table(t), 1))
+	c := must.Get(Fit(measure.TTFT, table(), 1))
 	var overload []float64
 	for _, p := range c.Points {
 		if p.Regime == Overload {
@@ -59,13 +59,13 @@ func TestTable(t *testing.T) {
 
 // The same seed gives the same bytes.
 func TestJSON(t *testing.T) {
-	points := table(t)
+	points := table()
 	for i := range points {
 		points[i].Requests, points[i].Window = 5000, time.Minute
 	}
 	c := must.Get(Fit(measure.TTFT, points, 7))
 	again := must.Get(Fit(measure.TTFT, points, 7))
-	a, b := encode(t, c), encode(t, again)
+	a, b := encode(c), encode(again)
 	if !bytes.Equal(a, b) {
 		t.Error("the same points and seed give two curves")
 	}
@@ -74,8 +74,7 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-func encode(t *testing.T, c *Curve) []byte {
-	t.Helper()
+func encode(c *Curve) []byte {
 	return must.Get(wire.Marshal(c))
 }
 
@@ -114,7 +113,7 @@ func TestReach(t *testing.T) {
 // Random starts find the same optimum whatever the seed.
 func TestSeedsAgree(t *testing.T) {
 	for seed := range uint64(6) {
-		c := must.Get(Fit(measure.TTFT, table(t), seed))
+		c := must.Get(Fit(measure.TTFT, table(), seed))
 		if math.Abs(c.Model.Mu-32.738) > 0.005 || math.Abs(c.Whole.Mu-34.257) > 0.01 {
 			t.Errorf("seed %d: mu %.4f and %.4f", seed, c.Model.Mu, c.Whole.Mu)
 		}

@@ -6,30 +6,27 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
-	"testing"
 	"time"
 
 	"planner/internal/evidence/must"
 )
 
 // table reads the measured table of Llama-70B on 8 x H100.
-func table(t *testing.T) []Point {
-	t.Helper()
+func table() []Point {
 	f := must.Get(os.Open("../../testdata/llama-70b-8xh100.csv"))
 	defer f.Close()
 	rows := must.Get(csv.NewReader(f).ReadAll())
 	var points []Point
 	for _, row := range rows[1:] {
 		points = append(points, Point{
-			Rate:   number(t, row[0]),
-			Values: []Value{{0.50, millis(number(t, row[1]))}, {0.99, millis(number(t, row[2]))}},
+			Rate:   number(row[0]),
+			Values: []Value{{0.50, millis(number(row[1]))}, {0.99, millis(number(row[2]))}},
 		})
 	}
 	return points
 }
 
-func number(t *testing.T, s string) float64 {
-	t.Helper()
+func number(s string) float64 {
 	return must.Get(strconv.ParseFloat(s, 64))
 }
 

@@ -10,8 +10,7 @@ import (
 )
 
 // foreseen prepares the priors of a run on a real engine from the simulated one.
-func foreseen(t *testing.T, seed string) *instance {
-	t.Helper()
+func foreseen(seed string) *instance {
 	cfg := configtest.Load("estimate",
 		"model.name", "llama-3.1-8b", "hardware.gpu", "L40S", "workload.class", "chat", "demand.rate", "20",
 		"slo.ttft.p95", "500ms", "slo.tpot.p99", "60ms", "knobs.max_num_seqs", "[64, 128]", "knobs.max_num_batched_tokens", "2048",
@@ -29,7 +28,7 @@ func foreseen(t *testing.T, seed string) *instance {
 // rate, binding limit, steepness, and how exceedances clump, which two seeds must
 // agree on within what their 80 batches leave open.
 func TestPriorsFromTheSimulatedEngine(t *testing.T) {
-	a, b := foreseen(t, "1"), foreseen(t, "2")
+	a, b := foreseen("1"), foreseen("2")
 	told := 0
 	for i := range a.priors {
 		p, q := a.priors[i], b.priors[i]

@@ -42,8 +42,7 @@ func aDay(t *testing.T, requests int) string {
 }
 
 // onDay loads a configuration on a trace for a command, with the ground to run it on.
-func onDay(t *testing.T, command, trace string, of workload.RateOf) (*config.Config, sweep.Ground) {
-	t.Helper()
+func onDay(command, trace string, of workload.RateOf) (*config.Config, sweep.Ground) {
 	cfg := configtest.Load(command,
 		"model.name", "llama-3.1-8b", "hardware.gpu", "L40S", "workload.trace", trace, "demand.rate", "50", "demand.rate_of", string(of),
 		"slo.ttft.p99", "1s", "slo.tpot.p99", "50ms", "knobs.max_num_seqs", "256", "knobs.max_num_batched_tokens", "2048",
@@ -54,7 +53,7 @@ func onDay(t *testing.T, command, trace string, of workload.RateOf) (*config.Con
 // planOfDay is the plan on a trace, with the decision that made it.
 func planOfDay(t *testing.T, trace string, of workload.RateOf) (*plan.Plan, *Decision) {
 	t.Helper()
-	d := must.Get(New(onDay(t, "estimate", trace, of)))
+	d := must.Get(New(onDay("estimate", trace, of)))
 	return must.Get(sweep.Drive(t.Context(), nil, d.ground, d, nil, nil)).Value.(*Planned).Plan, d
 }
 
@@ -64,7 +63,7 @@ func planOfDay(t *testing.T, trace string, of workload.RateOf) (*plan.Plan, *Dec
 func TestPlanOnADay(t *testing.T) {
 	trace := aDay(t, 2000)
 	p, d := planOfDay(t, trace, workload.RateOfBusiestHour)
-	s := must.Get(NewRateSearch(onDay(t, "search", trace, workload.RateOfBusiestHour)))
+	s := must.Get(NewRateSearch(onDay("search", trace, workload.RateOfBusiestHour)))
 	found := must.Get(sweep.Drive(t.Context(), nil, s.ground, s, nil, nil)).Value.(*FoundRate)
 	t.Logf("plan %v, search %v, %+v", p.Offer.Rate, found.Estimate, *found.TraceRates)
 	if a, b := p.Offer.Rate, found.Rate; !overlap(a, found.Estimate) || math.Abs(a.Value/b.Value-1) > 0.1 || math.Abs(a.Safe/b.Safe-1) > 0.1 || math.Abs(a.High/b.High-1) > 0.1 {

@@ -96,7 +96,7 @@ func TestAilments(t *testing.T) {
 	for i, a := range ailments {
 		for seed := *from; seed < *from+uint64(*variants); seed++ {
 			rng := rand.New(rand.NewPCG(seed, uint64(i)))
-			v := drawn(t, rng)
+			v := drawn(rng)
 			a.make(&v, rng)
 			found := v.diagnosed(t)
 			switch {

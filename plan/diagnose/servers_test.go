@@ -31,8 +31,7 @@ type virtual struct {
 
 // drawn is a healthy server: a model on GPUs that hold it, chat-like traffic and limits
 // with room.
-func drawn(t testing.TB, rng *rand.Rand) virtual {
-	t.Helper()
+func drawn(rng *rand.Rand) virtual {
 	catalog := must.Get(model.NewCatalog())
 	of := []struct {
 		model, gpu string

@@ -15,8 +15,7 @@ import (
 )
 
 // engineOf is Llama-3.1-8B on one H100, with a batch of at most seqs.
-func engineOf(t testing.TB, seqs int) func() *sim.Engine {
-	t.Helper()
+func engineOf(seqs int) func() *sim.Engine {
 	catalog := must.Get(model.NewCatalog())
 	arch := must.Get(catalog.Model("llama-3.1-8b"))
 	gpu := must.Get(catalog.GPU("H100 SXM"))
@@ -43,7 +42,7 @@ func nodes() Nodes { return Nodes{Slots: 1} }
 
 // TestOneReplicaIsTheEngine wants the engine's own records of a fleet of one.
 func TestOneReplicaIsTheEngine(t *testing.T) {
-	build := engineOf(t, 48)
+	build := engineOf(48)
 	for name, c := range map[string]struct {
 		turns   int
 		timeout time.Duration
@@ -67,7 +66,7 @@ func TestOneReplicaIsTheEngine(t *testing.T) {
 // TestRandomRoutingIsSingleEngines wants of each replica under random routing what an
 // engine makes of the requests that it got.
 func TestRandomRoutingIsSingleEngines(t *testing.T) {
-	build := engineOf(t, 48)
+	build := engineOf(48)
 	requests := chat(1).Schedule(60, 40*time.Second, 5)
 	s := &Scenario{Engine: build, Stages: []Stage{{Requests: requests, Length: time.Minute}}, Policy: static(3, Random), Nodes: nodes(), Seed: 11}
 	got := Run(s)
@@ -98,7 +97,7 @@ func TestRandomRoutingIsSingleEngines(t *testing.T) {
 // TestConserved replays fleets in which everything goes wrong that can, twice, and wants
 // every request to end once, the same each time.
 func TestConserved(t *testing.T) {
-	build := engineOf(t, 16)
+	build := engineOf(16)
 	for _, router := range Routers() {
 		w := chat(3)
 		stages := []Stage{{Requests: w.Schedule(20, time.Minute, 1), Length: time.Minute, Drain: true},
@@ -159,7 +158,7 @@ func TestInstantScaling(t *testing.T) {
 	const capacity = 10.0
 	hpa := HPA{Sync: time.Second, Up: Behavior{Select: "max", Policies: []ScalingPolicy{{true, 10000, time.Second}}},
 		Down: Behavior{Select: "max", Policies: []ScalingPolicy{{true, 100, time.Second}}}}
-	s := &Scenario{Engine: engineOf(t, 64), Stages: []Stage{{Requests: w.Follow(profile, 1), Length: profile.Length()}}, Limits: oneClass(measure.Limits{}),
+	s := &Scenario{Engine: engineOf(64), Stages: []Stage{{Requests: w.Follow(profile, 1), Length: profile.Length()}}, Limits: oneClass(measure.Limits{}),
 		Policy: Policy{Min: 1, Max: 100, Router: RoundRobin, Autoscaler: Autoscaler{Kind: ByKEDA, Metrics: []Metric{{Name: "requests_per_s", Target: capacity}},
 			KEDA: KEDA{Polling: time.Second}, HPA: hpa, Monitor: Monitor{Scrape: time.Second, Window: 2 * time.Second}}}, Nodes: nodes()}
 	e := Run(s)
@@ -193,7 +192,7 @@ func TestIdleEnd(t *testing.T) {
 		{{Requests: requests, Length: time.Hour}},
 		{{Requests: requests, Length: 10 * time.Second, Drain: true}, {Length: time.Hour - 10*time.Second}},
 	} {
-		e := Run(&Scenario{Engine: engineOf(t, 64), Stages: stages, Limits: oneClass(measure.Limits{}), Policy: static(1, Random), Nodes: nodes()})
+		e := Run(&Scenario{Engine: engineOf(64), Stages: stages, Limits: oneClass(measure.Limits{}), Policy: static(1, Random), Nodes: nodes()})
 		if e.End < 3600 || e.End > 3660 || e.Records[len(requests)-1].Outcome != measure.OK {
 			t.Errorf("%d stages end after %g s; the last request: %+v", len(stages), e.End, e.Records[len(requests)-1])
 		}
@@ -202,7 +201,7 @@ func TestIdleEnd(t *testing.T) {
 
 func TestLateRequests(t *testing.T) {
 	requests := chat(1).Schedule(20, 10*time.Second, 1)
-	s := &Scenario{Engine: engineOf(t, 64), Stages: []Stage{{Requests: requests, Length: 5 * time.Second}}, Limits: oneClass(measure.Limits{}),
+	s := &Scenario{Engine: engineOf(64), Stages: []Stage{{Requests: requests, Length: 5 * time.Second}}, Limits: oneClass(measure.Limits{}),
 		Policy: Policy{Min: 1, Max: 2, Router: LeastInFlight, Autoscaler: Autoscaler{Kind: ByHPA, HPA: UsualHPA(),
 			Metrics: []Metric{{Name: "in_flight", Target: 40}}, Monitor: Monitor{Scrape: 15 * time.Second}}}, Nodes: nodes()}
 	if e := Run(s); e.Records[len(requests)-1].Outcome != measure.OK {

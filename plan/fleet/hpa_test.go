@@ -155,7 +155,7 @@ func close(a, b float64) bool { return a-b < 1e-12 && b-a < 1e-12 }
 func TestToZeroAndBack(t *testing.T) {
 	w := chat(1)
 	profile := workload.Profile{{Rate: 2, Length: time.Minute}, {Rate: 0, Length: 10 * time.Minute}, {Rate: 2, Length: time.Minute}}
-	s := &Scenario{Engine: engineOf(t, 64), Stages: []Stage{{Requests: w.Follow(profile, 4), Length: profile.Length()}}, Limits: oneClass(measure.Limits{}),
+	s := &Scenario{Engine: engineOf(64), Stages: []Stage{{Requests: w.Follow(profile, 4), Length: profile.Length()}}, Limits: oneClass(measure.Limits{}),
 		Policy: Policy{Min: 0, Max: 3, Initial: 1, Router: LeastInFlight, StartUp: StartUp{Init: 45 * time.Second},
 			Autoscaler: Autoscaler{Kind: ByKEDA, Metrics: []Metric{{Name: "in_flight", Target: 50, Activation: 1000}, {Name: "requests_per_s", Target: 30}},
 				HPA: UsualHPA(), Monitor: Monitor{Scrape: 15 * time.Second},
@@ -186,7 +186,7 @@ func TestToZeroAndBack(t *testing.T) {
 
 // A request without a replica is one arrival and waits once, however often its client gave up; that a replica takes it later is none.
 func TestQueuedRequestsAreSeenOnce(t *testing.T) {
-	s := &Scenario{Engine: engineOf(t, 64), Stages: []Stage{{Requests: make([]workload.Request, 2), Length: time.Minute}}, Timeout: 10 * time.Second, Retries: 1,
+	s := &Scenario{Engine: engineOf(64), Stages: []Stage{{Requests: make([]workload.Request, 2), Length: time.Minute}}, Timeout: 10 * time.Second, Retries: 1,
 		Limits: oneClass(measure.Limits{}), Policy: static(1, LeastInFlight), Nodes: nodes()}
 	for i := range s.Stages[0].Requests {
 		s.Stages[0].Requests[i] = workload.Request{Prompt: 100, Output: 10}

@@ -13,8 +13,7 @@ import (
 )
 
 // anyPlant is a fleet of random traffic, policy and luck.
-func anyPlant(t *testing.T, r *rand.Rand) (*Plant, Policy) {
-	t.Helper()
+func anyPlant(r *rand.Rand) (*Plant, Policy) {
 	pick := func(most int) time.Duration { return time.Duration(1+r.IntN(most)) * time.Second }
 	w, drain := chat(1+r.IntN(2)), r.IntN(3) == 0
 	var profile workload.Profile
@@ -40,7 +39,7 @@ func anyPlant(t *testing.T, r *rand.Rand) (*Plant, Policy) {
 	}
 	limits := oneClass(measure.Limits{TTFT: time.Second, TPOT: 40 * time.Millisecond})
 	limits[0].Asked[measure.Goodput] = 0.9
-	p := &Plant{GPUs: 1 + r.IntN(4), USDPerGPUHour: 1 + 3*r.Float64(), Scenario: Scenario{Engine: engineOf(t, 8+r.IntN(40)), Limits: limits,
+	p := &Plant{GPUs: 1 + r.IntN(4), USDPerGPUHour: 1 + 3*r.Float64(), Scenario: Scenario{Engine: engineOf(8 + r.IntN(40)), Limits: limits,
 		Timeout: pick(90), Retries: r.IntN(3), Nodes: Nodes{Slots: 1 + r.IntN(2)}},
 		Traffic: func(seed uint64) []Stage { return Staged(w, profile, 1, seed) }}
 	if r.IntN(3) == 0 {
@@ -54,7 +53,7 @@ func anyPlant(t *testing.T, r *rand.Rand) (*Plant, Policy) {
 func TestRandomFleets(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 18))
 	for i := range 14 {
-		p, policy := anyPlant(t, r)
+		p, policy := anyPlant(r)
 		a := p.Answer(policy, Seeds(uint64(i), 2))
 		s := p.scenario(policy, p.Traffic(uint64(i)), uint64(i))
 		e := Run(s)
@@ -102,7 +101,7 @@ func TestRandomFleets(t *testing.T) {
 func TestMoreReplicas(t *testing.T) {
 	r := rand.New(rand.NewPCG(6, 18))
 	for i := range 8 {
-		p, policy := anyPlant(t, r)
+		p, policy := anyPlant(r)
 		p.Nodes, p.Retries, policy.Router = nodes(), 0, LeastInFlight
 		before := 0.0
 		for n := 1; n <= 8; n *= 2 {

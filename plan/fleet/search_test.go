@@ -15,7 +15,7 @@ func TestSearch(t *testing.T) {
 	profile := workload.Profile{{Rate: 3, Length: 3 * time.Minute}, {Rate: 30, Length: 90 * time.Second}, {Rate: 3, Length: 3 * time.Minute}}
 	limits := oneClass(measure.Limits{TTFT: time.Second})
 	limits[0].Asked[measure.TTFT] = 0.95
-	p := &Plant{GPUs: 1, USDPerGPUHour: 2, Scenario: Scenario{Engine: engineOf(t, 32), Limits: limits, Timeout: time.Minute, Nodes: nodes()},
+	p := &Plant{GPUs: 1, USDPerGPUHour: 2, Scenario: Scenario{Engine: engineOf(32), Limits: limits, Timeout: time.Minute, Nodes: nodes()},
 		Traffic: func(seed uint64) []Stage {
 			return []Stage{{Requests: w.Follow(profile, seed), Length: profile.Length()}}
 		}}
@@ -80,7 +80,7 @@ func TestPendingReplicasCostNothing(t *testing.T) {
 	profile := workload.Profile{{Rate: 1, Length: 10 * time.Minute}}
 	room := nodes()
 	room.Slots, room.Max = 1, 2
-	s := &Scenario{Engine: engineOf(t, 64), Stages: []Stage{{Requests: chat(1).Follow(profile, 4), Length: profile.Length()}}, Limits: oneClass(measure.Limits{}),
+	s := &Scenario{Engine: engineOf(64), Stages: []Stage{{Requests: chat(1).Follow(profile, 4), Length: profile.Length()}}, Limits: oneClass(measure.Limits{}),
 		Policy: Policy{Replicas: 4, Router: LeastInFlight}, Nodes: room, MostHours: 0.5}
 	if sum := summarize(s, Run(s)); sum.Dropped || sum.ReplicaHours > 0.4 {
 		t.Errorf("given up %v, %.2f replica hours", sum.Dropped, sum.ReplicaHours)

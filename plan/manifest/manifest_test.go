@@ -355,7 +355,7 @@ func TestRules(t *testing.T) {
 		}
 		for _, g := range groups.Groups {
 			for _, rule := range g.Rules {
-				for _, name := range seriesIn(t, rule.Expr) {
+				for _, name := range seriesIn(rule.Expr) {
 					if strings.HasPrefix(name, "llm:") && !recorded[name] {
 						t.Errorf("%s%s uses %s, which nothing records", rule.Alert, rule.Record, name)
 					}
@@ -382,8 +382,7 @@ func TestRulesOfGoodput(t *testing.T) {
 }
 
 // seriesIn are the names of the series that an expression reads.
-func seriesIn(t *testing.T, expr string) (names []string) {
-	t.Helper()
+func seriesIn(expr string) (names []string) {
 	parsed := must.Get(parser.NewParser(parser.Options{}).ParseExpr(expr))
 	parser.Inspect(parsed, func(node parser.Node, _ []parser.Node) error {
 		if v, ok := node.(*parser.VectorSelector); ok {

@@ -39,8 +39,7 @@ func loaded(t *testing.T, text string, files map[string]string) *config.Config {
 	return must.Get(config.Load(path, nil, config.For("fleet")))
 }
 
-func prepared(t *testing.T, cfg *config.Config, extent Extent) (*Replay, error) {
-	t.Helper()
+func prepared(cfg *config.Config, extent Extent) (*Replay, error) {
 	runnable, _ := cfg.Candidates()
 	return New(cfg, runnable[0], extent)
 }
@@ -60,7 +59,7 @@ func TestPlant(t *testing.T) {
 replicas = 2
 stages = [{ rate = 4, duration = "5m", drain = true }, { rate = 8, duration = "10m" }]
 `, nil)
-	r := must.Get(prepared(t, cfg, Extent{Scale: 0.5, Repeat: 3}))
+	r := must.Get(prepared(cfg, Extent{Scale: 0.5, Repeat: 3}))
 	if p := r.Plant; p.GPUs != 2 || p.Nodes.Slots != 4 || p.USDPerGPUHour != 2.5 {
 		t.Errorf("%d GPUs, %d on a node, $%v", p.GPUs, p.Nodes.Slots, p.USDPerGPUHour)
 	}
@@ -69,7 +68,7 @@ stages = [{ rate = 4, duration = "5m", drain = true }, { rate = 8, duration = "1
 	if want := 3 * (2*300 + 4*600.0); math.Abs(float64(n)-want) > 5*math.Sqrt(want) || length != 45*time.Minute || len(stages) != 6 || !stages[2].Drain || stages[3].Drain {
 		t.Errorf("%d requests in %v, %d stages; want about %v in 45 min", n, length, len(stages), want)
 	}
-	if _, err := prepared(t, cfg, Extent{Scale: 1, Repeat: 2000}); err == nil || !strings.Contains(err.Error(), "too many to replay") {
+	if _, err := prepared(cfg, Extent{Scale: 1, Repeat: 2000}); err == nil || !strings.Contains(err.Error(), "too many to replay") {
 		t.Errorf("twelve million requests: %v", err)
 	}
 }
@@ -84,7 +83,7 @@ func TestHeldOut(t *testing.T) {
 replicas = 1
 profile = "three.csv"
 `
-	r := must.Get(prepared(t, loaded(t, text, map[string]string{"three.csv": profile}), Extent{Scale: 1, Repeat: 1, Search: true}))
+	r := must.Get(prepared(loaded(t, text, map[string]string{"three.csv": profile}), Extent{Scale: 1, Repeat: 1, Search: true}))
 	for _, c := range []struct {
 		name   string
 		stages []fleet.Stage
@@ -95,7 +94,7 @@ profile = "three.csv"
 			t.Errorf("%s: %d requests in %v, want about %v in %v", c.name, n, length, c.want, c.length)
 		}
 	}
-	one := must.Get(prepared(t, loaded(t, "[fleet]\nreplicas = 1\ndaily = { peak = 0.02, trough = 0.02 }\n", nil), Extent{Scale: 1, Repeat: 1, Search: true}))
+	one := must.Get(prepared(loaded(t, "[fleet]\nreplicas = 1\ndaily = { peak = 0.02, trough = 0.02 }\n", nil), Extent{Scale: 1, Repeat: 1, Search: true}))
 	if _, length := countOf(one.heldOut(1)); length != day {
 		t.Errorf("of one day %v are held out", length)
 	}
@@ -113,12 +112,12 @@ func TestOtherRate(t *testing.T) {
 		scale float64
 		want  string
 	}{{1, "--scale 3.2 "}, {3.2, ""}, {3.3, ""}, {4, "at 5 requests/s in the mean, and demand.rate is 4: planner fleet --scale 3.2 "}} {
-		r := must.Get(prepared(t, cfg, Extent{Scale: c.scale, Repeat: 1}))
+		r := must.Get(prepared(cfg, Extent{Scale: c.scale, Repeat: 1}))
 		if got := r.OtherRate(); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("scale %g: %q, want %q", c.scale, got, c.want)
 		}
 	}
-	staged, err := prepared(t, loaded(t, "[fleet]\nreplicas = 1\ndaily = { peak = 0.02 }\n", nil), Extent{Scale: 1, Repeat: 1})
+	staged, err := prepared(loaded(t, "[fleet]\nreplicas = 1\ndaily = { peak = 0.02 }\n", nil), Extent{Scale: 1, Repeat: 1})
 	if err != nil || staged.OtherRate() != "" {
 		t.Errorf("traffic with rates of its own: %q, %v", staged.OtherRate(), err)
 	}

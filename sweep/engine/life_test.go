@@ -60,7 +60,7 @@ func TestLife(t *testing.T) {
 	if rtt := e.RoundTrip(t.Context()); rtt <= 0 || rtt > time.Second {
 		t.Errorf("round trip %v", rtt)
 	}
-	if own, nice := niceOf(t, os.Getpid()), niceOf(t, e.process.pid); runtime.GOOS == "linux" && nice != min(own+10, 19) {
+	if own, nice := niceOf(os.Getpid()), niceOf(e.process.pid); runtime.GOOS == "linux" && nice != min(own+10, 19) {
 		t.Errorf("priority %d beside a load generator of %d", nice, own)
 	}
 	said, err := os.ReadFile(strings.TrimSuffix(e.Log, ".log") + ".cmd")
@@ -77,8 +77,7 @@ func TestLife(t *testing.T) {
 }
 
 // niceOf is the priority of a process as Linux tells it, 0 elsewhere.
-func niceOf(t *testing.T, pid int) int {
-	t.Helper()
+func niceOf(pid int) int {
 	line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	fields := strings.Fields(string(line[bytes.LastIndexByte(line, ')')+1:]))
 	if len(fields) < 17 {

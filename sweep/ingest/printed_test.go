@@ -17,8 +17,7 @@ import (
 )
 
 // readFixture reads a file of testdata.
-func readFixture(t *testing.T, file string) *Results {
-	t.Helper()
+func readFixture(file string) *Results {
 	data := must.Get(os.ReadFile(filepath.Join("testdata", file)))
 	return must.Get(Read(file, data))
 }
@@ -85,7 +84,7 @@ func serving(e2e string) map[string]string {
 // asPrinted checks a figure of a fixture against a number that was printed, to its last digit.
 func asPrinted(t *testing.T, file string, point int, figure, text string) {
 	t.Helper()
-	r := readFixture(t, file)
+	r := readFixture(file)
 	want := must.Get(strconv.ParseFloat(strings.ReplaceAll(text, ",", ""), 64))
 	_, decimals, _ := strings.Cut(text, ".")
 	off := 0.501 * math.Pow10(-len(decimals))
@@ -134,7 +133,7 @@ func TestAsPrinted(t *testing.T) {
 		}
 		c := strings.Split(line, "; ")
 		if len(c) == 2 {
-			m := readFixture(t, c[0]).Measurements[0]
+			m := readFixture(c[0]).Measurements[0]
 			for pair := range strings.FieldsSeq(c[1]) {
 				name, text, _ := strings.Cut(pair, "=")
 				want, err := strconv.ParseFloat(text, 64)

@@ -50,7 +50,7 @@ func TestFormats(t *testing.T) {
 		{"llmperf_summary.json", "llmperf", 0, 0, 5, 1.47, 150, 3, 900, none, 4500},
 		{"stage_0_lifecycle_metrics.json", "inference-perf", 0, 8, 0, 478 / 59.98, 480, 2, 200, 11, 9000},
 	} {
-		r := readFixture(t, tc.file)
+		r := readFixture(tc.file)
 		if r.Format != tc.format || len(r.Measurements) <= tc.point || len(r.Warnings) == 0 {
 			t.Errorf("%s: read as %s, %d points, warnings %q", tc.file, r.Format, len(r.Measurements), r.Warnings)
 			continue
@@ -70,7 +70,7 @@ func TestFormats(t *testing.T) {
 }
 
 func TestFormatDetails(t *testing.T) {
-	first := func(file string) measure.Measurement { return readFixture(t, file).Measurements[0] }
+	first := func(file string) measure.Measurement { return readFixture(file).Measurements[0] }
 	if k := first("vllm.json").Trial.Knobs; k != (measure.Knobs{MaxNumSeqs: 256, GPUMemoryUtilization: 0.9, PrefixUnknown: true}) {
 		t.Errorf("knobs of a sweep: %+v", k)
 	}
@@ -87,7 +87,7 @@ func TestInferencePerfWithoutTime(t *testing.T) {
 	const file = "stage_0_lifecycle_metrics.json"
 	data := must.Get(os.ReadFile(filepath.Join("testdata", file)))
 	bare := must.Get(Read(file, bytes.Replace(data, []byte(`"benchmark_time_seconds"`), []byte(`"unheard_of"`), 1)))
-	if a, b := readFixture(t, file).Measurements[0].Achieved, bare.Measurements[0].Achieved; b <= 0 || math.Abs(b/a-1) > 0.01 {
+	if a, b := readFixture(file).Measurements[0].Achieved, bare.Measurements[0].Achieved; b <= 0 || math.Abs(b/a-1) > 0.01 {
 		t.Errorf("completed %g requests/s with the time of the run, %g without", a, b)
 	}
 }
@@ -182,7 +182,7 @@ func TestLatenciesWithoutValue(t *testing.T) {
 		}
 	}
 	for _, file := range []string{"vllm.json", "guidellm.json", "stage_0_lifecycle_metrics.json", "profile_export_aiperf.json", "llmperf_summary.json"} {
-		if r := readFixture(t, file); strings.Contains(r.Warnings.String(), "null, NaN or 0") {
+		if r := readFixture(file); strings.Contains(r.Warnings.String(), "null, NaN or 0") {
 			t.Errorf("%s: %q", file, r.Warnings)
 		}
 	}

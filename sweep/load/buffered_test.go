@@ -106,7 +106,7 @@ func TestCountBelowChunks(t *testing.T) {
 // TestBufferingProxy: what comes whole, in one write that takes many reads, has no times
 // between its tokens.
 func TestBufferingProxy(t *testing.T) {
-	conf, roots := certificate(t)
+	conf, roots := certificate()
 	for _, secure := range []bool{false, true} {
 		c := securely(t, secure, conf, roots, func(c net.Conn) { answerAll(c, burst(false)) })
 		trial := measure.Trial{Workload: &workload.Workload{}, Concurrency: 2, Requests: 20, Objective: between}

@@ -72,7 +72,7 @@ func TestStaleConnection(t *testing.T) {
 // TestThrownAway: requests that a server reads and throws away now and then are failures,
 // all of them, however alike they are to those that meet a connection which had just been closed.
 func TestThrownAway(t *testing.T) {
-	conf, roots := certificate(t)
+	conf, roots := certificate()
 	for name, breaks := range map[string]handler{"reset": reset(), "closed": say()} {
 		for _, secure := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, TLS %v", name, secure), func(t *testing.T) {
@@ -99,7 +99,7 @@ func TestThrownAway(t *testing.T) {
 // TestCrossingClose: requests that leave while the server closes a connection which it has
 // kept for some answers leave again on new ones, which are kept.
 func TestCrossingClose(t *testing.T) {
-	conf, roots := certificate(t)
+	conf, roots := certificate()
 	for _, secure := range []bool{false, true} {
 		for _, early := range []bool{false, true} {
 			t.Run(fmt.Sprintf("TLS %v, the close arrives first %v", secure, early), func(t *testing.T) {
@@ -170,7 +170,7 @@ func (l *leaving) Write(b []byte) (int, error) {
 // TestClosedBehindTheFirst: requests that meet the close of a connection behind its first
 // answer, many at once, leave again on new ones.
 func TestClosedBehindTheFirst(t *testing.T) {
-	conf, roots := certificate(t)
+	conf, roots := certificate()
 	for _, secure := range []bool{false, true} {
 		c := securely(t, secure, conf, roots, func(c net.Conn) {
 			served := false
@@ -218,7 +218,7 @@ func checkResent(t *testing.T, obs *measure.Observation) {
 // TestEarlyAnswers: what a server reads of a request behind its answer is that request
 // still. It is in virtual time, in which the client goes on whenever the server rests.
 func TestEarlyAnswers(t *testing.T) {
-	conf, roots := certificate(t)
+	conf, roots := certificate()
 	for _, secure := range []bool{false, true} {
 		var mu sync.Mutex
 		var bodies [][]byte

@@ -195,7 +195,7 @@ func serveFault(l net.Listener, w way, f rough, conf *tls.Config) (stop func()) 
 // connection or at a later one, is told for what it is, and never taken for a success or
 // a latency, nor waited for beyond the time-out.
 func TestFaults(t *testing.T) {
-	conf, roots := certificate(t)
+	conf, roots := certificate()
 	cases := slices.Clone(roughs)
 	for _, f := range faults {
 		cases = append(cases, rough{fault: f, reads: true})
@@ -290,8 +290,7 @@ func narrow(ctx context.Context, network, address string) (net.Conn, error) {
 }
 
 // certificate makes a server for TLS and those who trust it.
-func certificate(t testing.TB) (*tls.Config, *x509.CertPool) {
-	t.Helper()
+func certificate() (*tls.Config, *x509.CertPool) {
 	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
 	plain := &x509.Certificate{SerialNumber: big.NewInt(1), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, NotAfter: time.Now().Add(time.Hour)}
 	signed := must.Get(x509.CreateCertificate(rand.Reader, plain, plain, &key.PublicKey, key))

@@ -27,8 +27,7 @@ func logOf(ids ...int) string {
 }
 
 // totalsOf reads a log back: the sum of its counts and values by latency.
-func totalsOf(t *testing.T, log string) map[string]*hdrhistogram.Histogram {
-	t.Helper()
+func totalsOf(log string) map[string]*hdrhistogram.Histogram {
 	out := map[string]*hdrhistogram.Histogram{}
 	r := hdrhistogram.NewHistogramLogReader(strings.NewReader(log))
 	for {
@@ -48,7 +47,7 @@ func TestHistogramLog(t *testing.T) {
 	if !strings.Contains(log, "Tag=ttft,1790000000.250000,1.000000,0.005003,HIST") {
 		t.Errorf("log:\n%.300s", log)
 	}
-	got := totalsOf(t, log)
+	got := totalsOf(log)
 	for tag, n := range map[string]int64{"ttft": 10, "tpot": 10, "e2e": 10, "chunk_gap": 20} {
 		if got[tag] == nil || got[tag].TotalCount() != n {
 			t.Errorf("%s: %v values, want %d", tag, got[tag], n)

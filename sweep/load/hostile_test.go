@@ -34,7 +34,7 @@ var mixedKinds = []struct {
 // TestMixedFaults: in a trial among good answers and nine kinds of others, each is
 // counted as often as the server gave it, in virtual time.
 func TestMixedFaults(t *testing.T) {
-	conf, roots := certificate(t)
+	conf, roots := certificate()
 	for _, secure := range []bool{false, true} {
 		t.Run(fmt.Sprintf("TLS %v", secure), func(t *testing.T) {
 			var m mixer

@@ -56,8 +56,8 @@ func checkRead(t *testing.T, out []byte) {
 	if err := json.Unmarshal(out, &got); err != nil {
 		t.Fatalf("%v:\n%s", err, out)
 	}
-	chat := replyTo(t, `{"messages":[{"role":"user","content":"hello there"}],"max_tokens":6,"ignore_eos":true}`, true)
-	text := replyTo(t, `{"prompt":[1,2,3],"max_tokens":5,"ignore_eos":true}`, false)
+	chat := replyTo(`{"messages":[{"role":"user","content":"hello there"}],"max_tokens":6,"ignore_eos":true}`, true)
+	text := replyTo(`{"prompt":[1,2,3],"max_tokens":5,"ignore_eos":true}`, false)
 	want := got
 	want.Models = []string{"m"}
 	want.ChatStream = read{chat, "length", 7, 11, 6} // an event for the role
@@ -73,8 +73,7 @@ func checkRead(t *testing.T, out []byte) {
 }
 
 // replyTo is the text of the reply to a request.
-func replyTo(t *testing.T, body string, chat bool) string {
-	t.Helper()
+func replyTo(body string, chat bool) string {
 	s := Simulator{Model: "m", MaxModelLen: 1000, reply: 512}
 	c := must.Get(s.parseRequest([]byte(body), chat))
 	var text []byte

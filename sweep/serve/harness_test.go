@@ -100,8 +100,7 @@ func post(t testing.TB, url, body string, header ...string) (int, string) {
 	return resp.StatusCode, string(b)
 }
 
-func get(t testing.TB, url string) (int, string) {
-	t.Helper()
+func get(url string) (int, string) {
 	resp := must.Get(http.Get(url))
 	defer resp.Body.Close()
 	return resp.StatusCode, string(must.Get(io.ReadAll(resp.Body)))

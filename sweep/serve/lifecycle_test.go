@@ -34,7 +34,7 @@ func TestStop(t *testing.T) {
 	idle := must.Get(net.Dial("tcp", strings.TrimPrefix(r.url, "http://")))
 	defer idle.Close()
 	full := func() bool { // with four streams begun, and four requests that wait
-		_, page := get(t, r.url+"/metrics")
+		_, page := get(r.url + "/metrics")
 		const labels = `{engine="0",model_name="simulated"} 4`
 		return strings.Contains(page, "time_to_first_token_seconds_count"+labels) && strings.Contains(page, "num_requests_waiting"+labels)
 	}
@@ -194,7 +194,7 @@ func TestMetrics(t *testing.T) {
 	for range 3 {
 		post(t, r.url+"/v1/completions", `{"prompt":[`+prompt+`],"max_tokens":5,"ignore_eos":true}`)
 	}
-	_, body := get(t, r.url+"/metrics")
+	_, body := get(r.url + "/metrics")
 	const labels = `{engine="0",model_name="m"`
 	for _, want := range []string{
 		"vllm:num_requests_running" + labels + "} 0",

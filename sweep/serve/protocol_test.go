@@ -192,11 +192,11 @@ func TestSideEndpoints(t *testing.T) {
 		{"/v1/completions", 405, "Method Not Allowed"},
 		{"/nothing", 404, "Not Found"},
 	} {
-		if status, body := get(t, r.url+c.path); status != c.status || !strings.Contains(body, c.want) {
+		if status, body := get(r.url + c.path); status != c.status || !strings.Contains(body, c.want) {
 			t.Errorf("%s: %d %q, want %d %q", c.path, status, body, c.status, c.want)
 		}
 	}
-	if _, body := post(t, r.url+"/tokenize", `{"prompt":"Hello wide world"}`); body != `{"count":6,"max_model_len":100,"token_strs":null,"tokens":`+ids(t, "Hello wide world")+`}` {
+	if _, body := post(t, r.url+"/tokenize", `{"prompt":"Hello wide world"}`); body != `{"count":6,"max_model_len":100,"token_strs":null,"tokens":`+ids("Hello wide world")+`}` {
 		t.Errorf("tokenize: %s", body)
 	}
 	if _, body := post(t, r.url+"/detokenize", `{"tokens":[0,1,17575]}`); body != `{"prompt":" aaa aab zzz"}` {
@@ -207,8 +207,7 @@ func TestSideEndpoints(t *testing.T) {
 	}
 }
 
-func ids(t *testing.T, text string) string {
-	t.Helper()
+func ids(text string) string {
 	return strings.ReplaceAll(fmt.Sprint(tokenize(nil, text)), " ", ",")
 }
 
@@ -291,7 +290,7 @@ func TestStopTexts(t *testing.T) {
 func TestModelByName(t *testing.T) {
 	r := run(t, &Simulator{Model: "org/m", MaxModelLen: 100})
 	for path, want := range map[string]int{"/v1/models/org/m": 200, "/v1/models/org%2Fm": 200, "/v1/models/m": 404, "/v1/models/": 404} {
-		if status, body := get(t, r.url+path); status != want || want == 200 && !strings.Contains(body, `"id":"org/m"`) {
+		if status, body := get(r.url + path); status != want || want == 200 && !strings.Contains(body, `"id":"org/m"`) {
 			t.Errorf("%s: status %d: %s", path, status, body)
 		}
 	}

@@ -14,8 +14,7 @@ const data = "../../../testdata/groundtruth"
 func collection() *study { return &study{dir: data, seed: 1, schedules: 2} }
 
 // servers reads the collection.
-func servers(t *testing.T) []server {
-	t.Helper()
+func servers() []server {
 	return must.Get(collection().read(0))
 }
 
@@ -25,7 +24,7 @@ func TestErrorsStayWithinGoals(t *testing.T) {
 	if testing.Short() {
 		t.Skip("simulates a hundred benchmarks")
 	}
-	servers := servers(t)
+	servers := servers()
 	got := must.Get(collection().predict(defaults))
 	beyond := map[string]float64{groupOverload: 13} // CodeLlama-34B, see goals
 	for i := range goals {
@@ -46,7 +45,7 @@ func TestErrorsStayWithinGoals(t *testing.T) {
 // The schedules are the benchmarks': as many requests as were sent, prompts as long as
 // they were on average, and each of the hundred prompts as often as any other.
 func TestSchedulesAreTheBenchmarks(t *testing.T) {
-	servers := servers(t)
+	servers := servers()
 	if len(servers) < 100 {
 		t.Fatalf("only %d servers", len(servers))
 	}
@@ -86,7 +85,7 @@ func TestSchedulesAreTheBenchmarks(t *testing.T) {
 // and the simulation agree.
 func TestRefitFindsATurnedKnob(t *testing.T) {
 	var few []server
-	for _, s := range servers(t) {
+	for _, s := range servers() {
 		if s.model() == "Llama-2-7B" && s.group == groupOpen {
 			few = append(few, s)
 		}
