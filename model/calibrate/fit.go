@@ -270,11 +270,8 @@ func (p *regression) solve() error {
 	if err := p.descend(); err != nil {
 		return err
 	}
-	for k, t := range p.terms {
-		for i, leap := range []float64{1.5, 3, 6} {
-			if p.best <= poor*float64(len(p.figures)) && (t != model.DoubtLaunch || i > 0) {
-				break
-			}
+	for k := 0; k < len(p.terms) && p.best > poor*float64(len(p.figures)); k++ {
+		for _, leap := range []float64{1.5, 3, 6} {
 			nearest := *p
 			p.x = make([]float64, len(p.terms))
 			p.x[k] = leap
