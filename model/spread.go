@@ -48,9 +48,9 @@ func (s Spread) Times(by float64) Spread {
 // 130-550 us, request 1-3 us, prefill +-0.08, large all-reduces 0.8-1.16 times what they
 // are taken for) where kernels of the very GPU were timed; twice that on other GPUs. What
 // waits for a host is as far apart as hosts are: a front end takes a quarter of the 6.5-8 ms of the fits
-// to four times as much (frontendDoubt), and the launch of a layer at most
-// 0.55 ms on the hosts of the fits, 0.8 in aiconfigurator's corpus, 1.2 on a virtual machine with an H200, where a
-// layer with experts took 1.9 and one with latent attention besides 2.8 (2026-11, docs/predictions.md). One run meets one host, so with
+// to four times as much (frontendDoubt), and the launch of a layer at most 0.55 ms on the hosts of the fits,
+// 0.8 in aiconfigurator's corpus and 1.2 on a virtual machine with an H200, where one with experts took
+// up to 1.9 and with latent attention besides 2.8 (2026-11, docs/predictions.md). One run meets one host, so with
 // short prompts, whose time to the first token is mostly that, rows of one deployment differ
 // by more than its kernels do. More is open for what no served run tests:
 // latent attention, fp8 cache, experts in formats other than bf16 and mxfp4, expert or

@@ -69,7 +69,9 @@ func (l *Live) attempt(ctx context.Context, t *measure.Trial, seen *EngineTeleme
 	}
 }
 
-// once runs a trial on an engine. Its observation has no end where the load did not run.
+// once runs a trial on an engine, again if that compiled kernels while requests of it waited
+// and as much is left of the limit; the first stands if that fails. An observation has no end
+// where the load did not run.
 func (l *Live) once(ctx context.Context, e *engine.Engine, t *measure.Trial, seen *EngineTelemetry) (measure.Observation, error) {
 	if err := l.tryAlone(ctx, e, t); err != nil {
 		return measure.Observation{}, err

@@ -117,6 +117,9 @@ func (r *reader) checkArrivals(c *Config) {
 // hundred that is longest is ten texts.
 const fewTexts = 1000
 
+// fewRequests of a trace have no hundredth part.
+const fewRequests = 100
+
 // warnUnused names what was given of the workload and has no effect on it.
 func (r *reader) warnUnused(c *Config) {
 	const without = "workload: %s is %s, which has no effect without %s"
@@ -175,7 +178,7 @@ func (r *reader) readTrace(name, format string) []workload.TraceRow {
 	switch n := len(t.Rows); {
 	case n > 1 && t.Rows[n-1].Arrival == t.Rows[0].Arrival:
 		r.warn("workload: %s: all %d requests come at the same moment, so it tells lengths and no arrivals", name, n)
-	case n < fewTexts/10:
+	case n < fewRequests:
 		r.warn("workload: %s has %s, played over and over: a p99 is of the longest of them", name, note.Count(n, "request"))
 	}
 	for _, w := range t.Texts {

@@ -101,19 +101,22 @@ func (p *blockPool) take(blocks int) {
 
 // add makes an extent before another one in the list of its node, at the end if that is 0.
 func (p *blockPool) add(x extent, next int32) int32 {
-	var id int32
-	if n := len(p.idle); n > 0 {
-		id = p.idle[n-1]
-		p.idle = p.idle[:n-1]
-	} else {
-		id = int32(len(p.extents))
-		p.extents = append(p.extents, extent{})
-	}
-	p.extents[id] = x
+	id := place(&p.extents, &p.idle, x)
 	n := &p.cache.nodes[x.node]
 	n.refs++
 	p.insert(&n.extents, inNode, id, next)
 	return id
+}
+
+// place puts a value where another one is idle, at the end if none is, and returns the index.
+func place[T any](all *[]T, idle *[]int32, v T) int32 {
+	if n := len(*idle); n > 0 {
+		id := (*idle)[n-1]
+		*idle, (*all)[id] = (*idle)[:n-1], v
+		return id
+	}
+	*all = append(*all, v)
+	return int32(len(*all) - 1)
 }
 
 // split makes an extent of its own of the blocks of another one before a number. The

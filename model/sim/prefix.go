@@ -56,15 +56,7 @@ func (t *tree) enter(parent int32, content workload.Content, start int) int32 {
 			return id
 		}
 	}
-	var id int32
-	if n := len(t.idle); n > 0 {
-		id = t.idle[n-1]
-		t.idle = t.idle[:n-1]
-	} else {
-		id = int32(len(t.nodes))
-		t.nodes = append(t.nodes, prefixNode{})
-	}
-	t.nodes[id] = prefixNode{text: key, refs: 1}
+	id := place(&t.nodes, &t.idle, prefixNode{text: key, refs: 1})
 	t.nodes[parent].refs++
 	if content != 0 {
 		t.named[key] = id
