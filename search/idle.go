@@ -148,5 +148,5 @@ func (s *MaxRate) loneRate() bool {
 			}
 		}
 	}
-	return s.idle.looks > 0 && low.rate*s.idle.service.Seconds() < load && (low.missed() || !s.idle.meets && low.Aborted.Text == "")
+	return s.idle.looks > 0 && low.rate*s.idle.service.Seconds() < load && (low.Missed() || !s.idle.meets && low.Aborted.Text == "")
 }

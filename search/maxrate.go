@@ -101,17 +101,9 @@ type attempt struct {
 	measured bool
 }
 
-// missed reports whether its verdict is that the objective is missed.
-func (t attempt) missed() bool { return t.Verdict != nil && t.Verdict.State == measure.Missed }
-
-// counts reports whether a trial tells of its rate, as it is valid, drifted, or missed more than its client could have.
-func counts(m *measure.Measurement) bool {
-	return m.Valid || m.Drifted() || attempt{Measurement: m}.missed()
-}
-
 // failing says how requests failed, behind a lead, where that is what missed the objective; else nothing.
 func (t attempt) failing(lead string) string {
-	if !t.missed() || t.Verdict.Binding != measure.ErrorsBound {
+	if !t.Missed() || t.Verdict.Binding != measure.ErrorsBound {
 		return ""
 	}
 	return lead + t.Complaint()
@@ -150,7 +142,7 @@ func (s *MaxRate) Observe(m measure.Measurement) {
 		return
 	}
 	t := s.shown(&m)
-	if !counts(&m) {
+	if !m.Tells() {
 		s.doubted, s.inRow, s.wasted = append(s.doubted, t), s.inRow+1, s.wasted+m.EngineTime(s.cfg.Overhead)
 		return
 	}

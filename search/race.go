@@ -136,7 +136,7 @@ func (r *Race) Observe(m measure.Measurement) {
 			}
 		}
 	case len(r.searched) > 0:
-	case !counts(&m):
+	case !m.Tells():
 		why := note.Because(note.InvalidInRow, few, m.Doubt())
 		if c.doubted++; c.doubted >= few && c == r.incumbent {
 			r.conclude(why)

@@ -144,6 +144,8 @@ func (s *MaxRate) Result() Result {
 	case short && s.missed == 0:
 		// The median is as far above what was tried as the grid happens to reach.
 		r.Reason, r.Estimate = note.Because(note.NoneMissed, r.Reason.Text, s.highest), r.Estimate.atLeast(s.highest)
+	case short:
+		r.Estimate.Value = min(r.Estimate.Value, s.highest) // beyond it the same holds, where trials only drifted
 	case r.Outcome == NotReached:
 		r.Estimate = r.Estimate.atLeast(s.highest)
 		r.Estimate.High = s.highest
@@ -204,7 +206,7 @@ func (s *MaxRate) noneMet(why note.Reason) note.Reason {
 	met := slices.ContainsFunc(s.doubted, func(t attempt) bool { return t.met })
 	lowest := s.lowest()
 	seen := lowest.failing(", where ")
-	if !lowest.missed() {
+	if !lowest.Missed() {
 		seen = ", which its trial does not decide"
 	}
 	if !met && len(missed) > 1 && s.posteriors.quantile(1-safeQuantile) <= missed[1] {

@@ -106,7 +106,7 @@ func verdict(m *measure.Measurement) Cell {
 	switch {
 	case !m.Ran():
 		return Cell{"rejected", Bad}
-	case !m.Valid && (m.Verdict == nil || m.Verdict.State != measure.Missed):
+	case !m.Valid && !m.Missed():
 		return Cell{"invalid", Doubt}
 	case m.Verdict == nil:
 		return Cell{unknown, Plain}

@@ -23,7 +23,7 @@ const leastCounted = 3
 func countedRate(cfg *config.Config, trials []measure.Measurement) (search.Result, bool) {
 	var counts []measure.Measurement
 	slo, middle, longest := cfg.Objective, 0.0, time.Duration(0)
-	rated := list.Filter(trials, func(m measure.Measurement) bool { return m.Valid && m.Ran() && !m.Trial.Closed() && m.Trial.Rate > 0 })
+	rated := list.Filter(trials, func(m measure.Measurement) bool { return m.Tells() && m.Ran() && !m.Trial.Closed() && m.Trial.Rate > 0 })
 	read := slices.ContainsFunc(rated, func(m measure.Measurement) bool { return !countsOf(&m, slo) })
 	if read && slo.Errors >= 0 { // then see limitByErrors
 		slo.Errors = -1

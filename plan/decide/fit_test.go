@@ -96,6 +96,25 @@ func TestFitHoldsTheLimitOfAClass(t *testing.T) {
 	}
 }
 
+// A short sweep in which nothing resolves the quantile tells by what it counted, two trials that missed while they were
+// not stationary included, and no rate above all that was tried.
+func TestFitCountsTrialsThatMissed(t *testing.T) {
+	bound := measure.Bound{Metric: measure.TTFT, Quantile: 0.99, Limit: 500 * time.Millisecond}
+	cfg := &config.Config{Objective: measure.SLO{Bounds: []measure.Bound{bound}, Errors: -1}}
+	cfg.Search.Precision, cfg.Search.Confidence = 0.1, 0.9
+	trial := func(rate float64, late, n int, state measure.State) measure.Measurement {
+		return measure.Measurement{
+			Trial: measure.Trial{Rate: rate, Window: time.Minute, Objective: cfg.Objective}, Duration: time.Minute, Tally: measure.Tally{Requests: n},
+			Counts: []measure.Count{{Bound: bound.String(), K: late, N: n, Cluster: 1}, {Bound: measure.ThroughputBound, N: n / 2, High: 0.1, Low: -0.1, Cluster: 1}},
+			Valid:  state == measure.Met, Verdict: &measure.Verdict{State: state},
+		}
+	}
+	f, err := fitSet(cfg, []measure.Measurement{trial(8, 0, 480, measure.Met), trial(10, 0, 600, measure.Met), trial(14, 400, 840, measure.Missed), trial(16, 700, 960, measure.Missed)})
+	if r := f.offer.Rate; err != nil || r.Safe < 4 || r.Value < 9 || r.Value > 14 || r.High > 16 {
+		t.Errorf("between 10 and 14 requests/s: %+v, %v", r, err)
+	}
+}
+
 // What a table without a duration says of a completed rate counts, and failures that may be are no lack of it. A limit
 // on a quantile above all that are known is not read from these.
 func TestReadCounts(t *testing.T) {

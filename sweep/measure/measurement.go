@@ -344,6 +344,12 @@ func (m *Measurement) Drifted() bool {
 		flow.N > 0 && flow.Value > 0
 }
 
+// Missed reports whether its verdict is that the objective is missed.
+func (m *Measurement) Missed() bool { return m.Verdict != nil && m.Verdict.State == Missed }
+
+// Tells reports whether it tells of its rate, as it is valid, drifted, or missed more than its client could have.
+func (m *Measurement) Tells() bool { return m.Valid || m.Drifted() || m.Missed() }
+
 // Doubt is why it is not valid: its first warning.
 func (m *Measurement) Doubt() note.Note {
 	if len(m.Warnings) == 0 {
@@ -477,7 +483,7 @@ func OverviewOf(trials []Measurement) Overview {
 		}
 		s.Trials++
 		switch {
-		case !m.Valid && (m.Verdict == nil || m.Verdict.State != Missed): // what missed by more than the client could have counts
+		case !m.Valid && !m.Missed(): // what missed by more than the client could have counts
 			s.Invalid++
 			if len(m.Warnings) > 0 {
 				// The first one is why.
