@@ -176,16 +176,16 @@ func (s *MaxRate) estimate(j int, r *Result) Estimate {
 	return e
 }
 
-// enclosed is between which rates the trials see the largest one where no curve goes through them: the highest that met,
-// and the second one that missed, as one may have been disturbed, if the curve's is above or, of a simulated engine,
-// its interval more than twice as wide. Else they are 0, as of means and throughput, of which one lucky trial says little.
+// enclosed brackets the maximum rate by trials where no curve fits them: between the second highest rate that met and the
+// second lowest that missed, as one trial of each may be luck, if the curve's median lies above or, on a simulated engine,
+// its interval is more than twice as wide. It is 0, 0 elsewhere, and for means and throughput, which scatter more.
 func (s *MaxRate) enclosed() (met, missed float64) {
 	below, above := s.decided(measure.Met), s.decided(measure.Missed)
 	_, j := s.posteriors.binding()
-	if len(below) == 0 || len(above) < 2 || above[0] < below[len(below)-1] || s.bounds[j].kind != onShare {
+	if len(below) < 2 || len(above) < 2 || above[0] < below[len(below)-1] || s.bounds[j].kind != onShare {
 		return 0, 0
 	}
-	met, missed = below[len(below)-1], above[1]
+	met, missed = below[len(below)-2], above[1]
 	if curve := s.posteriors.quantile; missed >= curve(0.5) && (!s.cfg.free() || met*met*curve(1-safeQuantile) < missed*missed*curve(safeQuantile)) {
 		return 0, 0
 	}
