@@ -206,7 +206,9 @@ func fitSet(cfg *config.Config, trials []measure.Measurement) (fittedSet, error)
 		f.offer.Rate, f.offer.Binding = plan.FromCrossing(&crossing), crossing.Bound.String()
 		switch crossing.Outcome {
 		case curve.Below, curve.Undetermined:
-			f.offer.Obstacle = note.Text(crossing.Note).Reason()
+			if f.offer.Unknown = crossing.Note + "; measure lower ones"; crossing.Value == 0 && curves[0].Model.Form != curve.Interpolated {
+				f.offer.Obstacle, f.offer.Unknown = note.Text(crossing.Note).Reason(), "" // an idle server exceeds it, too
+			}
 		case curve.NotReached:
 			f.offer.Unreached = true
 			f.offer.Warnings = append(f.offer.Warnings, note.New(note.NotReached))
