@@ -120,6 +120,9 @@ func geForce(hw Hardware) Constants {
 	if hw.Generation == GenerationAmpere {
 		c.Fixed.Layer = 50e-6 // as on A100, FlashAttention 2
 	}
+	if hw.Flops.FP4 == 0 {
+		c.Prefill[NVFP4] = 0.70 // unpacked as integers are; to those as on A100
+	}
 	return c
 }
 

@@ -137,6 +137,17 @@ func TestKernelsBesideHopper(t *testing.T) {
 			t.Errorf("%s on %s: decodes beside a prompt take %.2f times as long, want %g to %g", c.model, c.gpu, got, c.least, c.most)
 		}
 	}
+	// Marlin unpacks integers and nvfp4 alike, on whatever has no units for fp4.
+	for _, gpu := range []string{"A100 SXM 80GB", "L40S", "RTX 3090", "RTX 4090"} {
+		d := deploy(t, "Llama-3.1-8B", gpu, 1)
+		rate := func(w WeightFormat) float64 {
+			d.Precision.Weights = w
+			return roofline(t, d, "").prefillRate(w)
+		}
+		if share := rate(NVFP4) / rate(INT4); share < 0.8 || share > 1 {
+			t.Errorf("products with nvfp4 weights reach %.2f of those with int4 on %s", share, gpu)
+		}
+	}
 	// Public: 8,192 tokens of Gemma-4-31B behind 155,000 take 3.02 s more than behind none.
 	long := roofline(t, deploy(t, "Gemma-4-31B", "GH200 96GB", 1), "0.28.0").Step(Batch{Chunks: []Chunk{{Tokens: 8192, Context: 155_000}}, Sampled: 1})
 	if s := long.PrefillAttention; s < 2.7 || s > 3.3 {
