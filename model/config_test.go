@@ -416,6 +416,7 @@ func TestWeightsByModules(t *testing.T) {
 		{dense, ignoring(plain, "o_proj"), 9.62, FP8},
 		{dense, ignoring(plain, "model.layers.0", "model.layers.31"), 9.52, FP8},
 		{dense, ignoring(plain, "model.layers.1"), 9.30, FP8},
+		{dense, ignoring(plain, "model.layers.1.*"), 9.30, FP8},
 		{dense, targeted("Linear", `re:.*layers\.(0|31)\..*`), 9.52, FP8},
 		{dense, targeted("Linear", `re:.*layers\.\d\..*`), 11.26, FP8},
 		{dense, ignoring(plain, "model.layers.*.self_attn", "*visual*"), 10.42, FP8},

@@ -38,7 +38,7 @@ func (b *byName) add(entry string, f WeightFormat) error {
 		expression = "^(?:" + expression + ")"
 	case strings.Contains(entry, "*"):
 		has = slices.MaxFunc(strings.Split(strings.ReplaceAll(entry, ".*", "*"), "*"), func(a, b string) int { return cmp.Compare(len(a), len(b)) })
-		expression = starred.ReplaceAllString(regexp.QuoteMeta(entry), ".*")
+		expression = starred.Replace(regexp.QuoteMeta(strings.TrimPrefix(entry, ".")))
 		expression = `(?:^|\.)` + expression + `(?:\.|$)`
 	default:
 		b.named[entry] = f
@@ -52,8 +52,9 @@ func (b *byName) add(entry string, f WeightFormat) error {
 	return nil
 }
 
-// starred are a star, or one behind a dot as of a regular expression, both quoted.
-var starred = regexp.MustCompile(`(\\\.)?\\\*`)
+// starred writes a star as a regular expression. A dot ahead of it may be one of such an expression, or end a name: layers.1.*
+// is not layer 10.
+var starred = strings.NewReplacer(`\.\*`, `(?:\..*)?`, `\*`, `.*`)
 
 // of returns the format of the module that has these names: that of the longest part of one that is
 // given, else of the first pattern that fits.
