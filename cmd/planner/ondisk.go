@@ -127,8 +127,22 @@ func (p *program) fit(c *cli.Context) error {
 		return err
 	case r == nil:
 		r = &run{}
-		if r.cfg, err = p.configure(c, fittedBy(c), "fit"); err != nil {
+		path, command := fittedBy(c), "fit"
+		simulated := slices.ContainsFunc(trials, func(m measure.Measurement) bool { return m.Server.Engine.Kind == "simulated" })
+		own := simulated && path != c.String("config")
+		if own {
+			command = "estimate"
+		}
+		if r.cfg, err = p.configure(c, path, command); err != nil {
 			return err
+		}
+		switch {
+		case own: // the constants are doubted as in a plan
+			if r.ground, err = p.ground(r, r.cfg); err != nil {
+				return err
+			}
+		case simulated:
+			p.warn(c, []string{"fit: what is not known of the simulated engine's constants is not in the interval; it is where one run folder is given, without --config"})
 		}
 	case answer.State != sweep.Unfinished:
 		return p.conclude(c, r, answer, nil)
