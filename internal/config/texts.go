@@ -115,6 +115,8 @@ func address() codec[string] {
 			n.refuse("holds a user or a password, want a URL without; api_key_env names the variable of a key")
 		case s != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https"):
 			n.wrong("an http or https URL, such as http://127.0.0.1:8000")
+		case strings.ContainsAny(s, "?#") || strings.HasSuffix(strings.TrimRight(s, "/"), "/completions"):
+			n.refuse("holds a query, a fragment or the path of one kind of request, want what all requests begin with, such as http://127.0.0.1:8000")
 		}
 		return s
 	})

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -31,10 +32,10 @@ type Endpoint struct {
 
 // Base is the address to which paths from /v1 on are added.
 func (e Endpoint) Base() string {
-	return strings.TrimSuffix(strings.TrimSuffix(e.URL, "/"), "/v1")
+	return strings.TrimSuffix(strings.TrimRight(e.URL, "/"), "/v1")
 }
 
-// Header is what goes with each request.
+// Header is what goes with each request; a Host in it takes the place of that of the URL.
 func (e Endpoint) Header() (http.Header, error) {
 	h := http.Header{"Content-Type": {"application/json"}, "User-Agent": {"planner"}}
 	for k, v := range e.Headers {
@@ -44,6 +45,9 @@ func (e Endpoint) Header() (http.Header, error) {
 		}
 		if strings.ContainsAny(k, "\r\n: ") || strings.ContainsAny(v, "\r\n") || k == "" {
 			return nil, fmt.Errorf("header %q: not a header", k)
+		}
+		if slices.ContainsFunc([]string{"Content-Length", "Transfer-Encoding"}, func(own string) bool { return strings.EqualFold(own, k) }) {
+			return nil, fmt.Errorf("header %s: each request has its own", k)
 		}
 		h.Set(k, v)
 	}
@@ -74,6 +78,7 @@ func (e Endpoint) Call(ctx context.Context, client *http.Client, method, path st
 	if req.Header, err = e.Header(); err != nil {
 		return nil, err
 	}
+	req.Host = req.Header.Get("Host")
 	// Not sent: it tells net/http to try again where a kept connection was closed.
 	req.Header["Idempotency-Key"] = nil
 	res, err := client.Do(req)

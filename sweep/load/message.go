@@ -1,6 +1,7 @@
 package load
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -45,9 +46,11 @@ func newEncoder(to *target, chat, stream bool, p *prompter) *encoder {
 		e.behind = append(append(e.behind, `,"stream":true`...), d.streamOptions...)
 	}
 	e.behind = append(e.behind, '}')
-	e.line = fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: %s\r\n", to.url.RequestURI(), to.url.Host)
+	e.line = fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: %s\r\n", to.url.RequestURI(), cmp.Or(to.header.Get("Host"), to.url.Host))
 	for _, k := range slices.Sorted(maps.Keys(to.header)) {
-		e.line = fmt.Appendf(e.line, "%s: %s\r\n", k, to.header.Get(k))
+		if k != "Host" {
+			e.line = fmt.Appendf(e.line, "%s: %s\r\n", k, to.header.Get(k))
+		}
 	}
 	e.line = append(e.line, "Content-Length: "...)
 	return e

@@ -145,7 +145,7 @@ func TestBodies(t *testing.T) {
 	} {
 		d := must.Get(dialectOf(c.engine))
 		u, _ := url.Parse("http://host:8000/v1/some")
-		to := &target{url: u, header: http.Header{"X-A": {"b"}}, model: `a "quoted" model`, dialect: d}
+		to := &target{url: u, header: http.Header{"Host": {"virtual"}, "X-A": {"b"}}, model: `a "quoted" model`, dialect: d}
 		e := newEncoder(to, c.chat, c.stream, testPrompter(1))
 		for _, prompt := range []int{1, 9, 2000} {
 			r := workload.Request{ID: 3, Prompt: prompt, Output: 17}
@@ -156,7 +156,7 @@ func TestBodies(t *testing.T) {
 			if !ok || !strings.HasSuffix(head, fmt.Sprintf("Content-Length: %d", len(body))) {
 				t.Fatalf("%s: %q", c.engine, m.head)
 			}
-			if !strings.HasPrefix(head, "POST /v1/some HTTP/1.1\r\nHost: host:8000\r\nX-A: b\r\n") {
+			if !strings.HasPrefix(head, "POST /v1/some HTTP/1.1\r\nHost: virtual\r\nX-A: b\r\n") {
 				t.Errorf("%s: head %q", c.engine, head)
 			}
 			var fields map[string]any

@@ -248,7 +248,7 @@ func (t *httpsTransport) try(via *http.Transport, m *message, deadline time.Time
 		cancel()
 		return response{}, err
 	}
-	req.Header = t.header
+	req.Header, req.Host = t.header, t.header.Get("Host")
 	res, err := via.RoundTrip(req)
 	if err != nil {
 		cancel()
