@@ -32,6 +32,18 @@ func attachTo(t *testing.T, pages http.HandlerFunc, token http.HandlerFunc) (*En
 
 func oneToken(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"choices":[{"text":"a"}]}`) }
 
+// A server that streams what was not to be streamed is reached by its first choice, whatever comes ahead of it.
+func TestAttachStreams(t *testing.T) {
+	t.Parallel()
+	for _, ahead := range []string{"", ": ping\n\n", "event: message\nid: 1\n", `data: {"choices":[],"usage":null}` + "\r\n\r\n"} {
+		if _, err := attachTo(t, http.NotFound, func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprintf(w, "%sdata:{\"choices\":[{\"text\":\"a\"}]}\n\ndata: [DONE]\n\n", ahead)
+		}); err != nil {
+			t.Errorf("behind %q: %v", ahead, err)
+		}
+	}
+}
+
 // A server that never says whether it is well is reached if it answers requests, and soon.
 func TestAttachWithoutProbe(t *testing.T) {
 	t.Parallel()

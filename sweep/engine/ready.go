@@ -250,9 +250,14 @@ func (e *Engine) completion(ctx context.Context, limit time.Duration) error {
 		Model   string
 		Choices []json.RawMessage
 	}
-	// Some servers stream whether they are asked to or not.
-	first := bytes.TrimPrefix(bytes.TrimSpace(data), []byte("data:"))
-	if err := json.NewDecoder(bytes.NewReader(first)).Decode(&answer); err != nil || len(answer.Choices) == 0 {
+	_ = json.NewDecoder(bytes.NewReader(data)).Decode(&answer)
+	// Some servers stream whether they are asked to or not, and not only choices.
+	for line := range bytes.Lines(data) {
+		if event, ok := bytes.CutPrefix(line, []byte("data:")); ok && len(answer.Choices) == 0 {
+			_ = json.Unmarshal(event, &answer)
+		}
+	}
+	if len(answer.Choices) == 0 {
 		return fmt.Errorf("POST %s: no choice in the answer: %s", path, printable.Line(string(data), mostWords))
 	}
 	if e.Facts.AnswersAs = printable.Line(answer.Model, mostWords); e.Facts.Model == "" || e.Facts.AnswersAs == e.Facts.Model {
