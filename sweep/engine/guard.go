@@ -51,6 +51,9 @@ func Guard(args []string) (code int, ran bool) {
 	if err := commands.Decode(&o); err != nil || len(o.Args) == 0 {
 		return 2, true
 	}
+	// What still holds them when the guard is gone keeps planner from noticing.
+	syscall.CloseOnExec(statusFD)
+	syscall.CloseOnExec(logFD)
 	// The death signal of a child is bound to the thread that started it, and its
 	// priority is that thread's.
 	runtime.LockOSThread()

@@ -286,6 +286,7 @@ func TestStartIsCancelled(t *testing.T) {
 func TestGuardIsKilled(t *testing.T) {
 	t.Parallel()
 	s, mark := fakes(t, "ignores-term")
+	s.Program = append([]string{"sh", "-c", `sleep 300 & exec "$@"`, "engine"}, s.Program...)
 	e := must.Get(Start(t.Context(), s, someKnobs(), "0001", nil))
 	must.OK(e.process.guard.Process.Kill())
 	enginetest.NothingLeft(t, mark, 5*time.Second)
