@@ -237,6 +237,7 @@ func sameServer(command string, paths []string) error {
 // readResults reads run folders, result files and folders of them, with what is to be doubted of
 // the latter.
 func readResults(paths []string, m *decide.Measured) (all []measure.Measurement, err error) {
+	var files []string
 	for _, path := range paths {
 		folder, _, err := openFolder(path)
 		if info, errStat := os.Stat(path); errStat == nil && info.IsDir() && !errors.Is(err, fs.ErrNotExist) {
@@ -250,12 +251,12 @@ func readResults(paths []string, m *decide.Measured) (all []measure.Measurement,
 			all = append(all, trials...)
 			continue
 		}
-		results, err := ingest.ReadFiles([]string{path})
-		if err != nil {
-			return nil, usageError{err}
-		}
-		all = append(all, results.Points...)
-		m.Doubts = append(m.Doubts, results.Doubts...)
+		files = append(files, path)
 	}
-	return all, nil
+	results, err := ingest.ReadFiles(files)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	m.Doubts = append(m.Doubts, results.Doubts...)
+	return append(all, results.Points...), nil
 }

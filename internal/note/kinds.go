@@ -106,6 +106,7 @@ const (
 	WithoutValue      Kind = "without_value: {figures} null, NaN or 0 in the file: left out, and whatever it would have shown is not known"
 	TooFast           Kind = "too_fast: every time to first token and of a whole request is below 1 ms: are these seconds where milliseconds are expected?"
 	OfFile            Kind = "of_file: {file} ({format}): {text}"
+	ModelsDiffer      Kind = "models_differ: the results are of different models: {models}: they are not on one curve"
 	OpenAndClosed     Kind = "open_and_closed: {open%d} load points are of an open and {closed%d} of a closed loop: they are not on one curve"
 	LengthsEstimated  Kind = "lengths_estimated: lengths are estimated at {characters%.1f} characters a token: give token counts where you have them"
 	DrawnApart        Kind = "drawn_apart: prompts and outputs are drawn apart from each other: that long questions get long answers is lost"
@@ -311,7 +312,7 @@ var kinds = []Kind{
 	TurnsWaited, EngineEnded, EngineHangs, EngineRefuses, EngineBroke, TrialLimit, ClearlyMissed, ClearlyFailing, Overloaded, NoMetrics, AnswersAsOther, CacheNotEmptied, CacheNotEmptiedAs, EngineRepeated, KernelsCompiled, TrialRepeated,
 	EngineStartedAgain, FirstTokensDiffer, TTFTGap, RunCancelled, LoopClosedBySlots, LoopClosedByLimit, SentAtOnce, Flood,
 	OpenLeftOut, EvenArrivals, MeanLag, NoLoad, FailuresUnknown, DrainUnclear, RateRamped, ToolInvalid, TTFTAboveE2E, NotRead, WithoutValueAt,
-	WithoutValue, TooFast, OfFile, OpenAndClosed, LengthsEstimated,
+	WithoutValue, TooFast, OfFile, ModelsDiffer, OpenAndClosed, LengthsEstimated,
 	DrawnApart, LinesLeftOut, RequestsEstimated, ArrivalsFromEnds, RowsReordered, RowsLeftOut, ClockSpread, ClockTicks,
 	RowsTwice, ColumnsIgnored, Cliff, Collapses, OffCurve, TrialsDiffer, OneStart, WindowShort, CacheCollapse, WarmUpShort, NoWaitLimit, Uncertified,
 	CurveInterpolates, CurveWithoutRates, OverloadInferred, NoSaturation, NoCurve, NoCurveOf, NoSamplingError, CountsRead, TraceRatesUnknown, NoPrice, OneInstance,

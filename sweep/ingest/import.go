@@ -176,6 +176,19 @@ func ReadFiles(paths []string) (*Import, error) {
 		}
 	}
 	all.warn()
+	var models []string
+	for _, r := range all.Sources {
+		models = append(models, r.models...)
+	}
+	slices.Sort(models)
+	if models = slices.Compact(models); len(models) > 1 {
+		names := strings.Join(models, ", ")
+		all.Warnings.Add(note.ModelsDiffer, names)
+		all.Doubts = append(all.Doubts, note.New(note.ModelsDiffer, names))
+		for i := range all.Points {
+			all.Points[i].Warnings = append(all.Points[i].Warnings, note.New(note.ModelsDiffer, names))
+		}
+	}
 	closed := list.Count(all.Points, func(m measure.Measurement) bool { return m.Trial.Closed() })
 	open := len(all.Points) - closed
 	all.Warnings.AddIf(open > 0 && closed > 0, note.OpenAndClosed, open, closed)

@@ -91,6 +91,8 @@ type Results struct {
 	// Measurements hold one entry a load point. They have no counts beyond a
 	// limit: those need every request.
 	Measurements []measure.Measurement `json:"-"`
+	// models are the names of what served, as far as the file tells.
+	models []string
 	// Warnings say how the figures differ from what is measured here.
 	Warnings note.Notes `json:"-"`
 }
@@ -125,7 +127,7 @@ func Read(name string, data []byte) (*Results, error) {
 	if len(p.points) == 0 {
 		return nil, &FileError{File: name, What: "holds no load point of " + f.Name}
 	}
-	r := &Results{File: name, Format: f.Name, Points: len(p.points), Measurements: p.points, Warnings: slices.Concat(note.FromTexts(f.Notes), p.doubts)}
+	r := &Results{File: name, Format: f.Name, Points: len(p.points), Measurements: p.points, models: p.models, Warnings: slices.Concat(note.FromTexts(f.Notes), p.doubts)}
 	r.Warnings = append(r.Warnings, note.If(tooFast(r.Measurements), note.TooFast)...)
 	return r, nil
 }

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"bytes"
 	"errors"
 	"math"
 	"os"
@@ -167,6 +168,20 @@ func TestAsPrinted(t *testing.T) {
 }
 
 // Folders as the tools write them are read whole, each result once and no warm-up.
+// Results of several models are not taken for one server's in silence.
+func TestModelsDiffer(t *testing.T) {
+	data := must.Get(os.ReadFile("testdata/vllm.json"))
+	for _, model := range []string{"meta-llama/Llama-3.1-8", "other-8"} {
+		dir := t.TempDir()
+		must.OK(os.WriteFile(filepath.Join(dir, "a.json"), data, 0o600))
+		must.OK(os.WriteFile(filepath.Join(dir, "b.json"), bytes.Replace(data, []byte("meta-llama/Llama-3.1-8"), []byte(model), 1), 0o600))
+		all := must.Get(ReadFiles([]string{filepath.Join(dir, "a.json"), filepath.Join(dir, "b.json")}))
+		if differ := model == "other-8"; all.Doubts.Has(note.ModelsDiffer) != differ || all.Points[0].Warnings.Has(note.ModelsDiffer) != differ {
+			t.Errorf("%s: %q", model, all.Doubts)
+		}
+	}
+}
+
 func TestFolders(t *testing.T) {
 	for _, tc := range []struct{ folder, read, left string }{
 		{"aiperf", "both/profile_export_aiperf.json concurrency/profile_export_aiperf.json rate/profile_export_aiperf.json",

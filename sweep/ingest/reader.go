@@ -25,6 +25,8 @@ type pointReader struct {
 	doc    *fastjson.Value
 	m      measure.Measurement
 	points []measure.Measurement
+	// models are the names of what served the load points.
+	models []string
 	// counted says that the failed requests of the point are known.
 	counted bool
 	// void names the figures without a value of the point being read, and doubts
@@ -130,6 +132,9 @@ func (p *pointReader) again() bool {
 func (p *pointReader) point() {
 	l := p.layout
 	p.begin()
+	if name := p.text("model_id|model|input_config.endpoint.model_names.0|input_config.model_names.0"); name != "" {
+		p.models = append(p.models, name)
+	}
 	completed := 0
 	if l.completed != "" {
 		if _, known, _ := p.figure(l.completed); !known {
