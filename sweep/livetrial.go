@@ -29,6 +29,9 @@ func (l *Live) trial(ctx context.Context, e *engine.Engine, t measure.Trial, see
 	case err != nil:
 		seen.note(note.CacheNotEmptiedAs, err)
 	}
+	if n := e.Facts.Listed; n > 0 {
+		seen.note(note.FirstModel, n, e.Facts.Model)
+	}
 	if as := e.Facts.AnswersAs; as != "" {
 		seen.note(note.AnswersAsOther, as, e.Facts.Model)
 	}

@@ -73,6 +73,7 @@ const (
 // What the telemetry of an engine adds to a trial.
 const (
 	NoMetrics          Kind = "no_metrics: the engine gave no metrics: what it held back, preempted or found in its cache is not known"
+	FirstModel         Kind = "first_model: the server lists {models%d} models, and was asked for the first, {model%s}; engine.served_name (of bench: --model) names another"
 	AnswersAsOther     Kind = "answers_as_other: the server says that it answers as {answers%s}, asked for {asked%s}"
 	CacheNotEmptied    Kind = "cache_not_emptied: the prefix cache was not emptied before the trial; what is in it shares nothing with this trial's prompts"
 	CacheNotEmptiedAs  Kind = "cache_not_emptied_as: the prefix cache could not be emptied before the trial: {why}"
@@ -309,7 +310,7 @@ var kinds = []Kind{
 	TokensPerChunk, TokensCoalesced, TokensBunched, FasterThanRead, TokensTooFew, Resent, ResentOften, ShorterAnswers, TurnsUnnamed, PromptsOff, PromptsGuessed, BoundUnseen,
 	BoundUnresolved, BoundNear, BoundTooNear, BoundMeanNear, BoundMeanUnresolved, BoundMeanFailed, BoundMeanOpen, BoundErrorsNear,
 	ErrorsUnproven, QuantilesUnresolved, RequestsOpen, RequestsFailed, FailedWith, FailedOtherwise, ConversationsStarting,
-	TurnsWaited, EngineEnded, EngineHangs, EngineRefuses, EngineBroke, TrialLimit, ClearlyMissed, ClearlyFailing, Overloaded, NoMetrics, AnswersAsOther, CacheNotEmptied, CacheNotEmptiedAs, EngineRepeated, KernelsCompiled, TrialRepeated,
+	TurnsWaited, EngineEnded, EngineHangs, EngineRefuses, EngineBroke, TrialLimit, ClearlyMissed, ClearlyFailing, Overloaded, NoMetrics, FirstModel, AnswersAsOther, CacheNotEmptied, CacheNotEmptiedAs, EngineRepeated, KernelsCompiled, TrialRepeated,
 	EngineStartedAgain, FirstTokensDiffer, TTFTGap, RunCancelled, LoopClosedBySlots, LoopClosedByLimit, SentAtOnce, Flood,
 	OpenLeftOut, EvenArrivals, MeanLag, NoLoad, FailuresUnknown, DrainUnclear, RateRamped, ToolInvalid, TTFTAboveE2E, NotRead, WithoutValueAt,
 	WithoutValue, TooFast, OfFile, ModelsDiffer, OpenAndClosed, LengthsEstimated,

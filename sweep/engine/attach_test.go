@@ -44,6 +44,17 @@ func TestAttachStreams(t *testing.T) {
 	}
 }
 
+// Of several models that a server lists the first is asked for, which is said.
+func TestFirstModel(t *testing.T) {
+	t.Parallel()
+	for ids, want := range map[string]int{`{"id":"a"}`: 0, `{"id":"a"},{"id":"b"}`: 2} {
+		e, err := attachTo(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, `{"data":[%s]}`, ids) }, oneToken)
+		if err != nil || e.Facts.Model != "a" || e.Facts.Listed != want {
+			t.Errorf("%s: %v, %+v", ids, err, e.Facts)
+		}
+	}
+}
+
 // A server that never says whether it is well is reached if it answers requests, and soon.
 func TestAttachWithoutProbe(t *testing.T) {
 	t.Parallel()

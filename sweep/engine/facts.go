@@ -20,6 +20,8 @@ type ServerFacts struct {
 	Model string `json:"model"`
 	// AnswersAs is the model that its first answer is of, where that has another name.
 	AnswersAs string `json:"answers_as,omitempty"`
+	// Listed is how many models it lists, where Model is the first of several.
+	Listed int `json:"listed,omitempty"`
 	// Dialect is the kind of engine whose requests it understands, found out for
 	// commands and attached servers; "" when nobody knows.
 	Dialect string `json:"dialect"`

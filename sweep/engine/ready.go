@@ -124,6 +124,9 @@ func (e *Engine) settleModel(served []string) error {
 	name := e.settings.ServedName
 	if name == "" {
 		e.Facts.Model = cmp.Or(e.Facts.Model, e.settings.Model)
+		if len(served) > 1 {
+			e.Facts.Listed = len(served)
+		}
 		return nil
 	}
 	if e.process != nil && served[0] != "" && !slices.Contains(served, name) {
