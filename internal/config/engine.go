@@ -49,6 +49,8 @@ func (r *reader) checkEngine(c *Config) {
 		r.missing("engine.command", "engine.kind", `is missing, want the engine's argument list, because kind is "command"`)
 	case e.Kind == "command" && len(e.Command) > 0 && e.Command[0] == "":
 		r.at("engine.command").refuse("begins with an empty string, want the name of a program")
+	case e.Kind == "command" && len(e.Command) > 0 && !strings.Contains(strings.Join(e.Command, " "), "{port}"):
+		r.at("engine.command").refuse("has no {port}, want it where the engine takes the port to listen on: planner gives it a free one, and asks it there")
 	}
 	if e.Endpoint.URL != "" && e.Kind != "attach" {
 		r.warn(`engine: url is given, and kind is %q: the server there is not used; want kind = "attach" to measure it`, e.Kind)
