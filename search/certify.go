@@ -15,32 +15,32 @@ import (
 	"planner/sweep/workload"
 )
 
-// Certificate tests one fixed rate without any curve: it is certified if so few requests were beyond the limit that as
-// few would come with a probability of at most 2.5 % a look if the share were what is just allowed. It takes at most
-// two looks, on requests of their own. Several bounds are certified together only if each of them is.
+// Certificate tests one fixed rate without any curve: it is certified if the probability of so few requests beyond the
+// limit would be at most 2.5 % per look, were the true share what is just allowed. It takes at most two looks, on new
+// requests. Several bounds are certified together only if each of them is.
 type Certificate struct {
 	cfg    MaxRateConfig
 	bounds []tested
 	result Certified
 }
 
-// tested is a bound of a certificate: n requests so far of which k were beyond the limit, as a share may be, with
-// the dispersion phi. Failures have causes and come in no clumps of a queue: phi is 0, none is expected where the
-// limits hold, and the plain share decides. part of all requests are of its class.
+// tested is a bound of a certificate: of n requests so far k were beyond the limit, where share may be, with dispersion
+// phi; part of all requests belong to its class. For failures phi is 0: they have causes and do not clump as in a queue,
+// none is expected where the limits hold, and the plain share decides.
 type tested struct {
 	name       string
 	share, phi float64
 	n, k, part float64
 }
 
-// Certified is what a certificate says. That a rate is not certified does not show that the objective is missed there.
+// Certified is the result of a certificate. A rate that is not certified may still meet the objective.
 type Certified struct {
-	Rate       float64       `json:"rate_per_s"`    // the one that was tested
-	State      measure.State `json:"state"`         // Met where the rate is certified, and Unsure else
+	Rate       float64       `json:"rate_per_s"`    // the rate tested
+	State      measure.State `json:"state"`         // Met if the rate is certified, Unsure otherwise
 	Looks      int           `json:"looks"`         // how many trials were run
-	EngineTime time.Duration `json:"engine_time_s"` // what they took
+	EngineTime time.Duration `json:"engine_time_s"` // the engine time of these
 	// Binding names the bound that is hardest to certify, Requests and Beyond are its counts over all looks, and
-	// Probability that of as few requests beyond the limit where just the allowed share is.
+	// Probability is that of so few requests beyond the limit if the true share were what is just allowed.
 	Binding     string  `json:"binding"`
 	Requests    float64 `json:"requests"`
 	Beyond      float64 `json:"beyond"`
@@ -49,11 +49,11 @@ type Certified struct {
 	Reason note.Reason `json:",embed"`
 }
 
-// Certify prepares the test of the rate that a finished search suggests: its safe rate, or its median less the
-// precision asked for if that is lower. Each of the two trials takes the window of the configuration, or longer where
-// that could not bring a certificate even if no request were beyond the limit; without one some times the requests that
-// the quantiles need. The budget is what the search has left of it. A bound on a mean has no count of requests that
-// could be tested without a model of its spread, so an objective with one is not certified.
+// Certify prepares the test of the rate that a finished search suggests: its safe rate, or its median less the precision
+// asked for if that is lower. Each look takes the configured window, lengthened if it could not bring a certificate even
+// without a request beyond the limit; by default that of a measuring trial, or twice the least that could. The budget is
+// what the search has left of it. A bound on a mean has no count of requests that could be tested without a model of its
+// spread, so an objective with one is not certified.
 func Certify(cfg MaxRateConfig, found Result) *Certificate {
 	cfg = cfg.withDefaults()
 	c := &Certificate{cfg: cfg}
@@ -76,7 +76,7 @@ func Certify(cfg MaxRateConfig, found Result) *Certificate {
 		case b.kind == onMean:
 			c.result.Reason = note.Because(note.MeanUncounted, b.name)
 		case b.name != measure.ErrorsBound:
-			// What a simulator, or the search, makes of the dispersion counts only where it is worse than usual.
+			// A dispersion that was predicted, or found by the search, counts only where it is worse than usual.
 			x.phi = max(b.phi, stat.Generic)
 			if seen, ok := list.Find(found.Bounds, func(r BoundResult) bool { return r.Bound == b.name }); ok {
 				x.phi = max(x.phi, seen.Phi)
@@ -87,8 +87,8 @@ func Certify(cfg MaxRateConfig, found Result) *Certificate {
 	return c
 }
 
-// Next proposes the next trial; none when the test has ended: also where the budget has no room for one that could
-// bring the certificate, or the looks before leave no chance to it.
+// Next proposes the next trial; none once the test has ended, also because the budget has no room for one that could
+// bring the certificate, or the earlier looks leave no chance of it.
 func (c *Certificate) Next() []measure.Trial {
 	if c.result.State == measure.Met || c.result.Reason.Text != "" {
 		return nil
@@ -113,7 +113,7 @@ func (c *Certificate) Next() []measure.Trial {
 	return []measure.Trial{c.cfg.trial(t, c.result.Looks+1, c.result.EngineTime)}
 }
 
-// leastWindow is how much longer a certificate takes at least: if no more requests are beyond any limit.
+// leastWindow is the shortest further window that may bring a certificate: if no more requests are beyond any limit.
 func (c *Certificate) leastWindow() time.Duration {
 	const most = 1_000_000_000
 	needed := sort.Search(most, func(n int) bool {
@@ -125,7 +125,7 @@ func (c *Certificate) leastWindow() time.Duration {
 	return workload.Span(float64(needed), c.cfg.Workload.MeanRate(c.result.Rate))
 }
 
-// asFew is the probability of no more requests beyond the limit where just the allowed share is.
+// asFew is the probability of no more than k requests beyond the limit if the true share were what is just allowed.
 func (b *tested) asFew() float64 {
 	return stat.NegativeBinomial{Mean: b.n * b.share, Phi: b.phi}.CDF(math.Floor(b.k))
 }
@@ -169,5 +169,5 @@ func (c *Certificate) Observe(m measure.Measurement) {
 	}
 }
 
-// Result says what is known so far.
+// Result returns what is known so far.
 func (c *Certificate) Result() Certified { return c.result }

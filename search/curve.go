@@ -12,53 +12,53 @@ import (
 type boundKind int
 
 const (
-	// onShare limits the share of requests beyond a latency, or failed.
+	// onShare limits the share of requests that exceed a latency, or that failed.
 	onShare boundKind = iota
 	// onMean limits the mean of a latency.
 	onMean
-	// onThroughput asks that what arrives is completed.
+	// onThroughput requires that what arrives is completed.
 	onThroughput
 )
 
-// assumed is what is believed of one bound before its first trial. The share of exceedances follows
+// assumed is the prior belief about one bound. The share of exceedances follows
 //
 //	link p(rate) = link p0 + rise(kappa, rate/max)
 //
-// where max is the largest rate that meets the bound, and ln(mean/limit) the same with 0 for link p0: for M/M/1 ln p
-// is linear in the rate, and heavy traffic gives the same form with other constants. Part of p0, or of the limit on a
-// mean, may be of lone requests, at any load; then the rest follows the form, see raised. A server that is offered more
-// than it completes completes max, so that the rest, 1 - max/rate of what comes, stays.
+// where link is [stat.CLogLog] and max the largest rate that meets the bound; ln(mean/limit) follows the same with 0 for
+// link p0. For M/M/1 ln p is linear in the rate, and heavy traffic gives the same form with other constants. Part of p0,
+// or of the limit on a mean, may be due to lone requests, at any load; the rest then follows the form, see raised. An
+// overloaded server completes max, so that a share 1 - max/rate of arrivals stays behind.
 type assumed struct {
 	name string
 	kind boundKind
-	// waits says that a latency holds the time in the queue, which grows for as long as a server is overloaded.
+	// waits says that the latency includes time in the queue, which keeps growing while a server is overloaded.
 	waits bool
 	// share is the allowed share of exceedances p0; 0 for a mean.
 	share float64
-	// offset is the value of the curve at max: link p0, or 0 for a mean; so much above it a share counts as "at least".
+	// offset is the curve at max: link p0, or 0 for a mean; from above over it a share counts only as "at least that".
 	offset, above float64
-	// kappa and phi are the medians of the steepness and of the dispersion, gamma is that of [stat.Dispersion].
+	// kappa and phi are the prior medians of the steepness and the dispersion, gamma is that of [stat.Dispersion].
 	kappa, phi, gamma float64
-	// rate is the predicted max, 0 for none, and spread the standard deviation of its logarithm.
+	// rate is the predicted max, 0 for none, and spread the scale of ln rate, see studentT2.
 	rate, spread float64
-	// forms are those that the curve may have and its trials may leave it by: those without any scatter come first.
+	// forms are the variants of the curve, by floor and by the scatter of trials about it; first those without scatter.
 	forms []curveForm
 }
 
-// curveForm is what may be added to a curve of two parameters.
+// curveForm is what a curve of two parameters may be extended by.
 type curveForm struct {
-	// floor is the part that lone requests take of what is allowed, see raised; logProb is the log probability of the form.
+	// floor is the part of what is allowed that lone requests take up, see raised; logProb is the log prior of the form.
 	floor, logProb float64
-	// sd is the standard deviation, on the scale of the curve, by which trials are off it, as the server is faster or slower.
+	// sd is the standard deviation of trials about the curve, on its scale, as the speed of the server differs.
 	sd float64
-	// places are where on the scale, in nodes of the table of a likelihood, trials are that are off the curve by each of
-	// phiOffsets, for each node of the curve without a floor. Throughput has none.
+	// places[m][i] is where a trial lies that is off the curve by phiOffsets[m] times sd, in nodes of a likelihood's
+	// table, if the curve without its floor is at node i. Throughput has none.
 	places [phiNodes][zNodes]float64
 }
 
-// assume lists the bounds of an objective with what is believed of each; the share of failed requests, where it is
-// bounded, and the throughput come last, as in measure.Measurement.Counts. With scatter the server may be faster in one
-// trial than in another, as all are that run in real time.
+// assume lists the bounds of an objective with the prior belief about each. The share of failed requests, if bounded,
+// and the throughput come last, as in measure.Measurement.Counts. With scatter the server may be faster in one trial
+// than in another, as any that runs in real time.
 func assume(slo measure.SLO, prior Prior, scatter bool) []assumed {
 	bounds := make([]assumed, 0, len(slo.Bounds)+2)
 	for _, b := range slo.Bounds {
@@ -80,11 +80,11 @@ func assume(slo measure.SLO, prior Prior, scatter bool) []assumed {
 	return append(bounds, flow)
 }
 
-// generic is what is believed of a bound without a simulator. If the latency above its floor is exponential with a
-// mean that grows as 1/(saturation - rate), the steepness at the limit is steep(p0) times a factor of the utilisation
-// alone. Queues follow that, while engines hardly become flatter as more requests are allowed beyond the limit (29, 24
-// and 17 for a hundredth, a tenth and a half; M/M/1 13, 9 and 4): the root of steep is in the middle. The dispersion
-// is the same whatever the share of queues at equal utilisation; of engines it grows with it (97, 177 and 356).
+// generic is the prior belief about a bound without a simulator. If latency above its floor is exponential with a mean
+// proportional to 1/(saturation - rate), the steepness at the limit is steep(p0) times a factor that depends only on the
+// utilisation. Queues follow that, while engines become hardly flatter as more requests may exceed the limit (29, 24 and
+// 17 for a hundredth, a tenth and a half; M/M/1 13, 9 and 4): the root of steep is in between. At equal utilisation the
+// dispersion of queues does not depend on the share; that of engines grows with it (97, 177 and 356).
 func generic(name string, share float64, scatter bool) assumed {
 	a := assumed{name: name, kind: onMean, share: share, kappa: flat, phi: stat.Generic, gamma: stat.Growth, spread: rateSpread}
 	if share > 0 {
@@ -99,10 +99,10 @@ func generic(name string, share float64, scatter bool) assumed {
 	return a
 }
 
-// steep is d ln(-ln(1-p)) / d ln(saturation - rate) of an exponential tail.
+// steep is -d ln(-ln(1-p)) / d ln(saturation - rate) for an exponential tail.
 func steep(p float64) float64 { return p * math.Log(p) / ((1 - p) * math.Log1p(-p)) }
 
-// addForms adds those that the curve of a bound may have.
+// addForms adds the forms that the curve of a bound may have.
 func (a *assumed) addForms(scatter bool) {
 	speeds := []curveForm{{}}
 	if scatter {
@@ -116,7 +116,7 @@ func (a *assumed) addForms(scatter bool) {
 			a.forms = append(a.forms, f)
 			continue
 		}
-		// A curve that is steeper than most is left further by the same scatter.
+		// From ln speed to the scale of curves at the usual steepness; the prior of scatter allows for others.
 		f.sd *= genericKappa
 		each, some := f.logProb, (1-floorless)/3
 		for lone, prob := range []float64{floorless, some, some, some} {
@@ -133,8 +133,8 @@ func (a *assumed) addForms(scatter bool) {
 	}
 }
 
-// below is how far below a curve without a floor at z trials are in the middle, if they scatter by sd: with the floor the
-// curve is of the share, or the mean, of all of them, which those that are slow make up most of.
+// below is how far the median trial lies below a curve that is at z without its floor, if trials scatter by sd: the
+// curve is that of the share, or the mean, over all trials, to which the slow ones contribute most.
 func (a *assumed) below(floor, z, sd float64) float64 {
 	if a.kind == onMean || sd == 0 {
 		return sd * sd / 2 / (1 - floor)
@@ -149,12 +149,12 @@ func (a *assumed) below(floor, z, sd float64) float64 {
 	return (low + high) / 2
 }
 
-// dispersion is the variance of a count over its mean as a function of the share.
+// dispersion is the overdispersion of a count, relative to a binomial one, as a function of the share.
 func (a *assumed) dispersion(phi float64) stat.Dispersion {
 	return stat.Dispersion{At: phi, Level: a.share, Gamma: a.gamma}
 }
 
-// curve is the bound's at ratio times the largest rate that meets it.
+// curve is the value of the bound's curve at ratio times the largest rate that meets it.
 func (a *assumed) curve(kappa, ratio float64) float64 {
 	if a.kind == onThroughput {
 		return math.Log(ratio)
@@ -162,26 +162,26 @@ func (a *assumed) curve(kappa, ratio float64) float64 {
 	return a.offset + rise(kappa, ratio)
 }
 
-// raised is the value of a curve, which has the value limit at the limit, of which lone requests make up the part floor
-// of what is allowed, where it were z without them: rates at which requests come to be late add up, and so do times. At
-// the limit it is as steep, so that the rest is steeper.
+// raised is the value of a curve that would be at z without lone requests, if these take up the part floor of what is
+// allowed and limit is its value at the limit: the hazards of being late add up, and so do mean times. The steepness at
+// the limit is kept, so that the part without lone requests is steeper.
 func raised(limit, floor, z float64) float64 {
 	return limit + math.Log(floor+(1-floor)*math.Exp((z-limit)/(1-floor)))
 }
 
-// studentT2 is the log density of Student's t with two degrees of freedom, up to a constant. It is that of
-// priors in place of the normal one: a simulator that is wrong by 2x must be outvoted by a few trials, and
-// under a normal prior of spread 0.3 it would still pull the answer by half a standard error after them. Nor would
-// one of the usual spread believe a steepness of 1, as where the limit is near the latency of an idle engine.
+// studentT2 is the log density of Student's t with two degrees of freedom, up to a constant. Priors have it in place of
+// the normal: a few trials must outvote a simulator that is wrong by 2x, and under a normal prior of spread 0.3 it would
+// still pull the answer by half a standard error after them. Nor would a normal prior of the usual spread believe a
+// steepness of 1, as found where the limit is near the latency of an idle engine.
 func studentT2(t float64) float64 { return -1.5 * math.Log1p(t*t/2) }
 
-// unlink is the share whose [stat.CLogLog], the scale of curves, is z. It stays below 1, so that a single request within
-// the limit does not exclude a rate at which the curve leaves room for none.
+// unlink is the inverse of [stat.CLogLog], the scale of curves. It stays below 1, so that a single request within the
+// limit does not rule out a rate at which the curve leaves room for none.
 func unlink(z float64) float64 { return -math.Expm1(-math.Exp(min(z, zHigh))) }
 
-// rise is how far above its value at the limit a curve is at x times that rate: kappa (x-1), as of queues, and for
-// curves that are flatter than those of any queue a power of x, down to ln x. Exceedances that have nothing to do with
-// waiting, such as tokens that wait for one prompt, come in proportion to the rate.
+// rise is how far a curve lies above its value at the limit, at x times the limit's rate: kappa (x-1), as for queues,
+// or, if it is flatter than any queue's, a power of x, which tends to kappa ln x. Exceedances that have nothing to do
+// with queueing, such as tokens that wait for one prompt, are proportional to the rate.
 func rise(kappa, x float64) float64 {
 	if kappa >= flat {
 		return kappa * (x - 1)

@@ -10,13 +10,13 @@ import (
 	"planner/sweep/workload"
 )
 
-// learned is what a search has learned that the length of its next trial depends on.
+// learned is what a search has learned so far that the length of its next trial depends on.
 type learned struct {
 	latency, mean time.Duration // as those of [MaxRate]
 	// phi is the dispersion of the bound that limits the rate.
 	phi float64
-	// distrusted counts the last trials, in a row, that could not be trusted: the next is twice as long for each.
-	// unsettled counts all of them: what conversations and prefixes take to settle is twice as long for each.
+	// distrusted counts the untrusted trials at the end, in a row: each doubles the next trial. unsettled counts all of
+	// them: each doubles the time in which conversations and prefixes settle.
 	distrusted, unsettled int
 }
 
@@ -30,17 +30,17 @@ func (s *MaxRate) learned() learned {
 	return p
 }
 
-// timed plans a trial at a rate that is so many times as long as one that measures: long enough for the quantiles of
-// the objective, for many clumps of requests beyond the limit, for the slowest requests, for a queue that starts empty
-// to come to its length, and for a whole trace: what bursts do to a server is seen by counting all of them once. The
-// window begins when the traffic of conversations and shared prefixes is steady, and the prefix cache full, and lasts
-// for several conversations: their requests are one clump, and their length is the time that the number under way takes
-// to change. 0 times is a coarse trial, which looks for the right order of magnitude.
+// timed plans a trial that is times as long as a measuring one: long enough for the quantiles of the objective, for many
+// clumps of exceedances, for the slowest requests, for an initially empty queue to reach its usual length, and for a
+// whole trace: what bursts do to a server shows once all of them are counted. The window begins when the traffic of
+// conversations and shared prefixes is steady and the prefix cache full, and spans several conversations: the requests
+// of one are one clump, and the number in progress takes as long as one to change. 0 times is a coarse trial, which
+// looks for the right order of magnitude.
 func (c *MaxRateConfig) timed(rate float64, times int, p learned) measure.Trial {
 	mean := c.Workload.MeanRate(rate)
 	least, fill := settled*p.latency, settled*p.latency
 	if !c.free() {
-		least, fill = max(least, leastWarmup), fill/2 // some seconds also where requests are only counted
+		least, fill = max(least, leastWarmup), fill/2 // some seconds even if requests are only counted
 	}
 	window := max(workload.Span(coarseRequests, mean), least)
 	if times > 0 {
@@ -64,7 +64,7 @@ func (c *MaxRateConfig) timed(rate float64, times int, p learned) measure.Trial 
 	return measure.Trial{Rate: rate, Warmup: cmp.Or(c.Warmup, warmup), Window: window, Cooldown: min(c.SLO.Horizon(c.output), window/2)}
 }
 
-// longer is so many times a window or, of an engine whose time costs nothing, as many as are soon simulated.
+// longer is so many times a window or, where engine time is free, as much of that as can be simulated soon.
 func (c *MaxRateConfig) longer(window time.Duration, times int, mean float64) time.Duration {
 	long := window * time.Duration(times)
 	if c.free() {
@@ -73,7 +73,7 @@ func (c *MaxRateConfig) longer(window time.Duration, times int, mean float64) ti
 	return long
 }
 
-// within is as much of a time as one trial may take of the budget.
+// within caps a time at what one trial may take of the budget.
 func (c *MaxRateConfig) within(t time.Duration) time.Duration {
 	if c.free() {
 		return t
@@ -81,10 +81,10 @@ func (c *MaxRateConfig) within(t time.Duration) time.Duration {
 	return min(t, c.Budget/trialShare)
 }
 
-// free reports whether engine time costs nothing, as of a simulated engine.
+// free reports whether engine time is free, as on a simulated engine.
 func (c *MaxRateConfig) free() bool { return c.Budget == 0 }
 
-// leastRequests is how many requests a trial needs to resolve the quantiles of the objective: some beyond each.
+// leastRequests is how many requests a trial needs to resolve the quantiles of the objective: enoughBeyond beyond each.
 func (c *MaxRateConfig) leastRequests() float64 {
 	if c.MinRequests > 0 {
 		return float64(c.MinRequests)
@@ -98,14 +98,14 @@ func (c *MaxRateConfig) leastRequests() float64 {
 	return math.Round(n)
 }
 
-// relaxing is so many times as long as a queue that starts empty takes to come near the length that it has in the long
-// run, as far as it is known: exceedances that stay correlated for a time tau have a dispersion of 2 rate tau. The
-// turns of a conversation are one clump; how long they take to settle is known otherwise.
+// relaxing is so many relaxation times of a queue, as far as its dispersion tells: exceedances that stay correlated for
+// a time tau have a dispersion of 2 rate tau. The turns of a conversation are one clump and no sign of a slow queue; how
+// long conversations take to settle is known otherwise.
 func (c *MaxRateConfig) relaxing(times, rate, phi float64) time.Duration {
 	return workload.Span(times*phi/float64(max(c.Workload.Turns, 1)), 2*rate)
 }
 
-// windowShort says that the windows of trials were fixed at less than half of what they would be at a rate.
+// windowShort warns where the window was fixed at less than half of what the search would choose at a rate.
 func (s *MaxRate) windowShort(rate float64) note.Notes {
 	free, known := s.cfg, s.learned()
 	free.Window, known.distrusted = 0, 0

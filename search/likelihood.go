@@ -8,32 +8,32 @@ import (
 	"planner/sweep/measure"
 )
 
-// The likelihood of one trial depends on the parameters only through the curve z at the trial's rate and through the
-// dispersion. It is tabulated over both once, as a posterior has up to 400,000 points.
+// The likelihood of a trial depends on the parameters only through the curve z at its rate, the form and the dispersion.
+// It is tabulated over these once, as a posterior has up to 400,000 points.
 
-// phiOffsets are values of a standard normal error, as of ln dispersion, and nodeWeights their probabilities (binomial).
+// phiOffsets are the nodes of a standardised error, such as that of ln dispersion, nodeWeights their (binomial) weights.
 var (
 	phiOffsets  = [phiNodes]float64{-2, -1, 0, 1, 2}
 	nodeWeights = [phiNodes]float64{1. / 16, 4. / 16, 6. / 16, 4. / 16, 1. / 16}
 )
 
-// likelihood is what one trial says of one bound.
+// likelihood is the evidence of one trial on one bound.
 type likelihood struct {
 	rate float64
-	// n and k are in units of requests.
+	// n are the requests that were counted, k those beyond the limit. Counts of tokens are converted to requests.
 	n, k float64
-	// value is mean/limit of a bound on a mean, and of throughput the share of what
-	// came that stayed, with its standard deviation in spread.
+	// value is mean/limit for a bound on a mean; for throughput it is the share of arrivals that stayed behind, with its
+	// standard deviation in spread.
 	value, spread float64
-	// atLeast says that in the long run the share, or the mean, is larger still: the
-	// server was overloaded, and its queue not yet as long as it will be.
+	// atLeast says that in the long run the share, or the mean, is larger still: the server was overloaded, and its
+	// queue still growing.
 	atLeast bool
-	// table holds log likelihoods, phiNodes of each form for each node of z. Throughput has none.
+	// table holds log likelihoods: for each node of z, phiNodes of each form. Throughput has none.
 	table []float64
 }
 
-// observe turns what a trial counted for a bound into evidence about a rate. A trial in
-// which nothing of the bound was decided has no table, but keeps its rate.
+// observe turns what a trial counted for a bound into evidence about a rate. A trial that decided nothing about the
+// bound has no table, but keeps its rate.
 func (a *assumed) observe(c measure.Count, rate float64, atLeast bool) likelihood {
 	unit := max(c.Cluster, 1)
 	e := likelihood{rate: rate, n: float64(c.N) / unit, value: c.Value, atLeast: atLeast}
@@ -50,7 +50,7 @@ func (a *assumed) observe(c measure.Count, rate float64, atLeast bool) likelihoo
 	return e
 }
 
-// tabulate fills the table: each form sees the likelihood of another place of the curve.
+// tabulate fills the table. Each form averages the likelihood over the places where trials may lie about the curve.
 func (e *likelihood) tabulate(a *assumed) {
 	nodes := len(a.forms) * phiNodes
 	e.table = make([]float64, zNodes*nodes)
@@ -84,8 +84,8 @@ func (e *likelihood) tabulate(a *assumed) {
 // flowFreedom is the number of degrees of freedom of the spread of a throughput, which comes from eight blocks.
 const flowFreedom = 7
 
-// logFlow is the log likelihood of a share of what came that stayed, where the rate is exp(z) times what the server
-// completes, and ln of its speed differs between trials by width: Student's t, as the spread is estimated.
+// logFlow is the log likelihood of the share of arrivals that stayed behind, if the rate is exp(z) times what the server
+// completes and ln of its speed has standard deviation width: that of Student's t, as the spread is estimated.
 func (e *likelihood) logFlow(z, width float64) float64 {
 	density := 0.0
 	for i, x := range phiOffsets {
@@ -97,7 +97,7 @@ func (e *likelihood) logFlow(z, width float64) float64 {
 	return math.Log(density)
 }
 
-// logLikelihood is that of a trial when the curve at its rate has the value z.
+// logLikelihood is the log likelihood of a trial if the curve has the value z at its rate.
 func (a *assumed) logLikelihood(e *likelihood, z, phi float64) float64 {
 	if a.kind == onMean {
 		return logMean(e, z, phi)
@@ -110,17 +110,17 @@ func (a *assumed) logLikelihood(e *likelihood, z, phi float64) float64 {
 	case share < unlink(a.offset-far):
 		return stat.BetaBinomial{N: e.n, P: p, Phi: d.Phi(p)}.LogCDF(e.k)
 	}
-	// The curve is wrong by a share of the distance from the limit, which scatters counts as clumps do. The floor keeps
-	// a count that is nearly free of clumps from claiming to be more regular than any queue is.
+	// The misfit of the curve, a share of the distance from the limit, scatters counts as clumps do. The floor of phi
+	// keeps a count that is nearly free of clumps from claiming to be more regular than any queue is.
 	wrong := misfit * (z - a.offset)
 	spread := max(d.Phi(p), 1.05) + e.n*p*wrong*wrong
 	return stat.BetaBinomial{N: e.n, P: p, Phi: min(spread, e.n)}.LogProb(e.k)
 }
 
-// logMean is the likelihood of an observed mean: ln(mean/limit) is normal around z. Its variance is phi/n, as for
-// exponential latencies whose fluctuations are as clumped as exceedances are, and grows with its distance from the
-// limit, since no single curve describes an idle and a saturated server. Far below the limit a mean is at most that of
-// the curve's queue, as it holds what an idle engine takes; of a queue that is still growing it is at least that.
+// logMean is the log likelihood of an observed mean: ln(mean/limit) is normal around z. Its variance is phi/n, as for
+// exponential latencies that are as clumped as exceedances, plus a misfit that grows with the distance from the limit,
+// since no single curve describes both an idle and a saturated server. Far below the limit the mean counts as "at most",
+// as it includes the idle latency; far above, or of a queue that is still growing, as "at least".
 func logMean(e *likelihood, z, phi float64) float64 {
 	seen := math.Log(e.value)
 	d, variance := z-seen, phi/e.n+misfit*misfit*seen*seen
@@ -130,8 +130,8 @@ func logMean(e *likelihood, z, phi float64) float64 {
 	return -d*d/(2*variance) - math.Log(variance)/2
 }
 
-// at adds the log likelihoods at z to sum, one a form and dispersion. Beyond the
-// table a share is 1e-7 or nearly 1, and they stay as they are at its ends.
+// at adds the log likelihoods at z to sum, one per form and dispersion. Beyond the table, where a share is 1e-7 or
+// nearly 1, the values at its ends hold.
 func (e *likelihood) at(z float64, forms []curveForm, sum []float64) {
 	if e.spread > 0 {
 		for n, f := range forms {

@@ -10,30 +10,30 @@ import (
 	"planner/sweep/measure"
 )
 
-// posterior is what is known of the largest rate that meets one bound.
+// posterior is the posterior distribution of the largest rate that meets one bound.
 type posterior struct {
 	bound *assumed
-	// unlimited says that nothing says that the bound limits the rate; then the rest is empty.
+	// unlimited says that no evidence shows the bound to limit the rate; then there is no mass.
 	unlimited bool
 	// low and step lay out the grid of ln max.
 	low, step float64
 	// mass is the probability of each node of ln max, and cumulative[i] that of all nodes below i.
 	mass, cumulative []float64
-	// nodes are those of (ln max, ln kappa) that have a mass, and mean is that of ln max.
+	// nodes are the points (ln max, ln kappa) that have a mass, and mean is that of ln max.
 	nodes []node
 	mean  float64
-	// kappa is the geometric mean steepness, phi that of the dispersion, and scatter the root of the
-	// mean square by which the speed of the server differs between trials.
+	// kappa and phi are the geometric means of the steepness and the dispersion, and scatter the root mean square of the
+	// standard deviation of the server's ln speed between trials.
 	kappa, phi, scatter float64
-	// steady is the probability that it does not differ, floor the mean part of lone requests in what is allowed.
+	// steady is the probability that it does not differ, floor the mean part of what is allowed that lone requests take.
 	steady, floor float64
 }
 
 // node is a curve with its probability.
 type node struct{ logMax, kappa, mass float64 }
 
-// infer computes the posterior of a bound from all that was seen of it. The grid starts wide around the prior and the
-// trials, of which there must be either, and closes in on the mass until that fills half of it.
+// infer computes the posterior of a bound from all evidence on it. The grid starts wide around the predicted rate and
+// those of the trials, of which there must be at least one, and closes in on the mass until that fills half of it.
 func (a *assumed) infer(seen []likelihood) *posterior {
 	rates := list.Map(seen, func(e likelihood) float64 { return e.rate })
 	if a.rate > 0 {
@@ -54,20 +54,20 @@ func (a *assumed) infer(seen []likelihood) *posterior {
 	}
 }
 
-// unlimited reports whether nothing that was seen says that the bound limits the rate: no trial showed what was
-// completed, or no request failed. Servers fail requests far beyond saturation, where a latency bound is long missed.
+// unlimited reports whether no evidence shows the bound to limit the rate: no trial counted completions, or no request
+// failed. Servers fail requests far beyond saturation, where a latency bound is long missed.
 func (a *assumed) unlimited(seen []likelihood) bool {
 	return !slices.ContainsFunc(seen, func(e likelihood) bool {
 		return a.kind == onThroughput && e.spread > 0 || a.kind != onThroughput && (a.name != measure.ErrorsBound || e.k > 0)
 	})
 }
 
-// holding is the first node of ln max at and below which a share of the mass is.
+// holding is the first node of ln max up to which the cumulative mass reaches a share.
 func (p *posterior) holding(share float64) int {
 	return sort.Search(gridRates-1, func(i int) bool { return p.cumulative[i+1] >= share })
 }
 
-// grid evaluates the posterior on gridRates x gridKappas points of the curve, and on all forms and dispersions.
+// grid evaluates the posterior on gridRates x gridKappas curves, in all forms and with all dispersions.
 func (a *assumed) grid(seen []likelihood, low, high float64) *posterior {
 	p := &posterior{bound: a, low: low, step: (high - low) / (gridRates - 1)}
 	kappas := make([]float64, gridKappas)
@@ -83,7 +83,7 @@ func (a *assumed) grid(seen []likelihood, low, high float64) *posterior {
 		for l := range nodes {
 			f, scatter := &a.forms[l/phiNodes], 0.0
 			if f.sd > 0 {
-				// What differs between trials is the speed of the server, by sd/kappa.
+				// The standard deviation of ln speed between trials is sd/kappa.
 				scatter = math.Log(f.sd/kappa/usualScatter) / phiSpread
 			}
 			prior = append(prior, studentT2(math.Log(kappa/a.kappa)/kappaSpread)+studentT2(phiOffsets[l%phiNodes])+f.logProb-scatter*scatter/2)
@@ -117,7 +117,7 @@ func (a *assumed) grid(seen []likelihood, low, high float64) *posterior {
 	return p
 }
 
-// normalise turns the log densities of (ln max, ln kappa, form, ln phi), top the largest, into the posterior.
+// normalise turns the log densities of (ln max, ln kappa, form, ln phi), top being the largest, into the posterior.
 func (p *posterior) normalise(joint, kappas []float64, top float64) {
 	total := 0.0
 	for i, v := range joint {
@@ -159,7 +159,7 @@ func (p *posterior) normalise(joint, kappas []float64, top float64) {
 	p.scatter = math.Sqrt(square)
 }
 
-// survival is the probability that the largest rate is above exp(u); that of a node is spread over one step around it.
+// survival is the probability that the largest rate exceeds exp(u); a node's mass is spread over one step around it.
 func (p *posterior) survival(u float64) float64 {
 	x := (u-p.low)/p.step + 0.5
 	switch {
@@ -182,13 +182,13 @@ func (p *posterior) quantile(q float64) float64 {
 	return p.low + p.step*(x-0.5)
 }
 
-// posteriors are those of the bounds, and together that of the largest rate that meets every bound. All trials
-// count for every bound, and a lucky draw of arrivals is lucky for each, so the errors are taken as going together
-// wholly: each quantile is the least of the bounds' own. Its lower end is too high no more often than that of the
-// bound that truly limits the rate (an intersection-union test, Berger 1982).
+// posteriors holds that of each bound, and stands for that of the largest rate that meets every bound. All trials count
+// for every bound, and a lucky draw of arrivals is lucky for each, so the errors are taken as fully dependent: each
+// quantile is the least of the bounds' own. The lower end is too high no more often than that of the bound that truly
+// limits the rate (an intersection-union test, Berger 1982).
 type posteriors []*posterior
 
-// quantile is that of the largest rate, in requests per second, and the end of the grid when no bound limits it.
+// quantile is the q-quantile of the largest rate, in requests per second; the end of the grid if no bound limits it.
 func (all posteriors) quantile(q float64) float64 {
 	least := math.Inf(1)
 	for _, p := range all {
@@ -197,15 +197,15 @@ func (all posteriors) quantile(q float64) float64 {
 	return math.Exp(least)
 }
 
-// halfWidth is half the central interval of the given confidence over the median.
+// halfWidth is half the width of the central interval at the given confidence, relative to the median.
 func (all posteriors) halfWidth(confidence float64) float64 {
 	e := all.estimate(confidence)
 	return (e.High - e.Low) / 2 / e.Value
 }
 
-// binding gives the probability that each bound is the one that limits the rate, and the index of the likeliest.
-// What is left to 1 is the probability that none does. The bounds are asked as if they were independent: errors that
-// go together would name the lower one with certainty however near the other is.
+// binding gives the probability that each bound is the one that limits the rate, and the index of the likeliest. The
+// remainder to 1 is the probability that none does. Here the bounds are taken as independent: with fully dependent
+// errors the lower one would bind with certainty, however near the other is.
 func (all posteriors) binding() (probability []float64, likeliest int) {
 	probability = make([]float64, len(all))
 	for j, p := range all {
@@ -228,7 +228,7 @@ func (all posteriors) binding() (probability []float64, likeliest int) {
 	return probability, likeliest
 }
 
-// estimate is the minimum as it is reported: with what the curve itself may be wrong by, in quadrature.
+// estimate is the reported estimate for all bounds, with the error of the curve itself added in quadrature.
 func (all posteriors) estimate(confidence float64) Estimate {
 	median := all.quantile(0.5)
 	at := func(q float64) float64 {

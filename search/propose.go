@@ -14,7 +14,7 @@ import (
 	"planner/sweep/measure"
 )
 
-// Next proposes the next trial, again and again until that was observed; none when the search has ended.
+// Next proposes the next trial, the same one until it has been observed; none once the search has ended.
 func (s *MaxRate) Next() []measure.Trial {
 	if s.outcome != Searching {
 		return nil
@@ -35,7 +35,7 @@ func (s *MaxRate) Next() []measure.Trial {
 	return []measure.Trial{s.cfg.trial(t, s.ran+1, s.spent)}
 }
 
-// left is how much of the window of a trial the budget allows, of which so much is spent.
+// left is how much of the window of a trial the budget still allows, of which spent has been used.
 func (c *MaxRateConfig) left(t *measure.Trial, spent time.Duration) time.Duration {
 	if c.free() {
 		return t.Window
@@ -43,7 +43,7 @@ func (c *MaxRateConfig) left(t *measure.Trial, spent time.Duration) time.Duratio
 	return min(t.Window, c.Budget-spent-c.Overhead-t.Warmup-t.Cooldown)
 }
 
-// trial fills in what the trials of a configuration share, of the one of a number with so much of the budget spent.
+// trial completes a trial: with its number, its limit given the budget spent, and what all trials have in common.
 func (c *MaxRateConfig) trial(t measure.Trial, number int, spent time.Duration) measure.Trial {
 	if c.Budget > 0 {
 		t.Limit = max(c.Budget-spent, 2*max(t.Warmup+t.Window+t.Cooldown, leastWarmup))
@@ -80,16 +80,16 @@ func (s *MaxRate) finish() {
 	}
 }
 
-// spendOut ends a search that may not go on: with an answer if that is narrow by as few trials as one may rest on.
+// spendOut ends a search that may not go on: with an answer if few trials near it already make the interval narrow.
 func (s *MaxRate) spendOut(why note.Reason) {
 	if s.outcome, s.reason = OutOfBudget, why; s.narrow(few) {
 		s.outcome, s.reason = Found, note.Because(note.NarrowEnough, 100*s.cfg.Precision)
 	}
 }
 
-// narrow reports whether the interval is as narrow as asked for, with a rate that was met, one that was missed, and so
-// many trials that measured near the answer, of those that no choice was made by: those far from it say little, and a
-// server that is not the same in all of them shows only there.
+// narrow reports whether the interval is as narrow as asked for. Unless trials enclose the answer, one rate must have
+// met the objective and another missed it, and so many measuring trials near the answer must have run since a race chose
+// by any: those far from it say little, and a server that is not the same in all of them shows only there.
 func (s *MaxRate) narrow(trials int) bool {
 	answer := s.posteriors.quantile(0.5)
 	near := list.Count(s.tried[s.chosen:], func(t attempt) bool {
@@ -101,8 +101,8 @@ func (s *MaxRate) narrow(trials int) bool {
 	return s.met > 0 && s.missed > 0 && near >= trials && s.posteriors.halfWidth(s.cfg.Confidence) < s.cfg.Precision
 }
 
-// next is the trial that is expected to reduce the variance of ln(maximum rate) most per second of engine time. Before
-// anything is known it is a short one where the prediction, or what an idle engine does, says.
+// next is the trial that is expected to reduce the variance of ln(maximum rate) most per second of engine time. The
+// first is at the predicted rate or, without one, a coarse one at a rate that the idle engine suggests.
 func (s *MaxRate) next() measure.Trial {
 	learned := s.learned()
 	if len(s.posteriors) == 0 {
@@ -129,7 +129,7 @@ func (s *MaxRate) next() measure.Trial {
 		low, why = min(low, high), "every rate so far missed the objective: goes down"
 	}
 	times := longTimes
-	// Going down costs a simulated engine little: trials that miss are ended early.
+	// Going down costs little on a simulated engine: trials that miss are ended early.
 	if halfWidth > wide && (s.missed == 0 || s.met == 0 && !s.cfg.free()) {
 		times = 0
 	}
@@ -150,7 +150,7 @@ func (s *MaxRate) next() measure.Trial {
 	return best
 }
 
-// observable is how likely a trial at a rate shows a bound: of one that others overload, gaps between tokens say little.
+// observable is how likely a trial shows bound j: where others are exceeded, gaps between tokens say little.
 func (s *MaxRate) observable(j int, rate float64) float64 {
 	chance := 1.0
 	for i, p := range s.posteriors {
@@ -161,7 +161,7 @@ func (s *MaxRate) observable(j int, rate float64) float64 {
 	return chance
 }
 
-// price is what a trial costs: seconds of the engine or, where these are free, requests to simulate and the decision.
+// price is what a trial costs: engine seconds or, where these are free, requests to simulate, and some for the decision.
 func (c *MaxRateConfig) price(t *measure.Trial) float64 {
 	seconds := (t.Warmup + t.Window + t.Cooldown).Seconds()
 	if c.free() {
@@ -170,9 +170,9 @@ func (c *MaxRateConfig) price(t *measure.Trial) float64 {
 	return seconds + c.Overhead.Seconds()
 }
 
-// gain is the expected reduction of the variance of ln max by a trial at a rate, where the slowest requests take the
-// time latency, to first order: the value of the curve there and ln max have a covariance, and the value that is seen
-// scatters by what the posterior leaves open, by the draw of the requests and by what the curve is wrong.
+// gain is the expected reduction of the variance of ln max by a trial, to first order: the squared covariance of ln max
+// with the value seen, over the variance of that, due to what the posterior leaves open, the draw of the requests and
+// the misfit of the curve. latency is that of the slowest requests.
 func (p *posterior) gain(rate float64, window, latency time.Duration) float64 {
 	n := rate * window.Seconds()
 	if p.bound.kind == onThroughput {
@@ -191,7 +191,7 @@ func (p *posterior) gain(rate float64, window, latency time.Duration) float64 {
 	return with * with / scatter
 }
 
-// expected is what a trial of n requests is expected to show where the curve has the value z, and with which variance.
+// expected is what a trial of n requests is expected to show if the curve has the value z, and the variance of that.
 func (a *assumed) expected(z, n, phi float64) (seen, variance float64) {
 	switch a.kind {
 	case onThroughput:
