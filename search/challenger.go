@@ -11,22 +11,22 @@ import (
 	"planner/sweep/measure"
 )
 
-// referenceLoad is the load at which challengers are measured: a little above what the incumbent carries, in trials as
-// short as a search's first one. On the same requests these tell two sets apart that differ by a few per cent, provided
-// that the incumbent is seen to miss the objective: where it meets it, what sets them apart, such as a place for one
-// more sequence, was not even touched; where its queue outgrew everything, it is the same for all that are not much
-// better. What the incumbent carries may be wrong by a tenth, so the reference is moved until it is neither.
+// referenceLoad is the load at which challengers are measured: slightly above what the incumbent carries, in trials as
+// short as a search's first one. On the same requests these separate two sets that differ by a few per cent, provided
+// that the incumbent is seen to miss the objective: if it meets it, what sets them apart, such as room for one more
+// sequence, has not come into play; if it is overloaded, all that are not much better look the same. What the incumbent
+// carries may be wrong by a tenth, so the reference is moved until it is neither.
 type referenceLoad struct {
-	// trial is the incumbent's there, but for its draw, and score what it showed last.
+	// trial is the incumbent's there, except for its seed, and score what it showed last.
 	trial measure.Trial
 	score showing
-	// settled says that it is moved no more, which it was moves times.
+	// settled says that the reference is final; moves counts the trials of the incumbent there.
 	settled bool
 	moves   int
 }
 
-// move takes what the incumbent showed at the reference and moves it where that tells too little, by a step of what the
-// incumbent's rate is uncertain by. Between meeting its objective and overload, a set that is better shows at the latter.
+// move takes what the incumbent showed at the reference and, if that tells too little, moves it by the uncertainty of
+// the incumbent's rate. Between meeting the objective and overload it settles at overload, where a better set shows.
 func (m *referenceLoad) move(s showing, step float64) {
 	before := m.score
 	m.score, m.moves = s, m.moves+1
@@ -65,8 +65,8 @@ func (r *Race) pairedTrial(c *candidate) measure.Trial {
 	return t
 }
 
-// showing is what a trial at the reference shows: by how much more, as a share and as much again at most, the set could
-// carry there under the bound on latency that leaves it least, and that in words. An overload leaves less than any room.
+// showing is what a trial at the reference shows: how much more the set could carry under the bound on latency that
+// leaves it least, as a share of at most 1, and that in words. room is the same, but minus infinity in an overload.
 type showing struct {
 	rate, room, latency float64
 	seen                string
@@ -87,8 +87,8 @@ func (r *Race) shows(m *measure.Measurement) showing {
 		if allowed := b.Allowed(); allowed > 0 {
 			k, n := float64(c.K), float64(c.N)
 			seen = fmt.Sprintf("%.3g %% beyond %s", 100*k/n, b)
-			// An exponential tail with the statistic x at the allowed share p has ln p (x/limit - 1) more or less
-			// beyond the limit. Half a request more keeps a count finite where none, or all, are beyond.
+			// An exponential tail whose quantile at the allowed share p is x has about ln(1/p) ln(x/limit) more, in ln
+			// share, beyond the limit. Half a request more keeps a count finite where none, or all, are beyond.
 			excess = stat.CLogLog((k+0.5)/(n+1)) - stat.CLogLog(allowed)
 			if x := m.Bounded(b); x > 0 {
 				excess = math.Log(1/allowed) * math.Log(float64(x)/float64(b.Limit))
@@ -105,9 +105,9 @@ func (r *Race) shows(m *measure.Measurement) showing {
 	return s
 }
 
-// over is by how much more, as a share, a set carries than another, told from what they showed on the same requests.
-// Where both are overloaded a latency that is farther beyond its limit says which is worse, and none which is better. An
-// overload of one alone, or a difference beyond which no curve is followed, says which is better and hardly by how much.
+// over is how much more a set carries than another, as a share, judged by what they showed on the same requests. If both
+// are overloaded, the latency that is farther beyond its limit shows which is worse, but nothing shows which is better.
+// If one is, or the difference is too large to follow a curve, only its sign is believed, and it counts as delta.
 func (s showing) over(best showing) float64 {
 	gain := s.room - best.room
 	if s.overloaded() && best.overloaded() {
@@ -119,7 +119,7 @@ func (s showing) over(best showing) float64 {
 	return gain
 }
 
-// judge decides what a challenger's trial at the reference means: as both saw the same requests, one trial tells.
+// judge decides what a challenger's trial at the reference means: as both saw the same requests, one trial is enough.
 func (r *Race) judge(c *candidate, m *measure.Measurement) {
 	s, best := r.shows(m), r.reference.score
 	c.gain = s.over(best)
@@ -134,8 +134,8 @@ func (r *Race) judge(c *candidate, m *measure.Measurement) {
 	}
 }
 
-// contenders are the next sets to try, by the probability of being better; those that can
-// hardly be better are left out. Without an incumbent they are ordered by what is predicted.
+// contenders are the next sets to try, the likeliest to be better first; those that can hardly be better are left out.
+// Without an incumbent they are ordered by prediction.
 func (r *Race) contenders() []*candidate {
 	var open []*candidate
 	for _, c := range r.all {
@@ -149,8 +149,8 @@ func (r *Race) contenders() []*candidate {
 	return open[:min(field, len(open))]
 }
 
-// chance is the probability that a set carries more than the incumbent by delta; without one, it orders by prediction,
-// and of sets that are predicted to meet nothing by their steps: the idle engine is the faster, the longer they are.
+// chance is the probability that a set carries more than the incumbent by delta. Without one it only orders sets: by the
+// predicted rate or, if none is, by the length of steps: the longer they are, the faster an idle engine is.
 func (r *Race) chance(c *candidate) float64 {
 	if r.incumbent == nil {
 		return 1 + cmp.Or(c.prior.Rate, -1/float64(2+c.prior.Knobs.MaxNumBatchedTokens))
@@ -159,8 +159,8 @@ func (r *Race) chance(c *candidate) float64 {
 	return math.Erfc(math.Log((1+delta)*r.incumbent.carries.Value/p.Rate)/p.Spread/math.Sqrt2) / 2
 }
 
-// predicted is the prediction for a set beside that for the incumbent, whose rate is
-// known: an error that all sets share does not matter, and each has one of its own.
+// predicted is the prediction for a set, scaled by the incumbent's measured over predicted rate: an error that all sets
+// share cancels, and each has one of its own.
 func (r *Race) predicted(c *candidate) Prior {
 	p, best := c.prior, r.incumbent
 	ratio := p.Rate / best.prior.Rate
@@ -171,7 +171,7 @@ func (r *Race) predicted(c *candidate) Prior {
 	return p
 }
 
-// further lets in the sets that [RaceConfig.Further] names, and reports whether any of them is yet to be tried.
+// further adds the sets that [RaceConfig.Further] names, and reports whether any of them is yet to be tried.
 func (r *Race) further() bool {
 	found := false
 	for _, p := range r.cfg.Further(r.Result()) {

@@ -10,30 +10,30 @@ import (
 	"planner/sweep/measure"
 )
 
-// idle is what requests one at a time showed: the latency of an idle engine bounds every limit from below, and its
+// idle is what requests sent one at a time showed: no limit below the latency of an idle engine can be met, and its
 // inverse is the only scale of rates that is known before anything else is.
 type idle struct {
-	// looks counts the trials; the second has as many requests as the quantiles need, or as there is time for.
+	// looks counts the probes; the second has as many requests as the quantiles need, or as there is time for.
 	looks int
-	// service is the mean time of one request alone.
+	// service is the mean latency of a request alone in the engine.
 	service time.Duration
-	// broken is the index of the bound that an idle engine misses, with its floor; -1 if none.
+	// broken is the index of the bound that an idle engine misses, and floor its latency; -1 if none.
 	broken int
 	floor  Floor
-	// meets says that an idle engine meets every bound for sure, which the first turns of conversations alone do not show.
+	// meets says that an idle engine certainly meets every bound, which the first turns of conversations cannot show.
 	meets bool
 }
 
-// Floor is the latency of an idle engine against a limit that it cannot meet: no smaller limit is feasible at any rate.
+// Floor is the latency of an idle engine that exceeds a limit: no limit below it is feasible at any rate.
 type Floor struct {
-	Bound string        `json:"bound"`      // of goodput the limit that is broken
-	Stat  string        `json:"statistic"`  // the bound's own, or a lower quantile where the probe was too short for it
-	Value time.Duration `json:"latency_ms"` // 0 where none was seen above the limit
-	Limit time.Duration `json:"limit_ms"`   // what was asked
+	Bound string        `json:"bound"`      // for goodput the limit that is broken
+	Stat  string        `json:"statistic"`  // the bound's own, or a lower quantile if the probe was too short for it
+	Value time.Duration `json:"latency_ms"` // 0 if none was seen above the limit
+	Limit time.Duration `json:"limit_ms"`   // the limit asked for
 }
 
-// probe is a trial of an idle engine, where that is the next thing to find out: of a few requests where nothing is
-// predicted or every rate misses, and of more where these show a miss, or every rate goes on missing all the same.
+// probe is a trial of an idle engine, if that is wanted next: of a few requests where no rate is predicted or the first
+// trials all missed, and of more where these requests show a miss, or trials go on missing all the same.
 func (s *MaxRate) probe() (t measure.Trial, wanted bool) {
 	t = measure.Trial{Concurrency: 1, Requests: enoughBeyond, Why: "one request at a time: the latency of an idle engine"}
 	if s.idle.looks == 0 {
@@ -43,7 +43,7 @@ func (s *MaxRate) probe() (t measure.Trial, wanted bool) {
 	return t, t.Requests > 0 && (s.idle.broken >= 0 || s.met == 0 && s.missed > few)
 }
 
-// enoughAlone is how many more requests name the idle value of the broken bound; 0 when what was seen must do.
+// enoughAlone is how many requests a second probe needs to tell the idle value of a bound; 0 if there is to be none.
 func (s *MaxRate) enoughAlone() int {
 	n := int(s.cfg.leastRequests())
 	if s.cfg.Budget > 0 {
@@ -55,7 +55,7 @@ func (s *MaxRate) enoughAlone() int {
 	return n
 }
 
-// observeIdle takes the measurement of a probe. An idle engine that refuses requests is no word on what it could meet.
+// observeIdle takes the measurement of a probe. That an idle engine refuses requests says nothing of what it could meet.
 func (s *MaxRate) observeIdle(m *measure.Measurement) {
 	p := &s.idle
 	p.looks++
@@ -79,7 +79,7 @@ func (s *MaxRate) observeIdle(m *measure.Measurement) {
 	case f.Value > 0:
 		why = note.Because(note.IdleFloor, f.Bound, f.Stat, f.Value.Round(10*time.Microsecond), f.Limit)
 	}
-	// A server that limits rates refuses fast, and who asks again at once is no light load to it.
+	// A server that limits rates refuses fast, so that sending one request after another is no light load to it.
 	refused := stat.ShareLower(float64(m.Failed), float64(m.Requests), disturbed)
 	switch {
 	case outcome == Unmeasured && slices.ContainsFunc(s.tried, func(t attempt) bool { return float64(t.Failed) < refused*float64(t.Requests) }):
@@ -89,9 +89,9 @@ func (s *MaxRate) observeIdle(m *measure.Measurement) {
 	}
 }
 
-// brokenBy tells the first bound that requests miss which are alone in the engine, -1 for none, and whether they
-// meet all for sure. Failed requests count as beyond every limit: a latency that is missed for them alone
-// is no word on the latency, and the share of failed requests is what is missed, as is all that an invalid trial tells.
+// brokenBy returns the first bound that lone requests certainly miss, -1 for none, and whether they certainly meet all.
+// Failed requests count as beyond every limit: for a latency they are taken out, as a miss due to them alone is one of
+// the bound on failures. An invalid trial can show no other miss than that.
 func (s *MaxRate) brokenBy(m *measure.Measurement) (broken int, meets bool) {
 	broken, meets = -1, m.Valid
 	for j := len(s.bounds) - 1; j >= 0; j-- {
@@ -109,7 +109,7 @@ func (s *MaxRate) brokenBy(m *measure.Measurement) (broken int, meets bool) {
 	return broken, meets
 }
 
-// alone is between which multiples of the limit, or of the share allowed beyond it, independent lone requests are.
+// alone is the interval of a mean over its limit, or of a share over what is allowed, for independent lone requests.
 func (a *assumed) alone(c measure.Count) (low, high float64) {
 	switch unit := max(c.Cluster, 1); {
 	case a.kind == onThroughput || a.name == measure.ErrorsBound && c.K == 0:
@@ -123,8 +123,8 @@ func (a *assumed) alone(c measure.Count) (low, high float64) {
 	}
 }
 
-// floorOf reads the idle value of a bound off the probe; of several limits at once that of the first which an idle
-// engine breaks by itself. There need not be one, as the probe may be too short for it.
+// floorOf reads the idle value of bound j off the probe; for goodput, that of the first limit that an idle engine breaks
+// by itself. The value is 0 if there is none, as the probe may be too short for it.
 func (s *MaxRate) floorOf(j int, m *measure.Measurement) Floor {
 	if j < len(s.cfg.SLO.Bounds) {
 		for _, b := range (measure.SLO{Bounds: s.cfg.SLO.Bounds[j : j+1]}).Latencies() {
@@ -136,8 +136,8 @@ func (s *MaxRate) floorOf(j int, m *measure.Measurement) Floor {
 	return Floor{Bound: s.bounds[j].name}
 }
 
-// loneRate reports whether at the lowest rate tried requests hardly ever meet, in a trial that came to its end. Where an
-// idle engine meets the objective for sure, arrivals in bunches meet at any rate that is not negligible, and that is missed.
+// loneRate reports whether requests hardly ever overlap at the lowest rate, in a trial that missed or ran to its end. If
+// an idle engine certainly meets the objective, bunched arrivals still overlap: only a miss at a negligible rate counts.
 func (s *MaxRate) loneRate() bool {
 	low, load := s.lowest(), math.Exp(negligible/2)
 	if !s.idle.meets {

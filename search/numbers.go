@@ -69,8 +69,9 @@ const (
 // When the search ends, and what its answer rests on.
 const (
 	// minTrials is the least number of measuring trials near the answer that it may rest on, few that where the budget
-	// ends or engine time is free, as a simulated engine is the same in all trials. Also, few untrusted trials in a row
-	// end a search, few sets without a rate end a race, and few trials that all miss the objective prompt an idle probe.
+	// ends or engine time is free, as a simulated engine is the same in all trials. Also, that many untrusted trials in
+	// a row end a search, that many sets without a rate a race, and that many misses without a rate prompt an idle
+	// probe.
 	minTrials, few = 5, 3
 	// freeSpend is the number of simulated requests that ends a search whose engine time is free; while every rate is on
 	// one side of the limit it is trialShare times as many.

@@ -80,7 +80,7 @@ func (s *MaxRate) finish() {
 	}
 }
 
-// spendOut ends a search that may not go on: with an answer if few trials near it already make the interval narrow.
+// spendOut ends a search that may not go on: with an answer if that is narrow and rests on at least few trials.
 func (s *MaxRate) spendOut(why note.Reason) {
 	if s.outcome, s.reason = OutOfBudget, why; s.narrow(few) {
 		s.outcome, s.reason = Found, note.Because(note.NarrowEnough, 100*s.cfg.Precision)

@@ -17,30 +17,30 @@ type Strategy string
 
 // The strategies, by their names in configurations.
 const (
-	// ByPrediction searches the set in full that is predicted to be the best, and of the others, which are measured a
-	// little above its rate on the same requests, those that may be better (an incumbent race as in irace).
+	// ByPrediction searches the set that is predicted to be best in full. The others are measured a little above its
+	// rate on the same requests, and those that may be better are searched too (an incumbent race as in irace).
 	ByPrediction Strategy = "race"
 	// OneAtATime searches every value of one knob in full, keeps the best, goes on with the next knob, and so on. It
 	// begins with the first candidate, or the default where it is one, and is blind to knobs that only help together.
 	OneAtATime Strategy = "one-at-a-time"
-	// Grid searches every set in full. It costs as many searches as there are sets, and leaves nothing to a prediction.
+	// Grid searches every set in full. It costs as many searches as there are sets, and relies on no prediction.
 	Grid Strategy = "grid"
 )
 
 // RaceConfig says which knob sets race, and under which load and objective.
 type RaceConfig struct {
 	Strategy Strategy
-	// Search is the search that each set would get by itself; its Prior is not used. Its Budget bounds the whole race.
+	// Search is the search that each set would get by itself, without its Prior. Its Budget bounds the whole race.
 	Search         MaxRateConfig
 	Candidates     []Prior // the knob sets with what is predicted of each
-	FinalPrecision float64 // that of the final searches; 0 takes the search's own
-	// Default, if set, is what the engine would do by itself. It is measured at the end beside the winner.
+	FinalPrecision float64 // of the final searches; 0 means that of Search
+	// Default, if set, holds the engine's own settings, which are measured at the end beside the winner.
 	Default *Prior
-	// Further, if set, is asked once nothing is left to try, given what the race knows, and names sets that are tried
-	// all the same: those that were left out by their prediction, and new ones beyond the candidates. It is asked again
-	// until it names nothing that was not tried; for equal results its answers must be equal.
+	// Further, if set, is asked once nothing is left to try, given what the race knows, and names sets to be tried
+	// whatever their prediction: some that it excluded, and new ones beyond the candidates. It is asked again until it
+	// names none that is untried; for equal results its answers must be equal.
 	Further func(RaceResult) []Prior
-	// OneEngine says that all trials run on one engine, which starts anew whenever the knobs change: winner and default
+	// OneEngine says that all trials run on one engine, which restarts whenever the knobs change: winner and default
 	// then take turns of several trials, and a grid searches one set after the other.
 	OneEngine bool
 }
@@ -49,15 +49,15 @@ type RaceConfig struct {
 type Race struct {
 	cfg RaceConfig
 	all []*candidate
-	// chosen says that no more sets are searched or compared, ended that winner and default are measured too.
+	// chosen says that no more sets are searched or compared, ended that winner and default have been measured, too.
 	chosen, ended bool
-	// incumbent is the best set of those that were searched; nil while none has a rate.
+	// incumbent is the best of the sets that were searched; nil while none has a rate.
 	incumbent *candidate
-	// standard is what the engine would do by itself; nil if that is not known.
+	// standard holds the engine's own settings; nil if they are not known.
 	standard *candidate
-	// searched are the sets whose own searches are under way, promoted those to be searched next.
+	// searched are the sets whose own searches are in progress, promoted those to be searched next.
 	searched, promoted []*candidate
-	// settled is what was known of the winner before its search went on; nil until then.
+	// settled is what was known of the winner before its final search; nil until then.
 	settled   *Result
 	reference referenceLoad
 	// stage counts the knobs that were varied one after another, and turn the trials of a turn on the only engine.
@@ -71,11 +71,11 @@ type candidate struct {
 	search *MaxRate
 	status Status
 	reason note.Reason
-	// named says that it is tried whatever is predicted of it; doubted of its trials at the reference told nothing.
+	// named says that the set is tried whatever its prediction; doubted counts its untrusted trials at the reference.
 	named   bool
 	doubted int
-	// carries is what its own search found, once that has ended; gain is by how
-	// much more than the incumbent it seemed to carry on the same requests, as a share.
+	// carries is what its own search found, once that has ended; gain is how much more than the incumbent it seemed to
+	// carry on the same requests, as a share.
 	carries Estimate
 	gain    float64
 }
@@ -87,7 +87,7 @@ func NewRace(cfg RaceConfig) *Race {
 	}
 	cfg.Strategy = cmp.Or(cfg.Strategy, ByPrediction)
 	if len(cfg.Search.SLO.Bounds) == 0 && cfg.Strategy == ByPrediction {
-		cfg.Strategy = Grid // what is compared at one rate are latencies
+		cfg.Strategy = Grid // only latencies are compared at one rate
 	}
 	r := &Race{cfg: cfg, all: list.Map(cfg.Candidates, func(p Prior) *candidate { return &candidate{prior: p} })}
 	if cfg.Default != nil {
@@ -96,13 +96,13 @@ func NewRace(cfg RaceConfig) *Race {
 	return r
 }
 
-// candidate is the set of some knobs, new if it is not in the race.
+// candidate returns the race's entry for some knobs, or a new one.
 func (r *Race) candidate(p Prior) *candidate {
 	known := append(slices.Clone(r.all), r.standard, &candidate{prior: p})
 	return known[slices.IndexFunc(known, func(c *candidate) bool { return c != nil && c.prior.Knobs == p.Knobs })]
 }
 
-// Next proposes the next trials; none when the race is over. What searches under way find decides what comes next.
+// Next proposes the next trials; none when the race is over. What the searches in progress find decides what comes next.
 func (r *Race) Next() []measure.Trial {
 	for {
 		if batch := r.underWay(); len(batch) > 0 {
@@ -150,7 +150,7 @@ func (r *Race) Observe(m measure.Measurement) {
 	}
 }
 
-// underWay proposes what the searches under way want next: of all of them side by side, on one engine by turns.
+// underWay proposes the next trials of the searches in progress: side by side or, on one engine, in turns.
 func (r *Race) underWay() (batch []measure.Trial) {
 	for range r.searched {
 		c := r.searched[0]
@@ -168,7 +168,7 @@ func (r *Race) underWay() (batch []measure.Trial) {
 	return batch
 }
 
-// search begins the search of a set in full, unless that is under way, within a part of what is left of the budget.
+// search begins the full search of a set, unless it has begun, with 1/part of the remaining budget.
 func (r *Race) search(c *candidate, p Prior, part int) {
 	if c.search == nil {
 		cfg := r.cfg.Search
@@ -180,7 +180,7 @@ func (r *Race) search(c *candidate, p Prior, part int) {
 	}
 }
 
-// begin begins the searches of so many promoted sets side by side, each within a part of what is left of the budget.
+// begin begins the searches of so many promoted sets side by side, each with 1/part of the remaining budget.
 func (r *Race) begin(together, part int) {
 	together = min(together, len(r.promoted))
 	r.searched, r.promoted = slices.Clone(r.promoted[:together]), r.promoted[together:]
@@ -190,8 +190,8 @@ func (r *Race) begin(together, part int) {
 	}
 }
 
-// list begins the next searches of a strategy that predicts nothing: of all sets, or, one knob after another, of those
-// that differ from the best so far in it alone, and of the engine's own settings; on one engine one after another.
+// list begins the next searches of a strategy without predictions: of all sets, or of those that differ from the best so
+// far in the next knob alone, and of the engine's own settings. On one engine they run one after another.
 func (r *Race) list() {
 	knobs := measure.Searched()
 	for ; len(r.promoted) == 0 && r.stage < len(knobs); r.stage++ {
@@ -217,10 +217,10 @@ func (r *Race) list() {
 	r.begin(together, parts)
 }
 
-// choose is the next step where no search is under way. By prediction sets are searched in its order until one has a
-// rate, each within a part of what is left of the budget: the rest is for the others. Where several told nothing, or
-// miss the objective while idle, the race gives up: it is hardly a matter of the knobs then. Once there is a rate the
-// sets that are most likely to be better are tried beside the incumbent, and those that seem better are searched.
+// choose takes the next step when no search is in progress. By prediction, sets are searched in its order until one has
+// a rate, each with a part of the remaining budget, so that the others have theirs. If several told nothing, or miss the
+// objective even when idle, the race gives up: it is hardly a matter of the knobs. Once there is a rate, the sets
+// likeliest to be better are tried beside the incumbent, and those that seem better are searched.
 func (r *Race) choose() []measure.Trial {
 	if r.cfg.Strategy != ByPrediction {
 		r.list()
@@ -263,7 +263,7 @@ func (r *Race) choose() []measure.Trial {
 	return nil
 }
 
-// decide takes what searches found. The better set is the incumbent, by its search and by what the same requests showed.
+// decide takes the results of searches. The better set by these and by the paired trials becomes the incumbent.
 func (r *Race) decide(sets []*candidate) {
 	for _, c := range sets {
 		if c.status == Unable || !slices.Contains(r.all, c) {
@@ -278,15 +278,15 @@ func (r *Race) decide(sets []*candidate) {
 			c.status, c.reason = Skipped, found.Reason
 		case r.incumbent == nil || c.gain+math.Log(c.carries.Value/r.incumbent.carries.Value) > 0:
 			for _, other := range r.promoted {
-				other.gain -= c.gain // these were compared with the set before
+				other.gain -= c.gain // the others were compared with the previous incumbent
 			}
 			r.incumbent, r.reference = c, referenceLoad{}
 		}
 	}
 }
 
-// conclude begins the last measurements, of the winner and the default: on a budget their searches go on, and where it
-// costs nothing others begin. Where no set has a rate, the one that tells most has what is left of the budget.
+// conclude begins the final measurements, of the winner and the default: on a budget their searches go on, and where
+// engine time is free new ones begin. If no set has a rate, the one that tells most gets what is left of the budget.
 func (r *Race) conclude(why note.Reason) {
 	for _, c := range r.all {
 		switch c.status {
@@ -326,8 +326,8 @@ func (r *Race) conclude(why note.Reason) {
 	}
 }
 
-// goOn lets a search go on, for a budget more, to a precision, until it has as many trials as any answer rests on that
-// no choice was made by.
+// goOn continues a search with a further budget, to a precision. The race chose by its trials so far, so as many new
+// ones must measure near the answer as any answer rests on.
 func (s *MaxRate) goOn(budget time.Duration, precision float64) {
 	s.cfg.Budget, s.cfg.Precision = s.spent+budget, cmp.Or(precision, s.cfg.Precision)
 	s.outcome, s.reason, s.chosen, s.inRow = Searching, note.Reason{}, len(s.tried), 0

@@ -39,7 +39,7 @@ type Contestant struct {
 
 // RaceResult is what a race knows, at any time.
 type RaceResult struct {
-	// Knobs are the best set so far, Best what is known of its maximum rate, at last by the final search.
+	// Knobs are the best set so far; Best is what is known of its maximum rate, eventually from its final search.
 	Knobs       measure.Knobs `json:"knobs"`
 	Best        Result        `json:"best"`
 	Default     *Result       `json:"default"`       // what the engine's own settings carry; nil if unknown
@@ -80,9 +80,9 @@ func (r *Race) Result() RaceResult {
 	return out
 }
 
-// without is how a race ended that found no set which meets the objective at some rate. A set that never will says
-// nothing of those which the budget left out, but for an idle engine that misses the objective already: a knob of the
-// scheduler does not make it faster.
+// without is the outcome of a race in which no set met the objective at any rate. That one never will says nothing of
+// those which the budget left out, unless an idle engine misses the objective already: no knob of the scheduler makes it
+// faster.
 func (r *Race) without(seen Result) (Outcome, note.Reason) {
 	left := list.Count(r.all, func(c *candidate) bool { return c.status == Skipped })
 	switch {
@@ -94,7 +94,7 @@ func (r *Race) without(seen Result) (Outcome, note.Reason) {
 	return seen.Outcome, seen.Reason
 }
 
-// lead is the incumbent; while there is none, the set whose search tells most, or the first, of OneAtATime the default.
+// lead is the incumbent; without one, the set whose search tells most. The first wins ties, for OneAtATime the default.
 func (r *Race) lead() *candidate {
 	if r.incumbent != nil {
 		return r.incumbent
@@ -106,9 +106,9 @@ func (r *Race) lead() *candidate {
 	return slices.MaxFunc(all, func(a, b *candidate) int { return slices.Compare(a.telling(), b.telling()) })
 }
 
-// telling says how much the search of a candidate tells: that a rate meets the objective, and
-// without one, from most to least, that an idle engine misses it already, whatever the knobs, that it
-// may be met, that it is met at no rate, and that the engine failed; then how fast it is idle, or which rate is likely.
+// telling ranks how much a candidate's search tells, from most to least: that a rate meets the objective; that an idle
+// engine misses it, whatever the knobs; that it may be met; that it is met at no rate; that the engine failed. Among
+// equals, the faster idle engine or the higher likely rate tells more.
 func (c *candidate) telling() []float64 {
 	if c.search == nil {
 		return nil

@@ -17,7 +17,7 @@ import (
 
 // Estimate is a rate with its uncertainty, in requests per second.
 type Estimate struct {
-	// Value is the best single figure (the posterior median), Low and High enclose it with probability Confidence.
+	// Value is the best single figure (the posterior median); Low and High enclose the rate with probability Confidence.
 	Value      float64 `json:"value"`
 	Low        float64 `json:"low"`
 	High       float64 `json:"high"`
@@ -26,7 +26,7 @@ type Estimate struct {
 	Safe float64 `json:"safe"`
 }
 
-// atLeast is the estimate where a rate is the largest that was tried, and met.
+// atLeast is the estimate where rate is the largest that was tried, and met the objective.
 func (e Estimate) atLeast(rate float64) Estimate {
 	e.Value, e.Low, e.High, e.Safe = rate, min(e.Low, rate), max(e.High, rate), min(e.Safe, rate)
 	return e
@@ -47,13 +47,13 @@ const (
 	Infeasible                 // No rate meets the objective, or the configuration can never run.
 	NotReached                 // The objective is met at the largest rate that was tried.
 	OutOfBudget                // The budget, or what free trials may take, ended before the interval was narrow enough.
-	Unmeasured                 // The engine failed, which is no word on what it could meet.
-	Undecided                  // What a file calls OutOfBudget without any rate.
+	Unmeasured                 // The engine failed, which says nothing of what it could meet.
+	Undecided                  // The name in files of OutOfBudget without any rate.
 )
 
 var outcomeNames = []string{"searching", "found", "infeasible", "not_reached", "budget", "not_measured", "undecided"}
 
-// hopeless reports whether no rate follows from a search that ended so.
+// hopeless reports whether a search that ended so yields no rate.
 func (o Outcome) hopeless() bool { return o == Infeasible || o == Unmeasured }
 
 // String is the outcome's name in files.
@@ -67,37 +67,37 @@ func (o *Outcome) UnmarshalText(b []byte) error { return wire.ReadName(o, outcom
 
 // Result is what a search knows, at any time.
 type Result struct {
-	// Estimate is the maximum rate; zero when the outcome is Infeasible. Its value is the
-	// largest rate that was tried when that is NotReached, or OutOfBudget with no rate missed.
+	// Estimate is the maximum rate; zero when none was found. Its value is the largest rate tried when the outcome is
+	// NotReached, or OutOfBudget with no rate missed.
 	Estimate Estimate `json:"max_rate_per_s"`
-	// TraceRates say what the rate is of the trace that was replayed; nil without one.
+	// TraceRates say which rate of the replayed trace a rate refers to; nil without one.
 	TraceRates *workload.Rates `json:"trace_rates,omitempty"`
 	Binding    string          `json:"binding"`       // the bound that most likely limits the rate
-	Knobs      measure.Knobs   `json:"knobs"`         // those whose rate was sought
+	Knobs      measure.Knobs   `json:"knobs"`         // the knobs whose rate was sought
 	Trials     int             `json:"trials"`        // how many were run
-	EngineTime time.Duration   `json:"engine_time_s"` // what they took
+	EngineTime time.Duration   `json:"engine_time_s"` // the engine time of these
 	Outcome    Outcome         `json:"outcome"`       // how the search ended
 	// Reason says in words why the search ended.
 	Reason   note.Reason `json:",embed"`
 	Warnings note.Notes  `json:"notes"`
-	// Certificate is that of a rate which the result suggested; nil if none was sought.
+	// Certificate is the test of a rate that the result suggested; nil if there was none.
 	Certificate *Certified    `json:"certificate,omitempty"`
 	Bounds      []BoundResult `json:"bounds"`         // what is known of each bound
 	Floor       *Floor        `json:"idle,omitempty"` // set when an idle engine misses a bound
 }
 
-// BoundResult is what a search knows of one bound. The share of requests beyond the limit at a rate is fitted by
-// ln(-ln(1-p)) = ln(-ln(1-Share)) + Kappa (rate/Rate - 1), flat curves less steeply; with Share 0 it is the ratio of a
-// mean to its limit, exp(Kappa (rate/Rate - 1)). What lone requests take of either stays at any rate.
+// BoundResult is what a search knows of one bound. The share p of requests beyond the limit is fitted by ln(-ln(1-p)) =
+// ln(-ln(1-Share)) + Kappa (rate/Rate - 1), or by a power of the rate if flat; with Share 0 the ratio of a mean to its
+// limit is exp(Kappa (rate/Rate - 1)). The part Floor of either remains at any rate.
 type BoundResult struct {
 	Bound       string  `json:"bound"`       // its name
-	Probability float64 `json:"probability"` // that of this bound being the one that limits the rate
+	Probability float64 `json:"probability"` // of this bound being the one that limits the rate
 	Rate        float64 `json:"rate_per_s"`  // the median of the largest rate that meets the bound
 	Low         float64 `json:"low_per_s"`   // the lower end of its interval
 	High        float64 `json:"high_per_s"`  // the upper end
-	Share       float64 `json:"share"`       // what is allowed beyond the limit
+	Share       float64 `json:"share"`       // the share allowed beyond the limit; 0 for a mean
 	Kappa       float64 `json:"steepness"`   // at Rate
-	Floor       float64 `json:"floor"`       // the part of -ln(1-Share), or of the limit on a mean, that lone requests take
+	Floor       float64 `json:"floor"`       // the part of -ln(1-Share), or of the limit on a mean, that requests alone in the server take
 	Phi         float64 `json:"dispersion"`  // of counts at the allowed share
 	Gamma       float64 `json:"growth"`      // of the dispersion with the share, as in stat.Dispersion
 }
@@ -142,10 +142,10 @@ func (s *MaxRate) Result() Result {
 		r.Reason, r.Estimate = note.Because(note.NoneMeasured, r.Reason.Text), Estimate{}
 		return r
 	case short && s.missed == 0:
-		// The median is as far above what was tried as the grid happens to reach.
+		// The median lies as far above the rates tried as the grid happens to reach.
 		r.Reason, r.Estimate = note.Because(note.NoneMissed, r.Reason.Text, s.highest), r.Estimate.atLeast(s.highest)
 	case short:
-		r.Estimate.Value = min(r.Estimate.Value, s.highest) // beyond it the same holds, where trials only drifted
+		r.Estimate.Value = min(r.Estimate.Value, s.highest) // the same holds above it, where trials that missed only drifted
 	case r.Outcome == NotReached:
 		r.Estimate = r.Estimate.atLeast(s.highest)
 		r.Estimate.High = s.highest
@@ -154,8 +154,8 @@ func (s *MaxRate) Result() Result {
 	return r
 }
 
-// estimate is the minimum's, with what is to be said of the bound j that limits the rate, and at most what a server
-// completes that a backlog once formed in: trials below the limit are too short to show how often one does.
+// estimate is that for all bounds, at most what the server completes once it has collapsed: trials below the limit are
+// too short to show how often a backlog forms there. Warnings about the limiting bound j are added to r.
 func (s *MaxRate) estimate(j int, r *Result) Estimate {
 	e, p := s.posteriors.estimate(s.cfg.Confidence), s.posteriors[j]
 	b := p.bound
@@ -192,15 +192,15 @@ func (s *MaxRate) enclosed() (met, missed float64) {
 	return met, missed
 }
 
-// decided are the rates of the trials with a verdict, in order.
+// decided returns the rates of the trials with a verdict, in ascending order.
 func (s *MaxRate) decided(as measure.State) []float64 {
 	of := list.Filter(s.tried, func(t attempt) bool { return t.Verdict != nil && t.Verdict.State == as })
 	return slices.Sorted(slices.Values(list.Map(of, func(t attempt) float64 { return t.rate })))
 }
 
-// noneMet is why a search ended without any rate: how far below the rates that missed the objective it is met the curve
-// alone would say, and that may be flat. A bound is told only where the posterior supports it, two trials at or below
-// it missed the objective, as one may have been disturbed, and no trial that cannot be trusted met it.
+// noneMet is why a search ended without any rate. How far below the missed rates the objective is met only the curve
+// would say, and that may be flat. An upper bound is given only if the posterior supports it, two trials at or below it
+// missed the objective, as one may have been disturbed, and no untrusted trial met it.
 func (s *MaxRate) noneMet(why note.Reason) note.Reason {
 	missed := s.decided(measure.Missed)
 	met := slices.ContainsFunc(s.doubted, func(t attempt) bool { return t.met })
@@ -215,8 +215,8 @@ func (s *MaxRate) noneMet(why note.Reason) note.Reason {
 	return note.Because(note.NoneMet, why.Text, lowest.rate, seen)
 }
 
-// collapse is the most that the server completed when it was pressed, so that a backlog clearly grew and behind the time
-// that it takes to fill, where that is clearly less than it carried in a trial that measured and met all; else 0.
+// collapse returns as pressed the most that the server completed once it was full and a backlog clearly grew, if that is
+// clearly less than it carried in a measuring trial that met the objective; otherwise pressed is 0.
 func (s *MaxRate) collapse() (pressed, carried float64) {
 	for _, t := range s.tried {
 		if t.met && t.measured {
