@@ -12,16 +12,15 @@ import (
 	"planner/sweep/measure"
 )
 
-// A race on a small budget keeps to it, and leaves enough of it for searches of the best set
-// that come to an answer which holds; on engines so slow that no set meets the objective within its
-// part of the budget as well.
+// A race keeps to a small budget and leaves enough of it for the best set's search to come to a rate that holds, also
+// where engines are so slow that no set meets the objective within its part of the budget.
 func TestRaceOnASmallBudgetDecides(t *testing.T) {
 	decides(t, time.Second, []float64{30, 31, 45, 46}, search.Found)
 	decides(t, 2*time.Second, []float64{1.45, 1.5, 1.85, 1.9}, search.OutOfBudget)
 }
 
-// decides holds the answers of races against the truth: the best of four queues of these rates,
-// one of whose better half is chosen, and a rate that is safe.
+// decides checks races between queues of four rates against the truth: one of the better two is chosen, and its safe
+// rate is safe.
 func decides(t *testing.T, limit time.Duration, rates []float64, want search.Outcome) {
 	t.Helper()
 	const budget, seeds = 20 * time.Minute, 5
@@ -61,10 +60,10 @@ func decides(t *testing.T, limit time.Duration, rates []float64, want search.Out
 	}
 }
 
-// Where requests are late that are alone in the server, here 3 % of 10 % that may be, a short search does not take what
-// they take for a curve that hardly rises: on M/M/8, whose times in the system are known in closed form (Gross and
-// Harris, Fundamentals of Queueing Theory), 10 of 12 intervals hold the truth. Without a floor 6 of 12 do; where 37 of
-// 40 hold it, as of seeds 1 to 40, fewer than 10 would in five of a hundred draws; the seeds are fixed.
+// Where lone requests may be late, here 3 % of them when 10 % are allowed, a short search does not take that floor for a
+// curve that hardly rises: on M/M/8, whose sojourn times are known in closed form (Gross and Harris, Fundamentals of
+// Queueing Theory), 10 of 12 intervals hold the truth. Without a floor 6 of 12 do. If 37 of 40 hold it in truth, as for
+// seeds 1 to 40, fewer than 10 would in 5 % of draws; the seeds are fixed.
 func TestLateLoneRequests(t *testing.T) {
 	const servers, rate, limit = 8, 4.4, 800 * time.Millisecond
 	late := func(arrivals float64) float64 {
@@ -76,7 +75,7 @@ func TestLateLoneRequests(t *testing.T) {
 		lone, idle := math.Exp(-rate*limit.Seconds()), servers-1-load
 		return lone * (1 + waits*(1-math.Pow(lone, idle))/idle)
 	}
-	// The largest rate of at most 10 %, to a hundredth; the sum has no value at a load of servers-1.
+	// The largest rate with at most 10 % late, to a hundredth; the sum has no value at a load of servers-1.
 	truth := float64(sort.Search(100*servers*rate, func(n int) bool { return late(float64(n)/100+1e-6) > 0.1 })) / 100
 	held := 0
 	for seed := range uint64(12) {
@@ -90,7 +89,7 @@ func TestLateLoneRequests(t *testing.T) {
 	}
 }
 
-// A server that is half as fast from 40 requests under way on has a cliff.
+// A server that is half as fast while 40 or more requests are in progress has a cliff.
 func TestCliffIsTold(t *testing.T) {
 	cfg := search.MaxRateConfig{Workload: poisson(), SLO: ttft(2*time.Second, 0.99), Seed: 1, Budget: time.Hour}
 	if r := searched(cfg, virtual.Queue{Servers: 4, Rate: 10, Crowd: 40, Slower: 2}); !r.Warnings.Has(note.Cliff) {
@@ -109,8 +108,7 @@ func TestQueueIsNoCliff(t *testing.T) {
 	}
 }
 
-// A search whose budget ends while every rate met the objective answers the largest of them, which
-// is what it knows.
+// A search whose budget ends while every rate met the objective answers the largest of them, as it knows no more.
 func TestBudgetEndsBeforeARateMisses(t *testing.T) {
 	queue := virtual.Queue{Servers: 1, Rate: 1e4}
 	s := search.NewMaxRate(search.MaxRateConfig{Workload: poisson(), SLO: ttft(time.Second, 0.9), Seed: 1, Budget: 20 * time.Second, Prior: search.Prior{Rate: 2}})
@@ -126,8 +124,7 @@ func TestBudgetEndsBeforeARateMisses(t *testing.T) {
 	}
 }
 
-// The search of a race's only set leaves as much of the budget for the last one, which is what the
-// race answers.
+// The search of a race's only set leaves half of the budget for the final search, whose result is the race's answer.
 func TestOnlySetLeavesHalfOfTheBudget(t *testing.T) {
 	const budget = 3 * time.Minute
 	k := measure.Knobs{MaxNumSeqs: 1}

@@ -15,7 +15,7 @@ import (
 	"planner/sweep/workload"
 )
 
-// found is what a search might have found of the queue single.
+// found is a possible search result for the queue single.
 var found = search.Result{Estimate: search.Estimate{Value: 25.8, Low: 24, High: 27, Safe: 24, Confidence: 0.9}, EngineTime: 1000 * time.Second}
 
 // What cannot be certified costs no trial and says why.
@@ -44,8 +44,8 @@ func TestCertificateThatIsNotSought(t *testing.T) {
 	}
 }
 
-// A window that is too short for any certificate is lengthened, and the budget is
-// blamed only where it is what has no room.
+// A window that is too short for any certificate is lengthened, and the budget is blamed only where it has no room for
+// that.
 func TestCertificateInAShortWindow(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -70,8 +70,8 @@ func TestCertificateInAShortWindow(t *testing.T) {
 	}
 }
 
-// The default rate is the median less the precision where the safe rate is not lower, the
-// looks are long enough for it, and the result survives a file.
+// The rate tested is the median less the precision if the safe rate is not lower, the looks are long enough for it, and
+// the result survives a file.
 func TestCertificateOfASearch(t *testing.T) {
 	cfg := config(search.Prior{}, 4)
 	cfg.Budget = 0
@@ -97,9 +97,8 @@ func TestCertificateOfASearch(t *testing.T) {
 	}
 }
 
-// TestCertificate certifies 15 % below the maximum rate of M/M/1 and counts how
-// often the maximum rate itself is certified: at most twice 3 % of 16, with
-// allowance for chance.
+// TestCertificate certifies 15 % below the maximum rate of M/M/1 and counts how often the maximum rate itself is
+// certified: at most twice 2.5 % of 16, with allowance for chance.
 func TestCertificate(t *testing.T) {
 	truth := single.MaxRate(half, 0.01)
 	certified := func(rate float64) (n int) {
@@ -123,7 +122,7 @@ func TestCertificate(t *testing.T) {
 	}
 }
 
-// A limit on a class is certified by requests of that class, of which a tenth of all takes ten times as long to come.
+// A limit on a class is certified by requests of that class: for a tenth of all requests it takes ten times as long.
 func TestCertificateOfAClass(t *testing.T) {
 	window := func(class string) time.Duration {
 		cfg := config(search.Prior{}, 1)

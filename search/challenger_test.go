@@ -8,8 +8,8 @@ import (
 	"planner/sweep/measure"
 )
 
-// shows is what an incumbent shows at a rate: well within its limit up to its cliff,
-// overload beyond it.
+// shows is what an incumbent shows at a rate: the objective clearly met below quiet, narrowly missed up to its cliff,
+// and overload beyond that.
 func shows(rate, quiet, cliff float64) showing {
 	switch {
 	case rate < quiet:
@@ -20,8 +20,8 @@ func shows(rate, quiet, cliff float64) showing {
 	return showing{rate: rate, room: -0.05}
 }
 
-// The reference finds the rates at which the incumbent tells something, wherever they are
-// within some steps of what it is thought to carry.
+// The reference settles at a rate where the incumbent is informative, if that lies within some steps of what it is
+// thought to carry.
 func TestReferenceMoves(t *testing.T) {
 	for _, c := range []struct{ carries, quiet, cliff float64 }{
 		{24, 20, 30},   // at once
@@ -39,8 +39,8 @@ func TestReferenceMoves(t *testing.T) {
 	}
 }
 
-// Where nothing lies between meeting the objective and overload, the reference is where the
-// incumbent is overloaded, from either side: what is better shows there.
+// If nothing lies between meeting the objective and overload, the reference settles where the incumbent is overloaded,
+// from either side: a better set shows there.
 func TestReferenceAtASheerCliff(t *testing.T) {
 	for _, start := range []float64{22, 25} {
 		m := referenceLoad{trial: measure.Trial{Rate: start}}
@@ -53,7 +53,7 @@ func TestReferenceAtASheerCliff(t *testing.T) {
 	}
 }
 
-// Beyond what a curve tells a difference has a sign alone, and of two overloaded sets the one whose latency is
+// Of a difference beyond what a curve tells only the sign counts, and of two overloaded sets the one whose latency is
 // farther beyond its limit is worse.
 func TestGainIsNoMoreThanIsSeen(t *testing.T) {
 	over := math.Inf(-1)
@@ -73,9 +73,8 @@ func TestGainIsNoMoreThanIsSeen(t *testing.T) {
 	}
 }
 
-// On the same requests, the statistic of two M/M/1 queues that differ by 5 % in what
-// they carry tells that difference within a factor of two; it is the better one
-// always, and the difference is seen in rates, whatever the draw.
+// On the same requests, the statistics of two M/M/1 queues whose maximum rates differ by 5 % tell that difference within
+// a factor of two on average; for every draw the better one is recognised.
 func TestGainOfQueues(t *testing.T) {
 	const slow, fast = 33.1, 34.3
 	r := &Race{incumbent: &candidate{search: &MaxRate{posteriors: []*posterior{{kappa: 12, phi: 40}}}}}

@@ -10,8 +10,8 @@ import (
 	"planner/sweep/measure"
 )
 
-// driftServer is a raceServer whose speed is drawn anew whenever the knobs
-// change, as that of an engine that is started anew.
+// driftServer is a raceServer whose speed is drawn anew whenever the knobs change, as that of an engine that is
+// restarted.
 type driftServer struct {
 	raceServer
 	sd      float64
@@ -43,7 +43,7 @@ func drifted(sd float64, seed uint64) (RaceResult, *driftServer, *Race) {
 	return r.Result(), s, r
 }
 
-// What starts differ by gets into the interval of the winner.
+// The variation between starts widens the winner's interval.
 func TestStartsThatDiffer(t *testing.T) {
 	const seeds = 16
 	width := func(sd float64) (mean float64, safe int) {
@@ -69,8 +69,7 @@ func TestStartsThatDiffer(t *testing.T) {
 	}
 }
 
-// On one engine the final searches take turns, so that the engine starts less
-// often than trials run.
+// On one engine the final searches take turns, so that the engine starts less often than trials run.
 func TestFinalSearchesTakeTurns(t *testing.T) {
 	_, s, race := drifted(0, 1)
 	for seed := uint64(2); len(race.searched) < 2 && seed < 10; seed++ {
@@ -95,7 +94,7 @@ func TestFinalSearchesTakeTurns(t *testing.T) {
 	}
 }
 
-// An engine that fails once the winner's search goes on takes nothing away of what that told.
+// An engine that fails during the winner's final search does not invalidate what was known before it.
 func TestWinnerThatFailsAtTheEnd(t *testing.T) {
 	server, priors := landscape(3, 0.05, 1)
 	cfg := raceConfig(priors, 1)

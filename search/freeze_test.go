@@ -10,13 +10,13 @@ import (
 	"planner/sweep/workload"
 )
 
-// freeze is a server that stands still once, for some time.
+// freeze is a server that stalls once, for some time.
 type freeze struct {
 	virtual.Queue
 	from, length time.Duration
 }
 
-// Serve holds back what would have come in the meantime, and all behind it.
+// Serve holds back, until the stall ends, every request that would have ended after it began.
 func (f freeze) Serve(requests []workload.Request, speed float64, seed uint64) []measure.Record {
 	before := f.Queue.Serve(requests, speed, seed)
 	behind := make([]workload.Request, 0, len(requests))
@@ -34,8 +34,8 @@ func (f freeze) Serve(requests []workload.Request, speed float64, seed uint64) [
 	return before
 }
 
-// A server that freezes once makes one trial useless. A search that ends without a rate
-// then tells no bound that the server exceeds.
+// A single stall spoils one trial. A search that then ends without a rate reports no upper bound that the server
+// exceeds.
 func TestFreezeTellsNoFalseBound(t *testing.T) {
 	queue := virtual.Queue{Servers: 1, Rate: 10}
 	const limit = 480 * time.Millisecond

@@ -6,8 +6,8 @@ import (
 	"planner/sweep/measure"
 )
 
-// A race goes beyond its candidates as long as that pays, whatever is predicted of
-// the sets there, and ends where nothing new is named.
+// A race goes beyond its candidates for as long as that pays, whatever is predicted for the further sets, and ends once
+// no new one is named.
 func TestRaceGoesFurther(t *testing.T) {
 	knobs := func(n int) measure.Knobs { return measure.Knobs{MaxNumSeqs: n, TensorParallel: 1} }
 	server := &raceServer{mu: map[measure.Knobs]float64{knobs(8): 20, knobs(16): 24, knobs(32): 28, knobs(64): 33, knobs(128): 38, knobs(256): 30}}
@@ -41,8 +41,7 @@ func TestRaceGoesFurther(t *testing.T) {
 	}
 }
 
-// Sets that were left out by their prediction are tried once they are named; a set
-// that does not run ends nothing.
+// Sets that were excluded by their prediction are tried once they are named; a set that does not run ends nothing.
 func TestRaceFurtherTriesWhatWasLeftOut(t *testing.T) {
 	knobs := func(n int) measure.Knobs { return measure.Knobs{MaxNumSeqs: n, TensorParallel: 1} }
 	server := &raceServer{mu: map[measure.Knobs]float64{knobs(1): 28, knobs(2): 34}}

@@ -12,8 +12,7 @@ func goodput(share float64, l measure.Limits) measure.SLO {
 	return measure.SLO{Bounds: []measure.Bound{{Metric: measure.Goodput, Quantile: share, Limits: l}}, Errors: 0.001}
 }
 
-// A goodput of 99 % within one limit is the p99 of that latency: the search finds
-// the same, bit for bit.
+// A goodput of 99 % within a single limit is the p99 of that latency: the search finds the same, bit for bit.
 func TestGoodputOfOneLimitIsAQuantile(t *testing.T) {
 	found := func(slo measure.SLO) search.Result {
 		cfg := config(search.Prior{Rate: 24}, 3)
@@ -29,7 +28,7 @@ func TestGoodputOfOneLimitIsAQuantile(t *testing.T) {
 	}
 }
 
-// Limits that an idle engine breaks are named, with what it takes to meet them.
+// A limit that even an idle engine breaks is named, with the latency that it has there.
 func TestGoodputThatNoRateMeets(t *testing.T) {
 	cfg := config(search.Prior{}, 1)
 	cfg.SLO = goodput(0.90, measure.Limits{E2E: time.Second, TTFT: 5 * time.Millisecond})

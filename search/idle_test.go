@@ -7,8 +7,7 @@ import (
 	"planner/sweep/measure"
 )
 
-// What an idle engine misses is named: a latency that is beyond its limit only for
-// requests that failed is not it.
+// The bound that an idle engine misses is named, and not a latency that exceeds its limit only for failed requests.
 func TestBrokenBy(t *testing.T) {
 	slo := measure.SLO{Errors: 0.001, Bounds: []measure.Bound{
 		{Metric: measure.TTFT, Quantile: 0.95, Limit: 500 * time.Millisecond},
@@ -37,9 +36,8 @@ func TestBrokenBy(t *testing.T) {
 	}
 }
 
-// TestFailsAlone: requests that an engine refuses one at a time are no word on what it could
-// meet, those that take too long are, and a server that limits rates refuses whoever asks
-// again at once.
+// TestFailsAlone: that an engine refuses requests sent one at a time says nothing of what it could meet, that they take
+// too long does, and a rate-limiting server refuses requests that follow each other at once.
 func TestFailsAlone(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind   measure.Outcome
@@ -64,7 +62,7 @@ func TestFailsAlone(t *testing.T) {
 	}
 }
 
-// A statistic within the limit is no reason why the limit is missed.
+// A statistic within its limit is not named as a reason why the limit is missed.
 func TestFloorNamesWhatIsBeyond(t *testing.T) {
 	s := NewMaxRate(MaxRateConfig{Workload: raceWorkload(), SLO: measure.SLO{Errors: -1, Bounds: []measure.Bound{{Metric: measure.TTFT, Quantile: 0.9, Limit: time.Second}}}})
 	var m measure.Measurement
@@ -78,7 +76,7 @@ func TestFloorNamesWhatIsBeyond(t *testing.T) {
 	}
 }
 
-// A trial has some time, also where the budget is spent: without a limit it would have all.
+// A trial has a time limit even if the budget is spent: a limit of 0 would be none.
 func TestTrialsHaveALimit(t *testing.T) {
 	c := MaxRateConfig{Budget: time.Minute}
 	for _, spent := range []time.Duration{0, time.Minute, time.Hour} {
@@ -88,8 +86,8 @@ func TestTrialsHaveALimit(t *testing.T) {
 	}
 }
 
-// A trial under an overload in which no request came to its end tells of first tokens and not of the gaps between
-// others: those are not looked for at the next highest rate, where as little would be seen of them.
+// An overloaded trial in which no request ended shows first tokens but no gaps between tokens. The next rate is not just
+// below, where as little would be seen of the gaps, but far lower.
 func TestOverloadWithoutAnswersGoesDown(t *testing.T) {
 	slo := measure.SLO{Errors: 0.01, Bounds: []measure.Bound{
 		{Metric: measure.TTFT, Quantile: 0.9, Limit: time.Second}, {Metric: measure.TPOT, Quantile: 0.9, Limit: 100 * time.Millisecond}}}
@@ -103,7 +101,7 @@ func TestOverloadWithoutAnswersGoesDown(t *testing.T) {
 	}
 }
 
-// What a trial shows that cannot be trusted, as its client was late or its prompts were too long, condemns no engine.
+// An untrusted trial, because its client was late or its prompts too long, makes no engine infeasible.
 func TestDoubtfulIdleProbeCondemnsNothing(t *testing.T) {
 	for valid, want := range map[bool]Outcome{true: Infeasible, false: Searching} {
 		s := NewMaxRate(MaxRateConfig{Workload: raceWorkload(), SLO: raceObjective()})
@@ -117,8 +115,8 @@ func TestDoubtfulIdleProbeCondemnsNothing(t *testing.T) {
 	}
 }
 
-// Where an idle engine meets the objective for sure, only a clear miss at a rate at which requests hardly meet says that no
-// rate meets it: a count that is beyond what is allowed by a hair does not.
+// If an idle engine certainly meets the objective, only a clear miss at a rate at which requests hardly overlap shows
+// that no rate meets it: a count narrowly beyond what is allowed does not.
 func TestNearMissOfLoneRequests(t *testing.T) {
 	for _, c := range []struct {
 		meets bool

@@ -23,8 +23,8 @@ func TestTrialLengths(t *testing.T) {
 	test(25, 20*time.Second, 60*time.Second, 30*time.Second)
 }
 
-// A server whose exceedances stay together for 12 s takes longer to settle than the
-// usual warm-up, and is watched for longer; one that forgets within a second is not.
+// A server whose exceedances stay correlated for 12 s gets a longer warm-up and window than usual; one that forgets
+// within a second does not.
 func TestSlowServersGetLongerTrials(t *testing.T) {
 	size := func(phi float64) measure.Trial {
 		s := NewMaxRate(MaxRateConfig{Workload: raceWorkload(), SLO: raceObjective(), Budget: time.Hour, Prior: Prior{Rate: 15, Phi: phi, Latency: time.Second}})
@@ -38,8 +38,8 @@ func TestSlowServersGetLongerTrials(t *testing.T) {
 	}
 }
 
-// At rates of a request a year trials are long, and not so long that durations
-// overflow: of a search, also where trials could not be trusted, and of a certificate.
+// At rates of a request a year trials are long but durations do not overflow, in a search, also after untrusted trials,
+// and in a certificate.
 func TestLengthsAtTinyRates(t *testing.T) {
 	cfg := MaxRateConfig{SLO: raceObjective(), Workload: raceWorkload()}
 	for _, rate := range []float64{1e-4, 4e-6, 1e-9, 1e-15} {

@@ -12,10 +12,9 @@ import (
 	"planner/sweep/measure"
 )
 
-// The curve of M/M/1, whose share beyond a limit L is exp(-(mu-rate) L), is nearly
-// a straight line on the scale of the link, for any share that is allowed: from 0.9 to
-// 1.1 times the largest rate its slope changes by less than a third. Logits of a
-// limit on the median change by half as much again.
+// The curve of M/M/1, whose share beyond a limit L is exp(-(mu-rate) L), is nearly straight on the scale of the link,
+// whatever share is allowed: from 0.9 to 1.1 times the largest rate its slope changes by less than a third. In logits,
+// that for a limit on the median would change twice as much.
 func TestLinkStraightensQueues(t *testing.T) {
 	for _, c := range []struct{ share, limit float64 }{{0.001, 0.5}, {0.01, 0.5}, {0.1, 0.3}, {0.5, 0.1}} {
 		const mu = 35
@@ -34,8 +33,8 @@ func TestLinkStraightensQueues(t *testing.T) {
 	}
 }
 
-// A curve with a floor has the value and the steepness at the limit of one without, and goes down to what lone requests
-// take: of them (1-p)^floor are within a limit that 1-p may be within, so that those of which half may be late leave more.
+// A curve with a floor has the same value and steepness at the limit as one without, and falls to the share of lone
+// requests that are late, 1-(1-p)^floor if p is allowed: their hazard is the part floor of that which is allowed.
 func TestFloorKeepsTheLimit(t *testing.T) {
 	for _, share := range []float64{0.001, 0.1, 0.5} {
 		limit := stat.CLogLog(share)
@@ -51,8 +50,7 @@ func TestFloorKeepsTheLimit(t *testing.T) {
 	}
 }
 
-// A search whose budget ends before any rate met the objective has seen no rate that
-// is safe, and says below which one the answer lies.
+// A search whose budget ends before any rate met the objective reports no rate, and has a reason and bounds.
 func TestAllMissedNamesNoRate(t *testing.T) {
 	s := NewMaxRate(MaxRateConfig{Workload: raceWorkload(), SLO: raceObjective(), Prior: Prior{Rate: 30}, Budget: 400 * time.Second, Window: 100 * time.Second, Warmup: 10 * time.Second})
 	for batch := s.Next(); len(batch) > 0; batch = s.Next() {
@@ -73,8 +71,8 @@ func TestAllMissedNamesNoRate(t *testing.T) {
 	}
 }
 
-// A server that is far beyond its capacity is never stationary, and that is evidence; where
-// the number in flight shrinks, it is none.
+// A trial far beyond capacity is never stationary and counts as evidence all the same; if the number in flight shrinks,
+// it does not.
 func TestOverloadThatIsNotStationaryCounts(t *testing.T) {
 	slo := measure.SLO{Bounds: []measure.Bound{{Metric: measure.TTFT, Quantile: 0.5, Limit: 100 * time.Millisecond}}, Errors: -1}
 	s := NewMaxRate(MaxRateConfig{Workload: raceWorkload(), SLO: slo, Prior: Prior{Rate: 38}})
@@ -90,8 +88,8 @@ func TestOverloadThatIsNotStationaryCounts(t *testing.T) {
 	}
 }
 
-// Times between tokens that stay within their limit while the backlog grows say that the
-// limit is met at the rate of completion, and throughput limits the rate to that.
+// A limit on times between tokens that is met while the backlog grows is met at the rate of completion, and throughput
+// limits the rate to that.
 func TestThroughputLimits(t *testing.T) {
 	slo := measure.SLO{Bounds: []measure.Bound{{Metric: measure.TPOT, Quantile: 0.95, Limit: 60 * time.Millisecond}}, Errors: -1}
 	s := NewMaxRate(MaxRateConfig{Workload: raceWorkload(), SLO: slo, Prior: Prior{Rate: 10}})
@@ -113,9 +111,8 @@ func TestThroughputLimits(t *testing.T) {
 	}
 }
 
-// Exceedances that come in proportion to the rate, as tokens that wait for one prompt
-// do, are found where they are, from trials on both sides, and with none beyond twice
-// the limit; a prior that believes only in queues would be off by half.
+// Exceedances proportional to the rate, as of tokens that wait for one prompt, are answered correctly from trials on
+// both sides of the limit; a prior that believes only in queues would be off by half.
 func TestFlatCurve(t *testing.T) {
 	a := generic("itl.p99", 0.01, false)
 	var trials []measure.Measurement
@@ -136,12 +133,12 @@ func TestFlatCurve(t *testing.T) {
 	}
 }
 
-// What a search without a rate says of its trials is what they say: a trial that cannot be
-// trusted and met the objective leaves no bound, and one that decides nothing is named so.
+// The reason of a search without a rate does not contradict its trials: an untrusted trial that met the objective leaves
+// no upper bound, and one that decides nothing is reported as such.
 func TestNoBoundAgainstTrials(t *testing.T) {
 	for name, c := range map[string]struct {
 		lowest measure.State
-		// untrusted meets the objective at the lowest rate, in a trial that is not valid.
+		// untrusted adds a trial below, not valid, that meets the objective.
 		untrusted bool
 		want      note.Kind
 		seen      string
@@ -172,8 +169,8 @@ func TestNoBoundAgainstTrials(t *testing.T) {
 	}
 }
 
-// Trials that cannot be trusted take a part of the budget, and the reason says why they
-// cannot, with the range of their figures.
+// Untrusted trials may take only a part of the budget, and the reason says why they are, with the range of their
+// figures.
 func TestUntrustedTrialsEndASearch(t *testing.T) {
 	s := NewMaxRate(MaxRateConfig{Workload: raceWorkload(), SLO: raceObjective(), Prior: Prior{Rate: 30}, Budget: 10 * time.Minute})
 	spent, n := time.Duration(0), 0
@@ -193,7 +190,7 @@ func TestUntrustedTrialsEndASearch(t *testing.T) {
 	}
 }
 
-// Where requests fail under load alone, the reason says how they do.
+// If requests fail only under load, the reason says how.
 func TestFailuresAreInTheReason(t *testing.T) {
 	s := NewMaxRate(MaxRateConfig{Workload: raceWorkload(), SLO: raceObjective(), Prior: Prior{Rate: 30}, Budget: time.Hour})
 	for _, rate := range []float64{20, 10} {

@@ -29,22 +29,21 @@ var single = virtual.Queue{Servers: 1, Rate: 35}
 
 const half = 500 * time.Millisecond
 
-// config is a search of a queue at a fixed budget.
+// config is a search on a queue with a fixed budget.
 func config(prior search.Prior, seed uint64) search.MaxRateConfig {
 	return search.MaxRateConfig{Prior: prior, Workload: poisson(), SLO: ttft(half, 0.99), Seed: seed,
 		Budget: 1355 * time.Second, Overhead: 6 * time.Second, Precision: 1e-9}
 }
 
-// searched is what a search finds of a server.
+// searched is what a search finds on a server.
 func searched(cfg search.MaxRateConfig, server virtual.Server) search.Result {
 	s := search.NewMaxRate(cfg)
 	virtual.Drive(s, virtual.Bench{Server: server}.Run)
 	return s.Result()
 }
 
-// TestCoverage searches three queues 12 times each. Were the safe rate right
-// exactly 95 times in 100, fewer than 31 of 36 would be right once in 100 times;
-// the median has to fall below that, or the test would be blind.
+// TestCoverage searches three queues 12 times each. If the safe rate were right with probability 0.95, fewer than 31 of
+// 36 would be right with probability 0.01. The median has to fall below that, or the test could not fail.
 func TestCoverage(t *testing.T) {
 	queues := []struct {
 		queue virtual.Queue
@@ -106,8 +105,7 @@ func TestWrongAndNoPrior(t *testing.T) {
 	}
 }
 
-// TestAnyRate searches servers from one request in three hours to 10,000/s
-// without a prior.
+// TestAnyRate searches servers that carry from one request in three hours to 10,000/s, without a prior.
 func TestAnyRate(t *testing.T) {
 	for _, scale := range []float64{4e-6, 2e-3, 1, 400} {
 		q := virtual.Queue{Servers: 1, Rate: 35 * scale}
@@ -122,8 +120,8 @@ func TestAnyRate(t *testing.T) {
 	}
 }
 
-// TestReplay tells a search what another one was told and compares the trials
-// that both propose, and tells a third one without asking it first.
+// TestReplay gives a search the measurements of another and compares the trials that both propose, and gives them to a
+// third that is never asked for a proposal.
 func TestReplay(t *testing.T) {
 	for _, prior := range []search.Prior{{}, {Rate: 20}} {
 		first := search.NewMaxRate(config(prior, 3))
@@ -166,8 +164,8 @@ func TestInfeasible(t *testing.T) {
 	}
 }
 
-// TestInfeasibleThoughAborted: a trial that was ended as it clearly missed a limit may have so few requests in its
-// window that none shows the limit. That is no rate that is met, below which the search would look for ever.
+// TestInfeasibleThoughAborted: a trial ended early, as it clearly missed a limit, may have too few requests in its
+// window to show the miss. Its rate does not count as met, or the search would look below it for ever.
 func TestInfeasibleThoughAborted(t *testing.T) {
 	bench := virtual.Bench{Server: virtual.Queue{Servers: 1, Rate: 35, Constant: true}}
 	cfg := config(search.Prior{Rate: 20}, 1)
@@ -189,7 +187,7 @@ func TestInfeasibleThoughAborted(t *testing.T) {
 	}
 }
 
-// TestUndecidedAtALoneRate: a trial so slow that it was cut off before its verdict is no proof that no rate meets the
+// TestUndecidedAtALoneRate: a trial cut off before its verdict, as it was slow, does not show that no rate meets the
 // objective.
 func TestUndecidedAtALoneRate(t *testing.T) {
 	bench := virtual.Bench{Server: virtual.Queue{Servers: 1, Rate: 35, Constant: true}}
@@ -208,7 +206,7 @@ func TestUndecidedAtALoneRate(t *testing.T) {
 	}
 }
 
-// TestFreeSpendEnds: a search that may simulate no more requests has found its rate if that is as narrow as was asked.
+// TestFreeSpendEnds: a search that may simulate no more requests has found its rate if the interval is narrow enough.
 func TestFreeSpendEnds(t *testing.T) {
 	bench := virtual.Bench{Server: single}
 	cfg := config(search.Prior{}, 1)
@@ -241,8 +239,7 @@ func TestRejected(t *testing.T) {
 }
 
 func TestSeveralLimits(t *testing.T) {
-	// The waiting time of M/M/8 against a limit that binds, and one ten times as
-	// long that does not.
+	// The waiting time of M/M/8 against a limit that binds, and one forty times as long that does not.
 	q := virtual.Queue{Servers: 8, Rate: 4.4, Waiting: true}
 	cfg := config(search.Prior{}, 1)
 	cfg.SLO = measure.SLO{Errors: 0.001, Bounds: []measure.Bound{

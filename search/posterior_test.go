@@ -21,15 +21,15 @@ func evidenceOf(a *assumed, trials ...measure.Measurement) []likelihood {
 	return seen
 }
 
-// TestLikelihoodIsADistribution sums the likelihood over all counts: it is one
-// at any share, on either side of where the count distribution changes.
+// TestLikelihoodIsADistribution sums the likelihood over the counts near the limit: at any share, on either side of
+// where the count distribution changes, it is at most one.
 func TestLikelihoodIsADistribution(t *testing.T) {
 	a := generic("ttft.p90", 0.1, false)
 	for _, z := range []float64{-4, -2, -1.4, -1.3, 0, 2} {
 		sum := 0.0
 		const n = 400
 		for k := range n * 20 {
-			// Below and above the band around the limit counts speak as tails.
+			// Counts below and above the band around the limit contribute tails.
 			e := likelihood{n: n, k: float64(k)}
 			if share := e.k / n; share > unlink(a.offset+a.above) || share < unlink(a.offset-far) {
 				continue
@@ -44,10 +44,9 @@ func TestLikelihoodIsADistribution(t *testing.T) {
 	}
 }
 
-// TestDispersionAtTheModelsShare is about the mistake that does most harm: a
-// dispersion taken at the observed share gives a lucky trial a small dispersion
-// and so a large weight. A trial without exceedances must leave a fair chance to
-// a rate that is just allowed: phi^(-n p0/(phi-1)) = 0.39 for 1000 requests.
+// TestDispersionAtTheModelsShare is about the most harmful mistake: a dispersion taken at the observed share gives a
+// lucky trial a small dispersion and so a large weight. A trial without exceedances must leave a fair chance to a rate
+// that is just allowed: phi^(-n p0/(phi-1)) = 0.39 for 1000 requests.
 func TestDispersionAtTheModelsShare(t *testing.T) {
 	a := generic("ttft.p99", 0.01, false)
 	e := likelihood{n: 1000}
@@ -57,7 +56,7 @@ func TestDispersionAtTheModelsShare(t *testing.T) {
 	}
 }
 
-// TestGridReachesTheMass puts data far from where the prior points.
+// TestGridReachesTheMass has data far from the prior's rate.
 func TestGridReachesTheMass(t *testing.T) {
 	a := generic("ttft.p99", 0.01, false)
 	a.rate = 1
@@ -97,9 +96,8 @@ func TestPosteriorFollowsTheEvidence(t *testing.T) {
 	}
 }
 
-// TestMeansTellTheirDispersion is about a mean that grows slowly with the rate and hardly
-// scatters, as that of the times between tokens of a long trial: what it scatters about
-// its curve says how well it is known, as with counts.
+// TestMeansTellTheirDispersion is about a mean that grows slowly with the rate and hardly scatters, as of times between
+// tokens in a long trial: its scatter about the curve says how well it is known, as with counts.
 func TestMeansTellTheirDispersion(t *testing.T) {
 	a := generic("itl.mean", 0, false)
 	var seen []likelihood

@@ -13,8 +13,8 @@ import (
 	"planner/sweep/workload"
 )
 
-// A race in which no trial can be trusted ends undecided, after the trials of one
-// set, and proposes no trial without a load.
+// A race in which no trial can be trusted ends undecided, after the trials of one set, and proposes no trial without a
+// load.
 func TestRaceThatLearnsNothingIsUndecided(t *testing.T) {
 	_, priors := landscape(6, 0, 1)
 	r := NewRace(raceConfig(priors, 1))
@@ -36,8 +36,8 @@ func TestRaceThatLearnsNothingIsUndecided(t *testing.T) {
 	}
 }
 
-// A set whose trials show nothing does not take the budget of the sets behind it, and none
-// says of itself what was seen of another.
+// A set whose trials show nothing does not use up the budget of the next sets, and no set's reason repeats what was seen
+// of another.
 func TestFirstSetLeavesBudget(t *testing.T) {
 	server, priors := landscape(4, 0.05, 1)
 	first := slices.MaxFunc(priors, func(a, b Prior) int { return cmp.Compare(a.Rate, b.Rate) }).Knobs
@@ -67,7 +67,7 @@ func TestFirstSetLeavesBudget(t *testing.T) {
 	}
 }
 
-// Of sets that an idle engine misses the objective with already, the fastest tells what limit could be met.
+// Of sets that miss the objective even when idle, the fastest leads: it tells what limit could be met.
 func TestLeadOfIdleMisses(t *testing.T) {
 	slo := measure.SLO{Bounds: []measure.Bound{{Metric: measure.TTFT, Quantile: 0.9, Limit: 100 * time.Millisecond}}, Errors: -1}
 	miss := func(latency time.Duration) *candidate {

@@ -40,8 +40,7 @@ func (s *raceServer) best() float64 {
 
 func (s *raceServer) carries(mu float64) float64 { return mu - math.Log(100)/raceLimit.Seconds() }
 
-// run simulates a trial by Lindley's recursion; services belong to the request,
-// so that two servers meet the same work.
+// run simulates a trial by Lindley's recursion; services belong to the request, so that two servers meet the same work.
 func (s *raceServer) run(t measure.Trial) measure.Measurement {
 	s.trials++
 	s.engine += t.Warmup + t.Window + t.Cooldown
@@ -94,9 +93,9 @@ func drive(s *Race, server *raceServer) RaceResult {
 	return s.Result()
 }
 
-// The race loses less than 5 % of the best rate in 95 % of landscapes, and costs
-// less than 35 % of searching every set, which is done on every third. With a true share of 0.95, two or more
-// losses in 12 have a probability of 0.12; the seeds are fixed.
+// The race loses less than 5 % of the best rate in 95 % of landscapes, and costs less than 35 % of searching every set,
+// which is done in every third landscape. With a true share of 0.95, two or more losses in 12 have a probability of
+// 0.12; the seeds are fixed.
 func TestRaceRegret(t *testing.T) {
 	lost := 0
 	var raced, searched time.Duration
@@ -128,8 +127,7 @@ func TestRaceRegret(t *testing.T) {
 	}
 }
 
-// A set that is predicted 40 % too low is found if it is drawn at random or its
-// prediction leaves a chance; either way the race ends.
+// A race whose best set is predicted 40 % too low ends all the same, and loses no more than 10 % of the best rate.
 func TestRaceEndsWhenPredictionDeceives(t *testing.T) {
 	server, priors := landscape(20, 0.05, 3)
 	for i, p := range priors {
@@ -169,7 +167,7 @@ func TestRaceOfEqualSetsNamesNoWinner(t *testing.T) {
 
 func TestRaceGoesOnWithoutSetsThatFail(t *testing.T) {
 	server, priors := landscape(10, 0, 2)
-	// The two favourites do not start; one more needs as much memory as they do.
+	// The favourite does not start.
 	fail := 0
 	for _, p := range priors {
 		if server.carries(server.mu[p.Knobs]) == server.best() && fail == 0 {
@@ -195,8 +193,8 @@ func TestRaceGoesOnWithoutSetsThatFail(t *testing.T) {
 	}
 }
 
-// A set with too small a share of the memory says nothing of one with a larger
-// share: only whoever ran it knows which others fail with it.
+// A set with too small a share of the memory says nothing of one with a larger share: only whoever ran it knows which
+// others fail with it.
 func TestRaceTriesAMemoryShareThatIsLargeEnough(t *testing.T) {
 	small := measure.Knobs{MaxNumSeqs: 64, GPUMemoryUtilization: 0.5, TensorParallel: 1}
 	large := small
@@ -208,8 +206,8 @@ func TestRaceTriesAMemoryShareThatIsLargeEnough(t *testing.T) {
 	}
 }
 
-// Where the engine fails with every set nothing is known of any limit, and one set that
-// was measured says more than those that were not.
+// If the engine fails with every set, nothing is known of any limit; one set that was measured says more than those that
+// were not.
 func TestRaceOfEnginesThatFail(t *testing.T) {
 	for _, strategy := range strategies {
 		for _, runs := range []bool{false, true} {
@@ -240,8 +238,8 @@ func by(s Strategy, cfg RaceConfig) RaceConfig {
 	return cfg
 }
 
-// Where the engine's own settings meet the objective at no rate, what is known of a race can be
-// written as JSON, whatever the strategy.
+// If the engine's own settings meet the objective at no rate, the race's result can still be written as JSON, whatever
+// the strategy.
 func TestDefaultWithoutARate(t *testing.T) {
 	for _, strategy := range strategies {
 		server, priors := landscape(3, 0.05, 1)
@@ -292,8 +290,7 @@ func TestRaceRepeats(t *testing.T) {
 	}
 }
 
-// A best set that fails when it is measured beside the others is left out, and the race goes
-// on among these.
+// A best set that fails when it is measured beside the others is dropped, and the race goes on among these.
 func TestRaceGoesOnWithoutABestSetThatFails(t *testing.T) {
 	server, priors := landscape(3, 0.05, 1)
 	r := NewRace(raceConfig(priors, 1))
@@ -311,7 +308,7 @@ func TestRaceGoesOnWithoutABestSetThatFails(t *testing.T) {
 	}
 }
 
-// TestRaceWithoutABudgetEnds: sets whose searches ended for the requests that they simulated have no budget to go on with.
+// TestRaceWithoutABudgetEnds: searches that ended at the cap on simulated requests have no budget to go on with.
 func TestRaceWithoutABudgetEnds(t *testing.T) {
 	server, priors := landscape(6, 0, 1)
 	r, trials := NewRace(raceConfig(priors, 1)), 0
@@ -330,8 +327,8 @@ func TestRaceWithoutABudgetEnds(t *testing.T) {
 	}
 }
 
-// Where an idle engine misses the objective with some sets, of which the first has the longest
-// steps, the others are not searched: no knob of the scheduler makes it faster.
+// If several sets miss the objective even when idle, of which the first searched has the longest steps, the others are
+// not searched: no knob of the scheduler makes an idle engine faster.
 func TestRaceEndsWhereIdleEnginesMiss(t *testing.T) {
 	server := &raceServer{mu: map[measure.Knobs]float64{}}
 	var priors []Prior
@@ -357,7 +354,7 @@ func TestRaceEndsWhereIdleEnginesMiss(t *testing.T) {
 	}
 }
 
-// A set that took the lead and then does not start any more leaves it to the best of those that were measured before.
+// If a set takes the lead and then no longer starts, the best of the sets measured before leads again.
 func TestRaceFallsBackToAMeasuredSet(t *testing.T) {
 	server, priors := landscape(8, 0, 1)
 	for i, mu := range []float64{30, 35, 24, 24, 24, 24, 24, 24} {
@@ -377,7 +374,7 @@ func TestRaceFallsBackToAMeasuredSet(t *testing.T) {
 	}
 }
 
-// Trials of the best set that cannot be trusted are no measure of others: the race says so, and searches none for them.
+// Untrusted trials of the best set are no reference for others: the race says so, and searches none of them.
 func TestRaceBesideADoubtfulReference(t *testing.T) {
 	server, priors := landscape(8, 0, 3)
 	r := NewRace(raceConfig(priors, 3))
@@ -403,7 +400,7 @@ func TestRaceBesideADoubtfulReference(t *testing.T) {
 	}
 }
 
-// A search that trials which cannot be trusted had ended goes on with what is kept for the last measurements.
+// A search that ended because of untrusted trials goes on with the budget kept for the final searches.
 func TestSearchGoesOnBehindDoubtfulTrials(t *testing.T) {
 	s := NewMaxRate(MaxRateConfig{Workload: raceWorkload(), SLO: raceObjective(), Prior: Prior{Rate: 20}, Budget: time.Hour})
 	server := &raceServer{mu: map[measure.Knobs]float64{{}: 30}}

@@ -16,8 +16,8 @@ func trace(n int) *workload.Workload {
 	return w
 }
 
-// Trials on a trace are as long as the trace where that is to be had, and start
-// anywhere in it; the workload of the caller stays as it is.
+// Trials on a trace are as long as the trace if the budget allows, and start anywhere in it; the caller's workload is
+// not changed.
 func TestTrialsCoverTheTrace(t *testing.T) {
 	w := trace(6000)
 	s := NewMaxRate(MaxRateConfig{Workload: w, SLO: raceObjective(), Prior: Prior{Rate: 20}})
@@ -29,7 +29,7 @@ func TestTrialsCoverTheTrace(t *testing.T) {
 	if got := s.Next()[0]; got.Window >= 300*time.Second {
 		t.Errorf("a lap of a quarter of the budget: window %v", got.Window)
 	}
-	// By three times the mean, three times the rate is the same trial.
+	// If rates are those of the busiest hour, three times the mean, a rate three times as high is the same trial.
 	w.Rates = &workload.Rates{Of: workload.RateOfBusiestHour, Mean: 10, BusiestHour: 30, BusiestMinute: 40}
 	s = NewMaxRate(MaxRateConfig{Workload: w, SLO: raceObjective(), Prior: Prior{Rate: 60}})
 	if got := s.Next()[0]; got.Rate != 60 || got.Window != 300*time.Second {

@@ -176,9 +176,9 @@ func (s *MaxRate) estimate(j int, r *Result) Estimate {
 	return e
 }
 
-// enclosed brackets the maximum rate by trials where no curve fits them: between the second highest rate that met and the
-// second lowest that missed, as one trial of each may be luck, if the curve's median lies above or, on a simulated engine,
-// its interval is more than twice as wide. It is 0, 0 elsewhere, and for means and throughput, which scatter more.
+// enclosed returns the second highest rate that met and the second lowest that missed, as one trial of each may be luck, if
+// no miss is below a met rate and the curve does not fit: its median lies above them or, where engine time is free, its
+// interval is more than twice as wide. Otherwise both are 0, as also for means and throughput, which scatter more.
 func (s *MaxRate) enclosed() (met, missed float64) {
 	below, above := s.decided(measure.Met), s.decided(measure.Missed)
 	_, j := s.posteriors.binding()

@@ -7,8 +7,8 @@ import (
 	"planner/sweep/measure"
 )
 
-// A server that completes less under a backlog than it carried without one has collapsed. One
-// that completed all of a smaller load, at which it is not known whether the limits were met, has not.
+// A server that completes less under a backlog than it carried without one has collapsed. One that completed all of a
+// smaller load, without it being known whether the limits were met, has not.
 func TestCollapse(t *testing.T) {
 	for name, c := range map[string]struct {
 		pressed likelihood

@@ -8,8 +8,8 @@ import (
 	"planner/sweep/measure"
 )
 
-// The share of all requests beyond a limit, or the mean of all, is that of the curve, by however much trials differ, with
-// a floor of lone requests or without.
+// The share of all requests beyond a limit, or the mean of all, is that of the curve, however much trials scatter and
+// with or without a floor of lone requests.
 func TestScatterKeepsTheShareOfAll(t *testing.T) {
 	for _, allowed := range []float64{0, 0.01, 0.1, 0.5} {
 		a := generic("ttft", allowed, false)
@@ -26,7 +26,7 @@ func TestScatterKeepsTheShareOfAll(t *testing.T) {
 					for i, x := range phiOffsets {
 						all += nodeWeights[i] * value(raised(a.offset, floor, z-a.below(floor, z, sd)+x*sd))
 					}
-					// The mean of a normal exponent is not that of its five nodes, which are short of its tail.
+					// The mean of an exponentiated normal is not that of five nodes, which lack its tail.
 					if off := all / at; math.Abs(off-1) > 2e-3 && (allowed > 0 || off > 1 || off < 0.98 && sd <= 0.3) {
 						t.Errorf("allowed %g, floor %g, z %+.1f, trials off by %.1f: %.4f times the curve", allowed, floor, z-a.offset, sd, off)
 					}
@@ -36,8 +36,8 @@ func TestScatterKeepsTheShareOfAll(t *testing.T) {
 	}
 }
 
-// Trials that differ by more than their requests explain widen the interval and are named; those
-// that lie on one curve are not.
+// Trials that differ by more than the draw of their requests explains widen the interval and are named; those on one
+// curve are not.
 func TestScatterIsTold(t *testing.T) {
 	const n = 5000
 	a := generic("ttft.p99", 0.01, true)
@@ -61,7 +61,7 @@ func TestScatterIsTold(t *testing.T) {
 	}
 }
 
-// Trials differ on engines in real time, and not on simulated ones, with a budget or without.
+// Trials may scatter on engines in real time, but not on simulated ones, with a budget or without.
 func TestSimulatedEnginesAreSteady(t *testing.T) {
 	slo := measure.SLO{Bounds: []measure.Bound{{Metric: measure.TTFT, Quantile: 0.99, Limit: time.Second}}, Errors: -1}
 	for _, c := range []struct {

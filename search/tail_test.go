@@ -10,8 +10,8 @@ import (
 	"planner/sweep/measure"
 )
 
-// TestTailIsNoQuasiBinomial compares the chance of no exceedance with that of a tail whose counts are
-// divided by their dispersion, which is too large where clumps are nearly as long as the trial.
+// TestTailIsNoQuasiBinomial compares the probability of no exceedance with the quasi-binomial one, of counts divided by
+// their dispersion, which is too large where clumps are nearly as long as the trial.
 func TestTailIsNoQuasiBinomial(t *testing.T) {
 	a := generic("ttft.p90", 0.1, false)
 	for _, phi := range []float64{20, 100, 300} {
@@ -22,9 +22,8 @@ func TestTailIsNoQuasiBinomial(t *testing.T) {
 	}
 }
 
-// TestMinimumOfEqualBounds has three bounds that say the same of the same trials:
-// their minimum is what each says, and no quantile of any minimum is above that of
-// one of its bounds.
+// TestMinimumOfEqualBounds has three bounds with the same evidence: each quantile of their minimum is the same as that
+// of one, and that of different bounds is the least of their own.
 func TestMinimumOfEqualBounds(t *testing.T) {
 	a := generic("ttft.p99", 0.01, false)
 	one := a.infer(evidenceOf(&a, counted(20, 3000, 5), counted(25, 3000, 30)))
@@ -40,11 +39,10 @@ func TestMinimumOfEqualBounds(t *testing.T) {
 	}
 }
 
-// TestShortWindowsOnACliff is what trials of 15 s counted on an engine that goes
-// from no late request to all of them between 113 and 122 requests/s, with a rate
-// now and then that was lucky: that 14,000 requests below 113/s were all in time
-// must count, however long the clumps above it are: a flat curve with clumps longer
-// than a trial, which puts the lower end near 50/s, is no explanation.
+// TestShortWindowsOnACliff has the counts of trials of 15 s on an engine that goes from no late request to all of them
+// between 113 and 122 requests/s, with a lucky rate now and then. That 12,000 requests below 113/s were all in time must
+// count, however long the clumps above it are: a flat curve with clumps longer than a trial, which puts the lower end
+// near 50/s, is no explanation.
 func TestShortWindowsOnACliff(t *testing.T) {
 	slo := measure.SLO{Bounds: []measure.Bound{{Metric: measure.TTFT, Quantile: 0.9, Limit: 300 * time.Millisecond}}, Errors: -1}
 	s := NewMaxRate(MaxRateConfig{SLO: slo, Workload: raceWorkload(), Prior: Prior{Rate: 122.4, Spread: 0.2}, Warmup: 5 * time.Second, Window: 15 * time.Second})
@@ -62,9 +60,9 @@ func TestShortWindowsOnACliff(t *testing.T) {
 	}
 }
 
-// Requests of which some never wait, as where their adapters are in place, are late in the same share at any rate beyond
-// the knee: such rates say that the limit is missed, and nothing of where it is met. Where the share is little above what is
-// allowed they seem to, and a curve through all of them is far off.
+// If some requests never wait, for instance because their adapters are loaded, the share that is late is the same at any
+// rate beyond the knee: such rates show that the limit is missed, but not where it is met. If the share is little above
+// what is allowed they seem to show it, and a curve through all of them is far off.
 func TestPlateau(t *testing.T) {
 	testPlateau(t, 0.865)
 	testPlateau(t, 0.65)

@@ -9,7 +9,7 @@ import (
 	"planner/sweep/measure"
 )
 
-// Where no latency has a limit a race still tells which set completes more.
+// If no latency has a limit, a race still finds which set completes more.
 func TestRaceWithoutLimitsOnLatencies(t *testing.T) {
 	queues := map[measure.Knobs]virtual.Queue{}
 	var sets []search.Prior
