@@ -38,7 +38,7 @@ type Certified struct {
 	Rate       float64       `json:"rate_per_s"`    // the rate tested
 	State      measure.State `json:"state"`         // Met if the rate is certified, Unsure otherwise
 	Looks      int           `json:"looks"`         // how many trials were run
-	EngineTime time.Duration `json:"engine_time_s"` // the engine time of these
+	EngineTime time.Duration `json:"engine_time_s"` // the engine time of all trials
 	// Binding names the bound that is hardest to certify, Requests and Beyond are its counts over all looks, and
 	// Probability is that of so few requests beyond the limit if the true share were what is just allowed.
 	Binding     string  `json:"binding"`

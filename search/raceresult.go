@@ -44,7 +44,7 @@ type RaceResult struct {
 	Best        Result        `json:"best"`
 	Default     *Result       `json:"default"`       // what the engine's own settings carry; nil if unknown
 	Contestants []Contestant  `json:"others"`        // all other sets in the order given
-	EngineTime  time.Duration `json:"engine_time_s"` // what all trials took
+	EngineTime  time.Duration `json:"engine_time_s"` // the engine time of all trials
 }
 
 // Result tells what is known so far.

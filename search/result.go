@@ -75,7 +75,7 @@ type Result struct {
 	Binding    string          `json:"binding"`       // the bound that most likely limits the rate
 	Knobs      measure.Knobs   `json:"knobs"`         // the knobs whose rate was sought
 	Trials     int             `json:"trials"`        // how many were run
-	EngineTime time.Duration   `json:"engine_time_s"` // the engine time of these
+	EngineTime time.Duration   `json:"engine_time_s"` // the engine time of all trials
 	Outcome    Outcome         `json:"outcome"`       // how the search ended
 	// Reason says in words why the search ended.
 	Reason   note.Reason `json:",embed"`
