@@ -15,7 +15,7 @@ import (
 // short as a search's first one. On the same requests these separate two sets that differ by a few per cent, provided
 // that the incumbent is seen to miss the objective: if it meets it, what sets them apart, such as room for one more
 // sequence, has not come into play; if it is overloaded, all that are not much better look the same. What the incumbent
-// carries may be wrong by a tenth, so the reference is moved until it is neither.
+// carries may be wrong by a tenth, so the reference is moved until neither is the case.
 type referenceLoad struct {
 	// trial is the incumbent's there, except for its seed, and score what it showed last.
 	trial measure.Trial
@@ -107,7 +107,7 @@ func (r *Race) shows(m *measure.Measurement) showing {
 
 // over is how much more a set carries than another, as a share, judged by what they showed on the same requests. If both
 // are overloaded, the latency that is farther beyond its limit shows which is worse, but nothing shows which is better.
-// If one is, or the difference is too large to follow a curve, only its sign is believed, and it counts as delta.
+// If only one is, or the difference is too large to follow a curve, only its sign is believed, and it counts as delta.
 func (s showing) over(best showing) float64 {
 	gain := s.room - best.room
 	if s.overloaded() && best.overloaded() {
@@ -149,8 +149,8 @@ func (r *Race) contenders() []*candidate {
 	return open[:min(field, len(open))]
 }
 
-// chance is the probability that a set carries more than the incumbent by delta. Without one it only orders sets: by the
-// predicted rate or, if none is, by the length of steps: the longer they are, the faster an idle engine is.
+// chance is the probability that a set carries more than the incumbent by delta. Without one it only orders sets: by
+// predicted rate or, where none is predicted, by the length of steps: the longer they are, the faster is an idle engine.
 func (r *Race) chance(c *candidate) float64 {
 	if r.incumbent == nil {
 		return 1 + cmp.Or(c.prior.Rate, -1/float64(2+c.prior.Knobs.MaxNumBatchedTokens))
@@ -160,7 +160,7 @@ func (r *Race) chance(c *candidate) float64 {
 }
 
 // predicted is the prediction for a set, scaled by the incumbent's measured over predicted rate: an error that all sets
-// share cancels, and each has one of its own.
+// share cancels, and each keeps one of its own.
 func (r *Race) predicted(c *candidate) Prior {
 	p, best := c.prior, r.incumbent
 	ratio := p.Rate / best.prior.Rate

@@ -35,7 +35,7 @@ type assumed struct {
 	waits bool
 	// share is the allowed share of exceedances p0; 0 for a mean.
 	share float64
-	// offset is the curve at max: link p0, or 0 for a mean; from above over it a share counts only as "at least that".
+	// offset is the curve at max: link p0, or 0 for a mean; beyond offset+above a share counts only as "at least that".
 	offset, above float64
 	// kappa and phi are the prior medians of the steepness and the dispersion, gamma is that of [stat.Dispersion].
 	kappa, phi, gamma float64
@@ -45,7 +45,7 @@ type assumed struct {
 	forms []curveForm
 }
 
-// curveForm is what a curve of two parameters may be extended by.
+// curveForm extends a curve of two parameters by a floor, by scatter between trials, or both.
 type curveForm struct {
 	// floor is the part of what is allowed that lone requests take up, see raised; logProb is the log prior of the form.
 	floor, logProb float64
@@ -58,7 +58,7 @@ type curveForm struct {
 
 // assume lists the bounds of an objective with the prior belief about each. The share of failed requests, if bounded,
 // and the throughput come last, as in measure.Measurement.Counts. With scatter the server may be faster in one trial
-// than in another, as any that runs in real time.
+// than in another, as every engine in real time may be.
 func assume(slo measure.SLO, prior Prior, scatter bool) []assumed {
 	bounds := make([]assumed, 0, len(slo.Bounds)+2)
 	for _, b := range slo.Bounds {
@@ -83,8 +83,8 @@ func assume(slo measure.SLO, prior Prior, scatter bool) []assumed {
 // generic is the prior belief about a bound without a simulator. If latency above its floor is exponential with a mean
 // proportional to 1/(saturation - rate), the steepness at the limit is steep(p0) times a factor that depends only on the
 // utilisation. Queues follow that, while engines become hardly flatter as more requests may exceed the limit (29, 24 and
-// 17 for a hundredth, a tenth and a half; M/M/1 13, 9 and 4): the root of steep is in between. At equal utilisation the
-// dispersion of queues does not depend on the share; that of engines grows with it (97, 177 and 356).
+// 17 for a hundredth, a tenth and a half; M/M/1 13, 9 and 4): the square root of steep lies in between. At equal
+// utilisation the dispersion of queues does not depend on the share; that of engines grows with it (97, 177 and 356).
 func generic(name string, share float64, scatter bool) assumed {
 	a := assumed{name: name, kind: onMean, share: share, kappa: flat, phi: stat.Generic, gamma: stat.Growth, spread: rateSpread}
 	if share > 0 {
@@ -162,16 +162,16 @@ func (a *assumed) curve(kappa, ratio float64) float64 {
 	return a.offset + rise(kappa, ratio)
 }
 
-// raised is the value of a curve that would be at z without lone requests, if these take up the part floor of what is
-// allowed and limit is its value at the limit: the hazards of being late add up, and so do mean times. The steepness at
-// the limit is kept, so that the part without lone requests is steeper.
+// raised adds a floor to a curve: z is its value without lone requests, limit its value at the limit, and floor the part
+// of what is allowed that lone requests take up. Hazards of being late add up, and so do mean times. The steepness at
+// the limit is kept, so that the rest of the curve is steeper.
 func raised(limit, floor, z float64) float64 {
 	return limit + math.Log(floor+(1-floor)*math.Exp((z-limit)/(1-floor)))
 }
 
-// studentT2 is the log density of Student's t with two degrees of freedom, up to a constant. Priors have it in place of
-// the normal: a few trials must outvote a simulator that is wrong by 2x, and under a normal prior of spread 0.3 it would
-// still pull the answer by half a standard error after them. Nor would a normal prior of the usual spread believe a
+// studentT2 is the log density of Student's t with two degrees of freedom, up to a constant. Priors use it instead of
+// the normal: a few trials must outvote a simulator that is wrong by 2x, which under a normal prior of spread 0.3 would
+// still pull the answer by half a standard error after them. A normal prior of the usual spread would also rule out a
 // steepness of 1, as found where the limit is near the latency of an idle engine.
 func studentT2(t float64) float64 { return -1.5 * math.Log1p(t*t/2) }
 
@@ -180,7 +180,7 @@ func studentT2(t float64) float64 { return -1.5 * math.Log1p(t*t/2) }
 func unlink(z float64) float64 { return -math.Expm1(-math.Exp(min(z, zHigh))) }
 
 // rise is how far a curve lies above its value at the limit, at x times the limit's rate: kappa (x-1), as for queues,
-// or, if it is flatter than any queue's, a power of x, which tends to kappa ln x. Exceedances that have nothing to do
+// or, for curves flatter than any queue's, a power of x that tends to kappa ln x. Exceedances that have nothing to do
 // with queueing, such as tokens that wait for one prompt, are proportional to the rate.
 func rise(kappa, x float64) float64 {
 	if kappa >= flat {

@@ -10,8 +10,8 @@ import (
 	"planner/sweep/measure"
 )
 
-// idle is what requests sent one at a time showed: no limit below the latency of an idle engine can be met, and its
-// inverse is the only scale of rates that is known before anything else is.
+// idle is what requests sent one at a time showed: no limit below the latency of an idle engine can be met, and the
+// inverse of that latency is the only scale of rates known at first.
 type idle struct {
 	// looks counts the probes; the second has as many requests as the quantiles need, or as there is time for.
 	looks int
@@ -24,7 +24,7 @@ type idle struct {
 	meets bool
 }
 
-// Floor is the latency of an idle engine that exceeds a limit: no limit below it is feasible at any rate.
+// Floor is the latency of an idle engine that exceeds a limit: no limit below that latency is feasible at any rate.
 type Floor struct {
 	Bound string        `json:"bound"`      // for goodput the limit that is broken
 	Stat  string        `json:"statistic"`  // the bound's own, or a lower quantile if the probe was too short for it

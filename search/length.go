@@ -32,9 +32,9 @@ func (s *MaxRate) learned() learned {
 
 // timed plans a trial that is times as long as a measuring one: long enough for the quantiles of the objective, for many
 // clumps of exceedances, for the slowest requests, for an initially empty queue to reach its usual length, and for a
-// whole trace: what bursts do to a server shows once all of them are counted. The window begins when the traffic of
+// whole trace: what bursts do to a server shows only when all of them are counted. The window begins when the traffic of
 // conversations and shared prefixes is steady and the prefix cache full, and spans several conversations: the requests
-// of one are one clump, and the number in progress takes as long as one to change. 0 times is a coarse trial, which
+// of one are one clump, and the number in progress changes over the length of one. 0 times is a coarse trial, which
 // looks for the right order of magnitude.
 func (c *MaxRateConfig) timed(rate float64, times int, p learned) measure.Trial {
 	mean := c.Workload.MeanRate(rate)
@@ -64,7 +64,7 @@ func (c *MaxRateConfig) timed(rate float64, times int, p learned) measure.Trial 
 	return measure.Trial{Rate: rate, Warmup: cmp.Or(c.Warmup, warmup), Window: window, Cooldown: min(c.SLO.Horizon(c.output), window/2)}
 }
 
-// longer is so many times a window or, where engine time is free, as much of that as can be simulated soon.
+// longer is so many times a window or, where engine time is free, as much of that as can be simulated quickly.
 func (c *MaxRateConfig) longer(window time.Duration, times int, mean float64) time.Duration {
 	long := window * time.Duration(times)
 	if c.free() {

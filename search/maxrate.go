@@ -42,7 +42,7 @@ type MaxRateConfig struct {
 	// Confidence is that of the interval; 0 means 0.90.
 	Precision, Confidence float64
 	// Budget is the engine time for all trials, warm-up included; 0 means that engine time is free, as on a simulated
-	// engine: trials are then as long as can be simulated soon. Overhead is what a trial costs besides its load.
+	// engine: trials are then as long as can be simulated quickly. Overhead is what a trial costs besides its load.
 	Budget, Overhead time.Duration
 	// Steady says that the engine is equally fast in every trial, as a simulated one is; implied where Budget is 0.
 	Steady bool

@@ -80,16 +80,17 @@ func (s *MaxRate) finish() {
 	}
 }
 
-// spendOut ends a search that may not go on: with an answer if that is narrow and rests on at least few trials.
+// spendOut ends a search that may not go on: as Found where the interval is narrow by at least few trials.
 func (s *MaxRate) spendOut(why note.Reason) {
 	if s.outcome, s.reason = OutOfBudget, why; s.narrow(few) {
 		s.outcome, s.reason = Found, note.Because(note.NarrowEnough, 100*s.cfg.Precision)
 	}
 }
 
-// narrow reports whether the interval is as narrow as asked for. Unless trials enclose the answer, one rate must have
-// met the objective and another missed it, and so many measuring trials near the answer must have run since a race chose
-// by any: those far from it say little, and a server that is not the same in all of them shows only there.
+// narrow reports whether the interval is as narrow as asked for. Where trials enclose the answer, the gap between them
+// decides. Otherwise one rate must have met the objective and another missed it, and at least so many measuring trials
+// must be near the answer, without those by which a race chose: trials far from it say little, and only near it does a
+// server show that it differs between trials.
 func (s *MaxRate) narrow(trials int) bool {
 	answer := s.posteriors.quantile(0.5)
 	near := list.Count(s.tried[s.chosen:], func(t attempt) bool {
@@ -161,7 +162,7 @@ func (s *MaxRate) observable(j int, rate float64) float64 {
 	return chance
 }
 
-// price is what a trial costs: engine seconds or, where these are free, requests to simulate, and some for the decision.
+// price is what a trial costs: engine seconds or, where these are free, requests to simulate plus some for the decision.
 func (c *MaxRateConfig) price(t *measure.Trial) float64 {
 	seconds := (t.Warmup + t.Window + t.Cooldown).Seconds()
 	if c.free() {
@@ -171,8 +172,8 @@ func (c *MaxRateConfig) price(t *measure.Trial) float64 {
 }
 
 // gain is the expected reduction of the variance of ln max by a trial, to first order: the squared covariance of ln max
-// with the value seen, over the variance of that, due to what the posterior leaves open, the draw of the requests and
-// the misfit of the curve. latency is that of the slowest requests.
+// with the value seen, over the variance of that value, which comes from what the posterior leaves open, the draw of the
+// requests and the misfit of the curve. latency is that of the slowest requests.
 func (p *posterior) gain(rate float64, window, latency time.Duration) float64 {
 	n := rate * window.Seconds()
 	if p.bound.kind == onThroughput {

@@ -21,7 +21,7 @@ const (
 	// rate on the same requests, and those that may be better are searched too (an incumbent race as in irace).
 	ByPrediction Strategy = "race"
 	// OneAtATime searches every value of one knob in full, keeps the best, goes on with the next knob, and so on. It
-	// begins with the first candidate, or the default where it is one, and is blind to knobs that only help together.
+	// begins with the first candidate, or the default if that is one, and is blind to knobs that only help together.
 	OneAtATime Strategy = "one-at-a-time"
 	// Grid searches every set in full. It costs as many searches as there are sets, and relies on no prediction.
 	Grid Strategy = "grid"
@@ -60,7 +60,7 @@ type Race struct {
 	// settled is what was known of the winner before its final search; nil until then.
 	settled   *Result
 	reference referenceLoad
-	// stage counts the knobs that were varied one after another, and turn the trials of a turn on the only engine.
+	// stage counts the knobs varied so far, one after another, and turn the trials of the current turn on one engine.
 	stage, turn int
 	spent       time.Duration
 }
@@ -180,7 +180,7 @@ func (r *Race) search(c *candidate, p Prior, part int) {
 	}
 }
 
-// begin begins the searches of so many promoted sets side by side, each with 1/part of the remaining budget.
+// begin starts the searches of so many promoted sets side by side, each with 1/part of the remaining budget.
 func (r *Race) begin(together, part int) {
 	together = min(together, len(r.promoted))
 	r.searched, r.promoted = slices.Clone(r.promoted[:together]), r.promoted[together:]
@@ -217,7 +217,7 @@ func (r *Race) list() {
 	r.begin(together, parts)
 }
 
-// choose takes the next step when no search is in progress. By prediction, sets are searched in its order until one has
+// choose takes the next step when no search is in progress. ByPrediction searches sets in predicted order until one has
 // a rate, each with a part of the remaining budget, so that the others have theirs. If several told nothing, or miss the
 // objective even when idle, the race gives up: it is hardly a matter of the knobs. Once there is a rate, the sets
 // likeliest to be better are tried beside the incumbent, and those that seem better are searched.

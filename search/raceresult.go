@@ -80,8 +80,8 @@ func (r *Race) Result() RaceResult {
 	return out
 }
 
-// without is the outcome of a race in which no set met the objective at any rate. That one never will says nothing of
-// those which the budget left out, unless an idle engine misses the objective already: no knob of the scheduler makes it
+// without is the outcome of a race in which no set met the objective at any rate. That one set never will says nothing
+// of sets that the budget left out, unless an idle engine misses the objective already: no scheduler knob makes it
 // faster.
 func (r *Race) without(seen Result) (Outcome, note.Reason) {
 	left := list.Count(r.all, func(c *candidate) bool { return c.status == Skipped })
@@ -94,7 +94,7 @@ func (r *Race) without(seen Result) (Outcome, note.Reason) {
 	return seen.Outcome, seen.Reason
 }
 
-// lead is the incumbent; without one, the set whose search tells most. The first wins ties, for OneAtATime the default.
+// lead is the incumbent or, without one, the set whose search tells most; among equals the first, or the default.
 func (r *Race) lead() *candidate {
 	if r.incumbent != nil {
 		return r.incumbent

@@ -154,8 +154,9 @@ func (s *MaxRate) Result() Result {
 	return r
 }
 
-// estimate is that for all bounds, at most what the server completes once it has collapsed: trials below the limit are
-// too short to show how often a backlog forms there. Warnings about the limiting bound j are added to r.
+// estimate is the estimate for all bounds. Its Low and Safe are at most what the server completes if it has collapsed,
+// as trials below the limit are too short to show how often a backlog forms there. Warnings, such as of bound j, go to
+// r.
 func (s *MaxRate) estimate(j int, r *Result) Estimate {
 	e, p := s.posteriors.estimate(s.cfg.Confidence), s.posteriors[j]
 	b := p.bound
