@@ -112,7 +112,7 @@ const (
 	// below its prior median by kappaBelow, a factor of 64: the share of requests that meet by chance in an idle engine
 	// grows only like a root of the rate. It reaches kappaAbove above it, a factor of 8: a steeper curve has no form
 	// whose scatter is wide enough, so that the server would be taken to be the same in all trials.
-	priorReach, kappaBelow, kappaAbove = 4 * math.Ln2, 6 * math.Ln2, 3 * math.Ln2
+	priorReach, kappaBelow, kappaAbove = 4 * math.Ln2, 2 * kappaAbove, 3 * math.Ln2
 	// negligible is the log density, relative to the largest, that grids leave out; half of it is that of their end
 	// mass.
 	negligible = -16.0
