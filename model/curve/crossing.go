@@ -59,7 +59,7 @@ func (c *Curve) Crossing(b measure.Bound) (Crossing, error) {
 	if err != nil {
 		return x, fmt.Errorf("crossing of %v: %w", b, err)
 	}
-	x.Idle = time.Duration(math.Exp(s.lnY[0]) * float64(time.Second))
+	x.Idle = time.Duration(math.Exp(s.measured[0]) * float64(time.Second))
 	limit := math.Log(b.Limit.Seconds())
 	switch i := s.bracket(limit); {
 	case i < 0:
@@ -68,6 +68,12 @@ func (c *Curve) Crossing(b measure.Bound) (Crossing, error) {
 		x.Value = min(x.Value, s.rates[0])
 		x.Low, x.High = 0, s.rates[0]
 		x.Note = fmt.Sprintf("exceeded at %.4g requests/s, the lowest rate measured: %s is %v there", s.rates[0], b, x.Idle.Round(time.Microsecond))
+		for i := len(s.rates) - 1; i > 0; i-- {
+			if s.measured[i] <= limit {
+				x.Note += fmt.Sprintf("; it is kept at %.4g requests/s, which contradicts that, as where the server was cold at first", s.rates[i])
+				break
+			}
+		}
 	case i == len(s.rates)-1:
 		x.unreached(c, s.rates[i])
 	default:
@@ -160,7 +166,9 @@ func (x *Crossing) sortKey() float64 {
 // interpolant is one statistic against the rate, rising, in ln seconds.
 type interpolant struct {
 	rates, lnY []float64
-	spline     interp.FritschButland
+	// measured are the latencies before they were made to rise.
+	measured []float64
+	spline   interp.FritschButland
 }
 
 // interpolate merges the points of one rate, makes the latencies rise with the
@@ -188,7 +196,7 @@ func interpolate(points []Point, quantile float64) (*interpolant, error) {
 	if len(s.rates) < 2 {
 		return nil, fmt.Errorf("interpolate %s: known at %d of the measured rates; at least two are needed", measure.StatName(quantile), len(s.rates))
 	}
-	s.lnY = stat.Monotone(s.lnY, weights)
+	s.measured, s.lnY = s.lnY, stat.Monotone(s.lnY, weights)
 	if err := s.spline.Fit(s.rates, s.lnY); err != nil {
 		return nil, fmt.Errorf("interpolate %s: %w", measure.StatName(quantile), err)
 	}

@@ -72,6 +72,19 @@ func TestCrossingOfNoise(t *testing.T) {
 	}
 }
 
+// A first run on a cold server is told as it was measured, and that those behind it contradict it.
+func TestCrossingOfColdStart(t *testing.T) {
+	points := []Point{}
+	for i, ms := range []float64{5000, 200, 210, 300, 900} {
+		points = append(points, Point{Rate: float64(1 + i), Values: []Value{{0.99, millis(ms)}}})
+	}
+	c := must.Get(Fit(measure.TTFT, points, 0))
+	x, err := c.Crossing(ttft(0.99, 500*time.Millisecond))
+	if err != nil || x.Outcome != Below || x.Idle != 5*time.Second || !strings.Contains(x.Note, "is 5s there; it is kept at 4 requests/s") {
+		t.Errorf("%v, %v, %q, %v", x.Outcome, x.Idle, x.Note, err)
+	}
+}
+
 func TestLowest(t *testing.T) {
 	if _, ok := Lowest(nil); ok {
 		t.Error("the lowest of none")
