@@ -147,7 +147,7 @@ func usageOf(v *fastjson.Value) usage {
 		return usage{}
 	}
 	// Sums of counts stay within what a number holds, whatever a server says.
-	count := func(v *fastjson.Value) int { return min(max(v.GetInt(), 0), 1<<40) }
+	count := func(v *fastjson.Value) int { return int(min(max(v.GetFloat64(), 0), 1<<40)) }
 	prompt := count(u.Get("prompt_tokens"))
 	return usage{prompt: prompt, completion: count(completion), cached: min(count(u.Get("prompt_tokens_details", "cached_tokens")), prompt), known: true}
 }

@@ -40,7 +40,7 @@ func TestDecodeDelta(t *testing.T) {
 		{"token ids in a delta", `{"choices":[{"index":0,"delta":{"token_ids":[17]}}]}`, delta{content: true, choice: true}, ""},
 		{"finish", `{"choices":[{"index":0,"delta":{},"finish_reason":"length"}]}`, delta{choice: true, finish: true}, ""},
 		{"last text and finish", `{"choices":[{"index":0,"text":"z","finish_reason":"length"}]}`, delta{content: true, choice: true, finish: true}, "z"},
-		{"usage alone", `{"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":4}}}`,
+		{"usage alone", `{"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":3.0,"prompt_tokens_details":{"cached_tokens":4}}}`,
 			delta{usage: usage{prompt: 7, cached: 4, completion: 3, known: true}}, ""},
 		{"cached beyond all", `{"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":4000}}}`,
 			delta{usage: usage{prompt: 7, cached: 7, completion: 3, known: true}}, ""},
