@@ -32,8 +32,17 @@ type Config struct {
 	BatchTokens int
 	// ModelLen is max_model_len: the longest prompt + output, in tokens.
 	ModelLen int
+	// LongPrefill is long_prefill_token_threshold: the most tokens that one
+	// request gets in a step; 0 means no such limit.
+	LongPrefill int
+	// WholePrefill switches chunked prefill off: a prompt that exceeds what is
+	// left of the budget waits.
+	WholePrefill bool
 	// PrefixCaching keeps full blocks for later requests that begin alike.
 	PrefixCaching bool
+	// Watermark is the share of Blocks that an admission must leave free while
+	// other requests run.
+	Watermark float64
 	// Blocks is the size of the pool as vLLM counts it (num_gpu_blocks): one of
 	// them is the null block, which is never handed out.
 	Blocks int
@@ -117,6 +126,9 @@ type Rules struct {
 	// UnkeyedFirst reuses freed blocks that hold nothing cacheable before all
 	// others, so that more of the cache survives. Since 0.24 (June 2026).
 	UnkeyedFirst bool
+	// LoneUncapped lifts the long-prefill threshold in a step that begins with
+	// fewer than two requests. Since 0.32.
+	LoneUncapped bool
 }
 
 // RulesFor returns the rules of a release with every option at its default. The
@@ -127,5 +139,6 @@ func RulesFor(v model.Version) Rules {
 		Async:            v.AtLeast(0, 14),
 		FullSequenceGate: v.AtLeast(0, 19),
 		UnkeyedFirst:     v.AtLeast(0, 24),
+		LoneUncapped:     v.AtLeast(0, 32),
 	}
 }

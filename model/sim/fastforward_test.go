@@ -54,6 +54,12 @@ func randomScenario(t *testing.T, seed uint64) scenario {
 	limits.KVBlocks = 600 << rng.IntN(5)
 	timer, config := modelled(t, dep, limits, rng.IntN(3) > 0)
 	config.Rules.Async = rng.IntN(2) == 0
+	if rng.IntN(4) == 0 {
+		config.LongPrefill = 64
+	}
+	if rng.IntN(4) == 0 {
+		config.Watermark = 0.05
+	}
 	if rng.IntN(8) == 0 {
 		config.Replicas, config.LockStep = 2, rng.IntN(2) == 0
 	}

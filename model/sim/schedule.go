@@ -36,10 +36,11 @@ func (b *stepBatch) empty() bool { return b.load.Decodes == 0 && len(b.load.Chun
 // stays valid until it is handed to [scheduler.output].
 func (s *scheduler) schedule() *stepBatch {
 	b := s.newBatch()
+	threshold := s.threshold()
 	budget := s.scheduleSteady(b)
-	budget = s.scheduleRunning(b, budget)
+	budget = s.scheduleRunning(b, budget, threshold)
 	if len(b.preempted) == 0 {
-		s.admit(b, budget)
+		s.admit(b, budget, threshold)
 	}
 	b.load.Adapters = len(s.slots.running)
 	s.step++
@@ -92,11 +93,20 @@ func (s *scheduler) put(b *stepBatch, r *sequence, tokens, drafted int) {
 	b.items = append(b.items, batchItem{r, tokens, samples, drafted, r.order})
 }
 
+// threshold is the most tokens that one request gets in this step, 0 for no such
+// limit.
+func (s *scheduler) threshold() int {
+	if s.config.Rules.LoneUncapped && len(s.running)+s.waiting.len() < 2 {
+		return 0
+	}
+	return s.config.LongPrefill
+}
+
 // scheduleRunning serves the running requests that are not steady and returns
 // what is left of the budget. A request whose last token is already scheduled is
 // passed over; it keeps its place and its blocks until the token is known. With proposed
 // tokens that is known of one token of each step.
-func (s *scheduler) scheduleRunning(b *stepBatch, budget int) int {
+func (s *scheduler) scheduleRunning(b *stepBatch, budget, threshold int) int {
 	for i := s.steady.members; i < len(s.running) && budget > 0; i++ {
 		r := s.running[i]
 		if r.pending > 0 && r.out+r.pending-r.drafted >= r.limit {
@@ -108,6 +118,9 @@ func (s *scheduler) scheduleRunning(b *stepBatch, budget int) int {
 			drafted = s.config.Speculation.Tokens
 		}
 		n += drafted
+		if 0 < threshold && threshold < n {
+			n = threshold
+		}
 		n = min(n, budget, s.config.ModelLen-1-r.computed)
 		if n <= 0 {
 			continue
@@ -184,7 +197,7 @@ func (s *scheduler) extend(r *sequence, end int) {
 // admit moves requests from the waiting queue into the batch, strictly in order:
 // the first one that does not fit ends the admission. Those whose adapter has no slot are
 // passed over.
-func (s *scheduler) admit(b *stepBatch, budget int) {
+func (s *scheduler) admit(b *stepBatch, budget, threshold int) {
 	var passed []*sequence // whose adapters have no slot now
 	for s.waiting.len() > 0 && budget > 0 && len(s.running) < s.config.Seqs {
 		r := s.waiting.front()
@@ -195,7 +208,14 @@ func (s *scheduler) admit(b *stepBatch, budget int) {
 		}
 		s.lookup(r)
 		cached := int(s.pool.count(s.hits)) * s.blockTokens
-		n := min(r.total()-cached, budget)
+		n := r.total() - cached
+		if 0 < threshold && threshold < n {
+			n = threshold
+		}
+		if s.config.WholePrefill && n > budget {
+			break
+		}
+		n = min(n, budget)
 		if !s.allocate(r, cached, cached+n) {
 			// Losing cached blocks makes it no easier to take the whole sequence,
 			// but it may make a first chunk cheaper.
@@ -230,11 +250,15 @@ func (s *scheduler) allocate(r *sequence, cached, end int) bool {
 			unused += x.blocks()
 		}
 	}
-	if s.config.Rules.FullSequenceGate && s.withWindow(blocksFor(r.total(), size))-hits+unused > s.pool.free {
+	reserve := 0
+	if len(s.running) > 0 {
+		reserve = s.reserve
+	}
+	if s.config.Rules.FullSequenceGate && s.withWindow(blocksFor(r.total(), size))-hits+unused+reserve > s.pool.free {
 		return false
 	}
 	need := s.withWindow(blocksFor(end, size)) - hits
-	if need+unused > s.pool.free {
+	if need+unused+reserve > s.pool.free {
 		return false
 	}
 	for _, id := range s.hits {

@@ -80,6 +80,8 @@ type scheduler struct {
 	// distinct says that the cache holds or will hold what somebody may look for, so that
 	// it matters which blocks are reused first. Until then blocks are only counted.
 	distinct bool
+	// reserve is the number of blocks that the watermark keeps free.
+	reserve int
 	// lookahead is for how many tokens beyond those computed blocks are reserved.
 	lookahead int
 	// windowCap is the most blocks of a sequence for which window or state groups need
@@ -112,7 +114,7 @@ type spare struct {
 // newScheduler returns an idle scheduler with an empty cache.
 func newScheduler(c Config) *scheduler {
 	c.valid()
-	s := &scheduler{config: c, blockTokens: c.Layout.BlockTokens}
+	s := &scheduler{config: c, blockTokens: c.Layout.BlockTokens, reserve: int(c.Watermark * float64(c.Blocks))}
 	size := c.Blocks
 	if l := &c.Layout; l.FullGroups > 0 {
 		// One block of ours is a block of each full group.
@@ -170,6 +172,9 @@ func (s *scheduler) fits(prompt, output int) bool {
 	}
 	// The KV of the last token is never needed.
 	longest := prompt + output - 1
+	if s.config.WholePrefill && longest > s.config.BatchTokens {
+		return false
+	}
 	if n := s.config.Speculation.Tokens; n > 0 {
 		longest = s.ahead(longest + n)
 	}

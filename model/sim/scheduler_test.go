@@ -19,12 +19,12 @@ func TestRulesTellReleasesApart(t *testing.T) {
 		older string
 		want  int
 	}{
-		{"0.20.2", "0.15.1", 7}, {"0.26.0", "0.20.2", 6},
+		{"0.20.2", "0.15.1", 12}, {"0.26.0", "0.20.2", 7}, {"0.32.0", "0.26.0", 1},
 	} {
 		differ := 0
 		must.OK(eachRecording("testdata/vllm-scheduler/"+c.file+".jsonl.gz", func(rec *recording) {
 			rec.VLLM = c.older
-			if rec.modelled() && replay(rec, false) != nil {
+			if replay(rec, false) != nil {
 				differ++
 			}
 		}))
@@ -48,13 +48,37 @@ func TestRulesFor(t *testing.T) {
 		{"0.23.0", Rules{Async: true, FullSequenceGate: true}},
 		{"0.24.0", Rules{Async: true, FullSequenceGate: true, UnkeyedFirst: true}},
 		{"0.31.0", Rules{Async: true, FullSequenceGate: true, UnkeyedFirst: true}},
-		{"0.32.0", Rules{Async: true, FullSequenceGate: true, UnkeyedFirst: true}},
-		{"1.0.0", Rules{Async: true, FullSequenceGate: true, UnkeyedFirst: true}},
-		{"", Rules{Async: true, FullSequenceGate: true, UnkeyedFirst: true}},
+		{"0.32.0", Rules{Async: true, FullSequenceGate: true, UnkeyedFirst: true, LoneUncapped: true}},
+		{"1.0.0", Rules{Async: true, FullSequenceGate: true, UnkeyedFirst: true, LoneUncapped: true}},
+		{"", Rules{Async: true, FullSequenceGate: true, UnkeyedFirst: true, LoneUncapped: true}},
 	} {
 		v := must.Get(model.ParseVersion(c.version))
 		if got := RulesFor(v); got != c.want {
 			t.Errorf("RulesFor(%q) = %+v, want %+v", c.version, got, c.want)
+		}
+	}
+}
+
+func TestThreshold(t *testing.T) {
+	newest := RulesFor(model.Version{})
+	for _, c := range []struct {
+		name     string
+		config   Config
+		requests int
+		want     int
+	}{
+		{"off", Config{Rules: newest}, 4, 0},
+		{"fixed", Config{Rules: newest, LongPrefill: 100}, 4, 100},
+		{"lone, since 0.32", Config{Rules: newest, LongPrefill: 100}, 1, 0},
+		{"lone, before", Config{LongPrefill: 100}, 1, 100},
+	} {
+		c.config.Seqs, c.config.BatchTokens, c.config.ModelLen, c.config.Blocks, c.config.Layout.BlockTokens = 4, 1024, 4096, 100, 16
+		s := newScheduler(c.config)
+		for i := range c.requests {
+			s.add(i, &workload.Request{Prompt: 10, Output: 10}, false)
+		}
+		if got := s.threshold(); got != c.want {
+			t.Errorf("%s: threshold %d, want %d", c.name, got, c.want)
 		}
 	}
 }
@@ -70,6 +94,9 @@ func TestSettledAndAborts(t *testing.T) {
 		rules.Async = rng.IntN(2) == 0
 		config := Config{Rules: rules, Seqs: 1 + rng.IntN(20), ModelLen: 400, Layout: model.KVLayout{BlockTokens: 16}, PrefixCaching: rng.IntN(4) > 0, Blocks: 30 + rng.IntN(300)}
 		config.BatchTokens = config.Seqs + rng.IntN(300)
+		if rng.IntN(3) == 0 {
+			config.LongPrefill = 20 + rng.IntN(100)
+		}
 		a, b := driver{s: newScheduler(config)}, driver{s: newScheduler(config)}
 		b.s.steady.off, b.s.distinct = true, config.PrefixCaching
 		firstNamed := rng.IntN(60) // until then nobody can look for what is cached
