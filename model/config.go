@@ -433,6 +433,9 @@ func (c *hfConfig) intermediate(a Arch) int {
 		keys = keys[1:]
 	}
 	if n, ok := c.number(keys...); ok {
+		if c.is("qwenlm") || c.is("molmofor") {
+			return n / 2 // gate and up projection together
+		}
 		return n
 	}
 	switch {

@@ -187,6 +187,9 @@ func TestParseConfigFamilies(t *testing.T) {
 		{`{"architectures":["ExaoneForCausalLM"],"hidden_size":5120,"num_layers":64,"num_attention_heads":40,"num_key_value_heads":8,"intermediate_size":27392,"vocab_size":102400,"tie_word_embeddings":false,"activation_function":"silu"}`, 8, 27392, 0, 0, 0, 32.0e9, 0.001},
 		{`{"architectures":["JAISLMHeadModel"],"n_embd":5120,"n_layer":40,"n_head":40,"n_inner":13653,"n_positions":2048,"vocab_size":84992,"activation_function":"swiglu"}`, 40, 13653, 0, 0, 0, 13.02e9, 0.001},
 		{`{"architectures":["GPTBigCodeForCausalLM"],"n_embd":6144,"n_layer":40,"n_head":48,"n_inner":24576,"multi_query":true,"vocab_size":49152,"tie_word_embeddings":true,"activation_function":"gelu"}`, 1, 24576, 0, 0, 0, 15.5e9, 0.005},
+		// Qwen-7B (7.72 billion) and the text of Molmo-7B-D, which is Qwen2-7B: the file counts gate and up projection together.
+		{`{"architectures":["QWenLMHeadModel"],"hidden_size":4096,"num_hidden_layers":32,"num_attention_heads":32,"intermediate_size":22016,"vocab_size":151936}`, 32, 11008, 0, 0, 0, 7.72e9, 0.001},
+		{`{"architectures":["MolmoForCausalLM"],"hidden_size":3584,"num_hidden_layers":28,"num_attention_heads":28,"num_key_value_heads":4,"intermediate_size":37888,"vocab_size":152064}`, 4, 18944, 0, 0, 0, 7.62e9, 0.001},
 		// Ernie-4.5-300B-A47B: experts from the fourth layer on.
 		{`{"architectures":["Ernie4_5_MoeForCausalLM"],"hidden_size":8192,"num_hidden_layers":54,"num_attention_heads":64,"num_key_value_heads":8,"intermediate_size":28672,"moe_intermediate_size":3584,"moe_num_experts":64,"moe_k":8,"moe_layer_start_index":3,"moe_layer_interval":1,"vocab_size":103424}`, 8, 28672, 51, 0, 0, 300e9, 0.005},
 		// Hunyuan-A13B: figures for each layer that are all one.
