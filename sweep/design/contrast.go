@@ -245,10 +245,11 @@ func matched(a, b []measure.Measurement) (pairs []pairing, left int) {
 	return pairs, left
 }
 
-// sameLoad asks for rates that agree to a thousandth, and for the same
+// sameLoad asks for rates that agree to a thousandth, whatever they are of a trace, and for the same
 // temperature of the prefix cache.
 func sameLoad(a, b *measure.Trial) bool {
-	return a.Concurrency == b.Concurrency && math.Abs(a.Rate-b.Rate) <= 0.001*a.Rate && (a.Warmup == 0) == (b.Warmup == 0)
+	x, y := a.Workload.MeanRate(a.Rate), b.Workload.MeanRate(b.Rate)
+	return a.Concurrency == b.Concurrency && math.Abs(x-y) <= 0.001*x && (a.Warmup == 0) == (b.Warmup == 0)
 }
 
 // pairDoubts says what of the pairs a reader should know: failures, which are in

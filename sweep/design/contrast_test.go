@@ -12,6 +12,7 @@ import (
 	"planner/internal/stat"
 	"planner/sweep"
 	"planner/sweep/measure"
+	"planner/sweep/workload"
 )
 
 // measured is a measurement in which every latency is the given one.
@@ -234,6 +235,17 @@ func TestMatched(t *testing.T) {
 	}
 	if pairs, _ = matched([]measure.Measurement{at(1, 8, 0)}, []measure.Measurement{at(1, 8, time.Second)}); len(pairs) != 0 {
 		t.Error("a cold cache is compared with a warm one")
+	}
+	// 2/s in the busiest hour of a trace are 1/s in its mean.
+	of := func(rate float64, meant workload.RateOf) []measure.Measurement {
+		m := at(rate, 8, 0)
+		m.Trial.Workload = &workload.Workload{Rates: &workload.Rates{Of: meant, Mean: 1, BusiestHour: 2, BusiestMinute: 3}}
+		return []measure.Measurement{m}
+	}
+	for rate, want := range map[float64]int{1: 1, 2: 0} {
+		if pairs, _ = matched(of(2, workload.RateOfBusiestHour), of(rate, workload.RateOfMean)); len(pairs) != want {
+			t.Errorf("2/s in the busiest hour beside %g/s in the mean: %d pairs, want %d", rate, len(pairs), want)
+		}
 	}
 }
 
