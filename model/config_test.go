@@ -72,7 +72,6 @@ func TestParseConfigFormats(t *testing.T) {
 		`,"quantization_config":{"quant_method":"compressed-tensors","config_groups":{"group_0":{"weights":{"num_bits":8,"type":"float","strategy":"block"}}}}`:         FP8,
 		`,"quantization_config":{"quant_method":"quark","global_quant_config":{"weight":{"dtype":"fp4","group_size":32}}}`:                                              MXFP4,
 		`,"quantization_config":{"quant_method":"quark","global_quant_config":{"weight":[{"dtype":"fp8_e4m3"},{"dtype":"int4"}]}}`:                                      INT4,
-		`,"quantization_config":{"quant_method":"bitsandbytes","load_in_8bit":true}`:                                                                                    INT8,
 	} {
 		a, err := ParseConfig(strings.NewReader(fmt.Sprintf(llama, quantisation)))
 		if err != nil || a.Native != want {
@@ -367,7 +366,6 @@ func TestPartsLeftAlone(t *testing.T) {
 		`"quant_method":"auto-round","bits":4,"extra_config":{"model.layers.0.self_attn.q_proj":{"bits":16},"model.layers.1.self_attn":{"bits":16}}`:   {1. / 3, BF16: 2. / 3},
 		`"quant_method":"auto-round","bits":4,"extra_config":{".*self_attn.*":{"bits":8}}`:                                                             {INT8: 1},
 		`"quant_method":"fp8","ignored_layers":["lm_head","model.layers.0.self_attn.o_proj","model.layers.1.self_attn.o_proj"]`:                        {2. / 3, BF16: 1. / 3},
-		`"quant_method":"bitsandbytes","llm_int8_skip_modules":["self_attn"]`:                                                                          {BF16: 1},
 		`"quant_method":"quark","exclude":["*self_attn*"],"global_quant_config":{"weight":{"dtype":"fp4"}}`:                                            {BF16: 1},
 		`"quant_method":"quark","layer_quant_config":{"*self_attn*":{"weight":{"dtype":"fp8_e4m3"}}},"global_quant_config":{"weight":{"dtype":"fp4"}}`: {FP8: 1},
 	} {
@@ -447,6 +445,9 @@ func TestWeightsByModules(t *testing.T) {
 	}
 	if _, err := ParseConfig(strings.NewReader(fmt.Sprintf(dense, "quantization_config", targeted("Linear", "re:.*(?!mlp).*")))); !errors.Is(err, errUnsupported) {
 		t.Errorf("a pattern that cannot be read: %v", err)
+	}
+	if _, err := ParseConfig(strings.NewReader(fmt.Sprintf(dense, "quantization_config", `"quant_method":"bitsandbytes"`))); !errors.Is(err, errUnsupported) {
+		t.Errorf("bitsandbytes: %v", err)
 	}
 }
 

@@ -103,7 +103,7 @@ func (s *storage) of(names []string) WeightFormat {
 }
 
 // unquantised are the keys under which tools list the modules, or patterns of them, that they leave alone.
-var unquantised = []string{"ignore", "exclude_modules", "modules_to_not_convert", "ignored_layers", "exclude", "llm_int8_skip_modules"}
+var unquantised = []string{"ignore", "exclude_modules", "modules_to_not_convert", "ignored_layers", "exclude"}
 
 // storage reads how the checkpoint is quantised.
 func (c *hfConfig) storage(q map[string]any) storage {
@@ -158,10 +158,7 @@ func (c *hfConfig) storage(q map[string]any) storage {
 		}
 		s.otherwise, err = modeloptFormat(method, field[string](q, "quant_algo"))
 	case "bitsandbytes":
-		s.otherwise = INT4
-		if field[bool](q, "load_in_8bit") {
-			s.otherwise = INT8
-		}
+		err = fmt.Errorf("quantization_config.quant_method: bitsandbytes unpacks all weights in each step: %w", errUnsupported)
 	default:
 		err = fmt.Errorf("quantization_config.quant_method: %q is not known", method)
 	}
