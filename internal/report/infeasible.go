@@ -48,7 +48,7 @@ func noPlanDocument(n *decide.NoPlan, e Engines) Document {
 		d.Title, rejected = "Undecided: no rate is known yet that would give a plan for "+asked, why.Rejected
 		facts = append(facts, list.Map(why.Doubts(), func(doubt string) Fact { return Fact{"why", doubt, Doubt} })...)
 		d.add(append(facts, seen))
-		d.section("What to do", Bullets{Items: advice(overview, why)})
+		d.section("What to do", Bullets{Items: advice(overview, why, b.Search != nil)})
 		if len(why.Alternatives) > 1 {
 			offers = why.Alternatives
 		}
@@ -141,7 +141,7 @@ func seenText(s measure.Overview) string {
 	return text
 }
 
-func advice(s measure.Overview, e *plan.Unsolved) []string {
+func advice(s measure.Overview, e *plan.Unsolved, searched bool) []string {
 	if e != nil && slices.ContainsFunc(e.Alternatives, func(a plan.Alternative) bool {
 		return slices.Contains([]note.Kind{note.RateDoubted, note.RateWide}, a.Reason.Note.Kind)
 	}) {
@@ -155,6 +155,9 @@ func advice(s measure.Overview, e *plan.Unsolved) []string {
 			"remove what makes trials invalid, and start again: `planner doctor` checks the machine, and `planner bench` runs one load point to try it on",
 			"a load generator on a host of its own, where the engine takes the processors that requests are sent with",
 		}
+	}
+	if !searched { // results that are fitted
+		return []string{"trials at lower rates, or longer ones: those that were measured do not tell at which the limits are kept"}
 	}
 	return []string{
 		"a larger search.budget, or none on the simulated engine",

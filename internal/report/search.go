@@ -33,7 +33,7 @@ func searchDocument(a *decide.FoundRate, e Engines) Document {
 		next = revive()
 	} else if !decided {
 		seen := measure.OverviewOf(trials)
-		facts, next = facts.with("seen", seenText(seen), Plain), advice(seen, nil)
+		facts, next = facts.with("seen", seenText(seen), Plain), advice(seen, nil, true)
 	}
 	if r.Estimate.Value > 0 {
 		d.add(doubted(b.Trust))
