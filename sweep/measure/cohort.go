@@ -9,26 +9,26 @@ import (
 	"planner/internal/stat"
 )
 
-// cohort is the part of a trial that is measured: the requests due in the
-// window. Nothing is chosen by when it ended, which would drop the slow ones.
+// cohort is the measured part of a trial: the requests due in the window. Requests are never
+// selected by when they ended, which would drop the slow ones.
 type cohort struct {
 	trial *Trial
-	// from and to are the ends of the window, where the trial has none the first intended
-	// time and the last event; end is that of the observation.
+	// from and to bound the window; in a closed loop, and for a trace on its own clock, they are
+	// the first intended time and the last event. end is the end of the observation.
 	from, to, end time.Duration
-	// whole says that the requests are all there is and no sample of it: a
-	// trace replayed from its first row to its last.
+	// whole says that the requests are the whole population and not a sample: a trace replayed from
+	// its first row to its last.
 	whole bool
-	// records are those due in the window, in order of Due; all holds those of
-	// warm-up and cool-down too.
+	// records are the requests due in the window, in order of Due; all also holds those of warm-up
+	// and cool-down.
 	records, all []*Record
-	// drawn holds the latencies that were asked for, by Metric.
+	// drawn caches the latencies computed so far.
 	drawn map[Metric]*series
-	// parts are the cohorts of the classes that were asked for, by name.
+	// parts caches the cohorts of single classes, by name.
 	parts map[string]*cohort
 }
 
-// of is the part of the cohort that the requests of a class are, all of it for "".
+// of returns the cohort of one class's requests, the whole cohort for "".
 func (c *cohort) of(class string) *cohort {
 	if class == "" {
 		return c
@@ -74,14 +74,14 @@ func newCohort(t *Trial, records []Record, end time.Duration) *cohort {
 	return c
 }
 
-// awaited reports whether a request is a turn of a conversation that has not been
-// sent: the one before it has not ended, so it is not due yet, whatever its intended
-// time, and neither late nor in flight.
+// awaited reports whether a request is a conversation turn that has not been sent as the turn
+// before it has not ended: whatever its intended time it is not due yet, so it is neither late nor
+// in flight.
 func awaited(t *Trial, r *Record) bool {
 	return t.Workload != nil && t.Workload.Turns > 1 && r.Outcome == InFlight && r.Sent < 0
 }
 
-// due are the requests from a time to the end of the window.
+// due returns the requests due between from and the end of the window.
 func (c *cohort) due(from time.Duration) []*Record {
 	at := func(r *Record, at time.Duration) int { return cmp.Compare(r.Due, at) }
 	low, _ := slices.BinarySearchFunc(c.all, from, at)
@@ -101,15 +101,15 @@ func (c *cohort) position(r *Record) float64 {
 	return float64(r.Due-c.from) / float64(c.to-c.from)
 }
 
-// inWindow reports whether something happened, and in the window. Its end
-// belongs to it where it is the last event of the trial.
+// inWindow reports whether an event happened, and did so in the window. The window's end counts as
+// inside if all requests are measured, as the last event then lies on it.
 func (c *cohort) inWindow(at time.Duration) bool {
 	return at >= c.from && (at < c.to || at == c.to && len(c.records) == len(c.all))
 }
 
-// left is when a request left the server: its last token, the time at which
-// the client gave up, or the end of the observation. Failures without a token
-// are taken to be immediate but for timeouts.
+// left returns when a request left the server: at its last token, when the client gave up, or at
+// the end of the observation if it was still in flight. Other failures without a last token leave
+// at the last time known of them.
 func (c *cohort) left(r *Record) time.Duration {
 	at := r.Last
 	switch {
@@ -126,8 +126,8 @@ func (c *cohort) left(r *Record) time.Duration {
 	return min(at, c.end)
 }
 
-// inFlight is the mean number of requests in flight in equal blocks of the
-// window behind from, from the records alone.
+// inFlight returns the mean number of requests in flight in each of equal blocks of the window
+// after from, computed from the records alone.
 func (c *cohort) inFlight(from time.Duration, blocks int) []float64 {
 	mean := make([]float64, blocks)
 	width := float64(c.to-from) / float64(blocks)
@@ -144,31 +144,30 @@ func (c *cohort) inFlight(from time.Duration, blocks int) []float64 {
 	return mean
 }
 
-// ByPrompt sets the times to first token of a trial beside the lengths of its prompts,
-// without what the prefix cache is known to have held of them.
+// ByPrompt relates the times to first token of a trial to the lengths of its prompts, not counting
+// prompt tokens known to have been found in the prefix cache.
 type ByPrompt struct {
-	// Short and Long are the quarters of the requests with the shortest and with the
-	// longest prompts.
+	// Short and Long are the quarters of the requests with the shortest and the longest prompts.
 	Short PromptGroup `json:"short"`
 	Long  PromptGroup `json:"long"`
 	// Slow are the 2 % that waited longest for their first token.
 	Slow PromptGroup `json:"slow"`
-	// Mean is the mean length of all prompts.
+	// Mean is the mean prompt length of all requests that saw a first token.
 	Mean float64 `json:"mean_prompt_tokens"`
 }
 
-// PromptGroup are some of the requests of a trial: the mean length of their prompts and
-// the median of their times to first token.
+// PromptGroup is a group of requests: the mean length of their prompts and the median of their
+// times to first token.
 type PromptGroup struct {
-	Tokens float64       `json:"prompt_tokens"` // the mean prompt of the group
-	TTFT   time.Duration `json:"ttft_p50_ms"`   // the median of the group
+	Tokens float64       `json:"prompt_tokens"` // the mean prompt length
+	TTFT   time.Duration `json:"ttft_p50_ms"`   // the median time to first token
 }
 
-// fewestByPrompt are the requests below which groups of them say nothing.
+// fewestByPrompt is the number of requests below which a comparison of groups says nothing.
 const fewestByPrompt = 100
 
-// byPrompt is nil where too few requests saw a first token, and where all prompts are
-// alike.
+// byPrompt returns nil if too few requests saw a first token, or if the shortest quarter of prompts
+// is as long as the longest.
 func (c *cohort) byPrompt() *ByPrompt {
 	var seen []*Record
 	total := 0.0
@@ -195,7 +194,7 @@ func (c *cohort) byPrompt() *ByPrompt {
 
 func (r *Record) uncached() int { return max(r.Prompt-r.Cached, 0) }
 
-// sortBy sorts records by a key, and those of the same in the order in which they came.
+// sortBy sorts records by a key, and equal ones by when they were due.
 func sortBy[T cmp.Ordered](records []*Record, key func(*Record) T) {
 	slices.SortFunc(records, func(a, b *Record) int {
 		return cmp.Or(cmp.Compare(key(a), key(b)), cmp.Compare(a.Due, b.Due), cmp.Compare(a.ID, b.ID))

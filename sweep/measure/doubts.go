@@ -17,18 +17,18 @@ import (
 
 // Limits of a valid trial.
 const (
-	// littleShare is how far the number in flight may be from rate x latency.
+	// littleShare is the largest relative difference between the mean number in flight and rate x
+	// latency.
 	littleShare = 0.05
-	// sigmas is how improbable a figure must be to be held against a trial.
+	// sigmas is how many standard deviations a figure must be off to count against a trial.
 	sigmas = 5
-	// lagMost bounds the largest send lag as a share of the tightest limit on a
-	// latency that contains it; leastLag is what no client can avoid.
+	// lagMost bounds the largest send lag as a share of the tightest limit on a latency that
+	// includes it; leastLag is the lag that no client can avoid.
 	lagMost  = 0.2
 	leastLag = time.Millisecond
 )
 
-// doubts lists what makes the figures of a trial, and what was judged by them, unfit to be
-// believed.
+// doubts lists the reasons not to trust the figures of a trial and the judgements based on them.
 func (c *cohort) doubts(m *Measurement, all []judged, o *Observation) note.Notes {
 	if len(c.records) == 0 {
 		return note.Notes{note.New(note.NoRequests)}
@@ -42,8 +42,8 @@ func (c *cohort) doubts(m *Measurement, all []judged, o *Observation) note.Notes
 		note.If(!ok && !m.Overloaded && m.Aborted.Text == "", note.NotStationary, inFlight, law))
 }
 
-// lagDoubt tells whether the client was late by an amount that matters, be it seen by when
-// requests left or by how it stood still, when it reads late.
+// lagDoubt returns the reasons to doubt a trial because its client was late by an amount that
+// matters: it sent late, or it stood still, and so read late.
 func (c *cohort) lagDoubt(all []judged, o *Observation) note.Notes {
 	slo, most, d := c.trial.Objective, time.Duration(0), o.Pauses
 	if lags := slices.Sorted(slices.Values(c.sendLag().values)); len(lags) > 0 {
@@ -59,9 +59,9 @@ func (c *cohort) lagDoubt(all []judged, o *Observation) note.Notes {
 	return note.If(tightest > 0 && most > allowed, note.LargestSendLag, most.Round(10*time.Microsecond), allowed)
 }
 
-// tolerates reports whether nothing that was judged hangs on a client being late by so much
-// at most: it makes a server look slow, never fast, and of the requests beyond a limit no
-// more are within the one that forgives it than chance may move.
+// tolerates reports whether no judgement depends on a client that was late by at most lag. A late
+// client makes a server look slow, never fast, so it is enough that under limits which forgive the
+// lag the value of each bound stays within its interval, not below Low.
 func (c *cohort) tolerates(lag time.Duration, all []judged, o *Observation) bool {
 	for _, moved := range c.forgiving(lag).judge(o) {
 		for _, j := range all {
@@ -73,14 +73,13 @@ func (c *cohort) tolerates(lag time.Duration, all []judged, o *Observation) bool
 	return len(all) > 0
 }
 
-// sendLag is how long after the intended time requests left; one that left
-// early was not late.
+// sendLag collects how long after its intended time each request was sent, 0 for one sent early.
 func (c *cohort) sendLag() *series {
 	return c.collect(func(r *Record) (time.Duration, bool, bool) { return max(r.Sent-r.Due, 0), false, r.Sent >= 0 })
 }
 
-// expected is the mean number of requests due in the window, where their number
-// is Poisson; 0 elsewhere.
+// expected returns the expected number of requests due in the window if that number is Poisson
+// distributed, otherwise 0.
 func (c *cohort) expected() float64 {
 	w := c.trial.Workload
 	if w == nil || w.Arrivals != workload.Poisson || w.Turns > 1 || c.trial.Closed() {
@@ -89,13 +88,12 @@ func (c *cohort) expected() float64 {
 	return c.trial.Rate * c.length()
 }
 
-// littlesLaw compares the mean number in flight with the arrival rate times the
-// mean time in the server (Little 1961). The two differ by what crosses the ends
-// of the window: at random by the standard deviation of that, with a variance of
-// 2/3 rate E[S^3] for requests that come independently, and without bound where
-// load and server are not in balance. A trial without warm-up starts empty and
-// is not in balance by design, and where more than 1 % of the requests had not
-// ended their times are not known; neither is held against it.
+// littlesLaw compares the mean number in flight with the arrival rate times the mean time in the
+// server S (Little 1961). They differ by the request-seconds of requests that cross an end of the
+// window. Those are random with variance 2/3 rate E[S^3] if requests are independent, but unbounded
+// if load and server are out of balance. A trial without warm-up starts empty, out of balance by
+// design, and if more than 1 % of the requests had not ended, their times are unknown: neither
+// counts against the trial.
 func (c *cohort) littlesLaw() (inFlight, law float64, ok bool) {
 	if c.trial.Closed() || c.trial.Rate <= 0 || c.trial.Warmup <= 0 || c.to <= c.from {
 		return 0, 0, true
@@ -115,15 +113,15 @@ func (c *cohort) littlesLaw() (inFlight, law float64, ok bool) {
 	return inFlight, law, math.Abs(inFlight-law) <= max(littleShare*law, sigmas*noise)
 }
 
-// excuse is by how many of its largest send lags a client that was late is
-// forgiven in each latency: it reads about as late as it sends.
+// excuse is how many times its largest send lag a late client is forgiven in each latency: it reads
+// about as late as it sends (decision 0005).
 const excuse = 3
 
-// standing reports whether a trial that is not valid missed its objective all the
-// same: where requests fail by the server's answer, are late by more than the client could
-// have made them, or stay behind by more, of a load that was sent whole. To that end its own
-// drops are left out, and every limit on a latency is moved out by what the client adds to it.
-// A load that was not the one asked for condemns no server.
+// standing reports whether an invalid trial misses its objective all the same: of the requests that
+// the client did send too many fail, or they are late by more than the client can have made them,
+// or, if it sent them all, the backlog grows by more than that. Every limit on a latency is raised
+// by what the client adds. A trial whose load was not the one asked for, or whose server drains a
+// backlog, condemns no server.
 func (c *cohort) standing(o *Observation) bool {
 	if o.OtherLoad || c.draining() {
 		return false
@@ -142,8 +140,7 @@ func (c *cohort) standing(o *Observation) bool {
 	return slices.ContainsFunc(late.judge(o), func(j judged) bool { return j.state == Missed })
 }
 
-// forgiving is the cohort under the limits that are left if a client is forgiven that it was
-// late by so much.
+// forgiving returns the cohort under limits raised by [excuse] times a client's lag.
 func (c *cohort) forgiving(lag time.Duration) *cohort {
 	out, trial := c.anew(), *c.trial
 	tokens := 0.0
@@ -155,8 +152,8 @@ func (c *cohort) forgiving(lag time.Duration) *cohort {
 	return out
 }
 
-// movedOut is the bound with its limits moved out by what a client that reads late by lag adds to
-// each: all of it, but to the time per token of a request of so many tokens its share.
+// movedOut returns the bound with its limits raised by what a client that reads late by lag adds:
+// all of the lag, but for the time per token of a request of so many tokens only its share of it.
 func (b Bound) movedOut(lag time.Duration, tokens float64) Bound {
 	each := time.Duration(float64(lag) / max(tokens-1, 1))
 	switch b.Metric {
@@ -177,14 +174,14 @@ func (b Bound) movedOut(lag time.Duration, tokens float64) Bound {
 	return b
 }
 
-// anew is the cohort without what was drawn from its records.
+// anew returns the cohort with nothing cached.
 func (c *cohort) anew() *cohort {
 	out := *c
 	out.drawn, out.parts = map[Metric]*series{}, map[string]*cohort{}
 	return &out
 }
 
-// sent is the cohort without the requests that the client did not send.
+// sent returns the cohort without the requests that the client did not send.
 func (c *cohort) sent() *cohort {
 	out := c.anew()
 	out.records = list.Filter(c.records, func(r *Record) bool {
@@ -193,15 +190,15 @@ func (c *cohort) sent() *cohort {
 	return out
 }
 
-// leastSent is the least share of the offered requests that the window of a trial
-// of conversations must see for its figures to be those of the offered rate. A
-// measurement below it says so, and a search takes it at the rate that was sent.
+// leastSent is the least share of the offered requests that conversations must send in the window
+// for the figures to be those of the offered rate. A measurement below it says so, and a search
+// counts it at a lower rate: see [Measurement.Carried].
 const leastSent = 0.95
 
-// unsteady says why conversations sent fewer requests in the window than were
-// offered; empty if they did not. A schedule begins without conversations under
-// way, and a turn is sent only when the one before it has ended. Requests of one
-// conversation are one clump, so that their number scatters by its turns.
+// unsteady returns why conversations sent fewer requests in the window than were offered, nil if
+// they did not: a schedule begins with no conversations under way, and a turn is sent only when the
+// one before it has ended. The requests of a conversation form a clump, which multiplies the
+// variance of their number by Turns.
 func (c *cohort) unsteady(m *Measurement) note.Notes {
 	w := c.trial.Workload
 	if w == nil || w.Turns <= 1 || c.trial.Closed() || c.trial.Rate <= 0 || c.length() <= 0 {
@@ -217,12 +214,12 @@ func (c *cohort) unsteady(m *Measurement) note.Notes {
 	return note.If(missing > max((1-leastSent)*want, 3*math.Sqrt(want*float64(w.Turns))), note.TurnsWaited, m.Sent, offered)
 }
 
-// mostComplaints is how many kinds of failure are told in words.
+// mostComplaints is how many kinds of failure are reported with their details.
 const mostComplaints = 3
 
-// complaints says what was seen of the failed requests, the most frequent first:
-// "217 requests ended with http status: 429: rate limit". Failures without words
-// of their own are in the tally alone.
+// complaints describes the failed requests by outcome and detail, the most frequent first: "217
+// requests ended with http status: 429: rate limit". Failures without detail appear in the tally
+// alone.
 func complaints(records []*Record) note.Notes {
 	type complaint struct {
 		outcome Outcome
@@ -266,8 +263,8 @@ func (m *Measurement) unresolved() note.Notes {
 	return note.If(len(parts) > 0, note.QuantilesUnresolved, strings.Join(parts, "; "))
 }
 
-// remarks lists what is worth knowing beside doubts: quantiles that the sample
-// does not resolve, requests that are not in them, and overload.
+// remarks lists what is worth knowing besides doubts: quantiles that the sample does not resolve,
+// open and failed requests, conversations that sent too little, and overload.
 func (m *Measurement) remarks(c *cohort) note.Notes {
 	open := c.count((*Record).open)
 	return slices.Concat(m.unresolved(), note.If(open > 0, note.RequestsOpen, open, m.Requests),

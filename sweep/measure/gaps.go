@@ -10,29 +10,29 @@ import (
 	"planner/internal/stat"
 )
 
-// longestGap is the longest inter-token time that is told from longer ones, an hour in
-// microseconds.
+// longestGap is the longest inter-token time that is recorded as it is, an hour in microseconds;
+// longer ones count as this.
 const longestGap = 3600 * 1e6
 
-// gapParts is into how many equal parts the window is cut, and fewestClumps how many clumps
-// of long gaps a trial must have shown for what it shows of them to be believed. A variance of
-// 20 sums is off: partsDoubt times as much is exceeded by the true one in 10 % (19 over the lower
-// decile of the chi-squared distribution with 19 degrees of freedom).
+// gapParts is the number of equal parts that the window is cut into, and fewestClumps how many
+// clumps of long gaps a trial must show for its own estimate of their size to be used. A variance
+// estimated from 20 sums is uncertain: the true one exceeds partsDoubt times the estimate in 10 %
+// of cases (19 over the lower decile of the chi-squared distribution with 19 degrees of freedom).
 const (
 	gapParts     = 20
 	fewestClumps = 20
 	partsDoubt   = 1.63
 )
 
-// Gaps holds inter-token times in microseconds: all of them and, rounded to two digits, those
-// of each part of the window by the time of the later token.
+// Gaps holds inter-token times in microseconds: all of them, to three significant digits, and those
+// of each part of the window, by the time of the later token, to two.
 type Gaps struct {
 	*hdrhistogram.Histogram
 	from, to time.Duration
 	parts    []*hdrhistogram.Histogram
 }
 
-// NewGaps returns no gaps yet, of a window from from to to. One that ends never has no parts.
+// NewGaps returns empty Gaps for the window [from, to), without parts if the window never ends.
 func NewGaps(from, to time.Duration) *Gaps {
 	g := &Gaps{Histogram: hdrhistogram.New(1, longestGap, 3), from: from, to: to}
 	if to > from && to < math.MaxInt64 {
@@ -43,7 +43,7 @@ func NewGaps(from, to time.Duration) *Gaps {
 	return g
 }
 
-// Add takes n gaps of the same length whose later tokens came at a time of the trial.
+// Add records n gaps of the same length whose later tokens came at the time at of the trial.
 func (g *Gaps) Add(at, gap time.Duration, n int) {
 	us := min(max(int64(gap.Round(time.Microsecond)/time.Microsecond), 1), longestGap)
 	// The value is in range, so there is no error to see.
@@ -53,7 +53,8 @@ func (g *Gaps) Add(at, gap time.Duration, n int) {
 	}
 }
 
-// AddRow takes those of n steps, one after another, of each so many gaps of the same length; the first came at a time.
+// AddRow records each gaps of the same length for each of n consecutive steps; those of the first
+// step end at the time at.
 func (g *Gaps) AddRow(at, gap time.Duration, n, each int) {
 	for n > 0 {
 		now := n
@@ -69,15 +70,15 @@ func (g *Gaps) AddRow(at, gap time.Duration, n, each int) {
 	}
 }
 
-// part is the part of the window that holds a time in it.
+// part returns the index of the part of the window that a time within it falls into.
 func (g *Gaps) part(at time.Duration) int {
 	return int(float64(at-g.from) / float64(g.to-g.from) * gapParts)
 }
 
-// clump is how many gaps beyond a limit count as one: the larger of their dispersion and that of
-// those beyond a level which the trial shows for certain, its own quantile. NaN where either is
-// not known, as where most of these gaps are so near the level that the parts do not tell them
-// from it.
+// clump returns how many gaps beyond a limit count as one: partsDoubt times the larger of their
+// dispersion and that of the gaps beyond level, a quantile of the trial's own which it is sure to
+// have exceeded. NaN if either is unknown, or if the parts show less than half of the gaps beyond,
+// as most are so close above that rounding hides them.
 func (g *Gaps) clump(limit, level, request time.Duration) float64 {
 	worst := 1.0
 	for _, above := range []time.Duration{limit, level} {
@@ -102,11 +103,11 @@ func (c *cohort) lasting() time.Duration {
 	return 0
 }
 
-// dispersion is how many times larger the variance of a sum over the gaps is than that of as
-// many independent ones: by the sums over 5, 10 and 20 parts of the window, the largest, since
-// too short parts hide clumps and too few show them badly. NaN where fewer than five parts have
-// gaps, or all are alike, and where requests last longer than half a part: what slows them may
-// last as long.
+// dispersion returns how many times larger the variance of a sum over the gaps is than for as many
+// independent gaps: the largest of the ratios by 5, 10 and 20 parts of the window, since short
+// parts hide clumps and few parts show them poorly. It is NaN if fewer than five parts have gaps,
+// if all gaps are alike, or if requests last longer than half a part: what slows them may last as
+// long.
 func (g *Gaps) dispersion(sum func(*hdrhistogram.Histogram) float64, variance float64, request time.Duration) float64 {
 	var sums, counts []float64
 	for _, h := range g.parts {
@@ -133,11 +134,11 @@ func (g *Gaps) dispersion(sum func(*hdrhistogram.Histogram) float64, variance fl
 	return worst
 }
 
-// judgeGaps decides a bound on the inter-token times. A step of the engine makes gaps in all
-// answers at once, and a long prompt long ones: a trial with many such clumps tells by itself
-// how many gaps count as one. In others a request counts as one observation however many
-// tokens it has, and clumps of requests are taken from the time per token. The tokens that a
-// failed request still owed are beyond the limit on a quantile, and in no mean.
+// judgeGaps decides a bound on inter-token times. A step of the engine makes a gap in all answers
+// at once, a long one if it processes a long prompt. A trial with many such clumps, and no
+// failures, shows by itself how many gaps count as one. Otherwise a request counts as one
+// observation however many tokens it has, with the dispersion of the time per token. Tokens that a
+// failed request still owed count as beyond the limit on a quantile; a mean leaves them out.
 func (c *cohort) judgeGaps(b Bound, o *Observation) judged {
 	j := judged{allowed: b.Allowed(), Count: Count{Bound: b.String(), Cluster: 1, Phi: 1}}
 	if o.Gaps == nil || o.Gaps.TotalCount() == 0 {
@@ -165,7 +166,7 @@ func (c *cohort) judgeGaps(b Bound, o *Observation) judged {
 		return c.mean(j, o.Gaps.Mean()/limit, o.Gaps.StdDev()/limit, requests, failed, 0)
 	}
 	j.N, j.K, requests = j.N+owed, j.K+owed, requests+failed
-	// What a failed request owed comes all at once, and is in no part of the window.
+	// The tokens that a failed request owed all fail at once, and are in no part of the window.
 	j.Cluster = max(float64(j.N)/float64(max(requests, 1)), float64(owed)/float64(max(failed, 1)), 1)
 	q := time.Duration(o.Gaps.ValueAtQuantile(b.Quantile*100)) * time.Microsecond
 	j.slack = slackOf(q, b.Limit)

@@ -16,20 +16,20 @@ import (
 // [Bound.String] names the others.
 const ErrorsBound = "errors"
 
-// judged is what one bound says of a trial.
+// judged is the judgement of one bound on a trial.
 type judged struct {
 	Count
 	allowed float64
 	state   State
 	// slack is the distance of the statistic from its limit, as a share of it.
 	slack float64
-	// failed counts those beyond the limit that are so for having failed.
+	// failed counts the requests that are beyond the limit because they failed.
 	failed int
 	// doubt says why the state is Unsure.
 	doubt note.Notes
 }
 
-// judge decides every bound of the objective, and the errors.
+// judge decides every bound of the objective, and the one on errors.
 func (c *cohort) judge(o *Observation) []judged {
 	var all []judged
 	slo := c.trial.Objective
@@ -49,8 +49,8 @@ func (c *cohort) judge(o *Observation) []judged {
 	return append(all, c.judgeErrors(slo.Errors))
 }
 
-// judgeShare decides a bound on a quantile by counting: the quantile is not
-// above the limit exactly if no larger share than 1 - q of the requests is.
+// judgeShare decides a bound on a quantile by counting: the q-quantile is at or below the limit if
+// and only if at most a share 1 - q of the requests is above it.
 func (c *cohort) judgeShare(b Bound) judged {
 	j := judged{allowed: b.Allowed(), Count: Count{Bound: b.String(), Cluster: 1}}
 	var at []float64
@@ -86,7 +86,7 @@ func (c *cohort) judgeShare(b Bound) judged {
 	return j.share(phi, most, c.whole)
 }
 
-// empty is the judgement of a bound that no request could show anything of.
+// empty returns the judgement of a bound for which there is no observation.
 func (j judged) empty() judged {
 	j.Low, j.High, j.Value, j.Phi = 0, 1, 0, 1
 	j.unsure(note.BoundUnseen)
@@ -98,9 +98,9 @@ func (j *judged) unsure(k note.Kind, figures ...any) {
 	j.state, j.doubt = Unsure, note.Notes{note.New(k, slices.Concat([]any{j.Bound}, figures)...)}
 }
 
-// share decides the count at dispersion phi, where the shape of the tail allows no larger
-// share than most, unless the count itself contradicts that. Where the requests are all
-// there is, the plain share decides.
+// share decides a bound by its count at dispersion phi. The shape of the tail allows no larger
+// share than most, which is disregarded if the observed share is larger. If the requests are the
+// whole population, the observed share decides.
 func (j judged) share(phi, most float64, whole bool) judged {
 	n, k := float64(j.N)/j.Cluster, float64(j.K)/j.Cluster
 	j.Value, j.Phi = k/n, phi
@@ -114,7 +114,7 @@ func (j judged) share(phi, most float64, whole bool) judged {
 		d := stat.Dispersion{At: phi, Level: j.allowed, Gamma: stat.Growth}
 		j.Low, j.High = d.Lower(k, n, alpha), d.Upper(k, n, alpha)
 		if most >= j.Value {
-			// Nor is it better known than from requests that have nothing in common.
+			// The share cannot be better known than from independent requests.
 			most = max(most, stat.ShareUpper(k, n, alpha))
 			j.High, resolved = min(j.High, most), resolved || most <= j.allowed
 		}
@@ -137,8 +137,8 @@ func (j judged) share(phi, most float64, whole bool) judged {
 	return j
 }
 
-// decidedBy is how many requests would decide if the share stayed as it is; infinite
-// where no affordable number would.
+// decidedBy returns how many requests would decide the bound if the observed share stayed as it is;
+// infinite if even 128 times as many as now would not.
 func (j judged) decidedBy(phi float64) float64 {
 	d := stat.Dispersion{At: phi, Level: j.allowed}
 	n, k := float64(j.N)/j.Cluster, float64(j.K)/j.Cluster
@@ -162,8 +162,8 @@ func (j judged) decidedBy(phi float64) float64 {
 	return high * n
 }
 
-// slack is how far the bounded quantile stays below its limit, as a share of
-// the limit, between 1 and -1; 0 when nothing is known.
+// slack returns how far the bounded quantile stays below its limit, as a share of the limit and at
+// least -1, which also stands for a quantile beyond what was seen; 0 when nothing is known.
 func (s *series) slack(b Bound) float64 {
 	if len(s.values) == 0 {
 		return 0
@@ -179,11 +179,10 @@ func slackOf(v, limit time.Duration) float64 {
 	return max(1-float64(v)/float64(limit), -1)
 }
 
-// judgeErrors decides the share of failed requests. Failures have causes and
-// are not clumps of one queue, so the plain binomial bounds hold. Requests of which
-// none failed meet every allowance, as they meet one of none: a proof would take
-// three requests for each one in its share, and a server that fails under load
-// shows it in every other bound as well. The count's High says what is proven.
+// judgeErrors decides the share of failed requests by plain binomial bounds: failures have causes
+// and do not clump as in a queue. A trial without failures meets every allowance, even that of
+// none: proving a share of 1/m would take 3m requests, and a server that fails under load shows it
+// in every other bound as well. The count's High says what is proven.
 func (c *cohort) judgeErrors(allowed float64) judged {
 	j := judged{allowed: allowed, slack: 1, Count: Count{Bound: ErrorsBound, Cluster: 1, Phi: 1, High: 1}}
 	j.N, j.K = len(c.records)-c.count((*Record).open), c.count((*Record).failed)
@@ -216,10 +215,9 @@ func (c *cohort) judgeErrors(allowed float64) judged {
 	return j
 }
 
-// verdict joins the judgements: missed if one bound is, met if all are. The
-// binding one is the worst, and among equals the one with the least slack. A
-// limit that is missed for requests that failed, most of them, leaves that to the
-// bound on failures where this is missed as well.
+// verdict combines the judgements: missed if one bound is, met if all are. The binding bound is the
+// worst, and among equals the one with the least slack. If most requests beyond its limit are so
+// because they failed, the bound on errors binds instead, if that is missed as well.
 func verdict(all []judged) *Verdict {
 	worst := 0
 	severity := map[State]int{Met: 0, Unsure: 1, Missed: 2}
@@ -238,19 +236,19 @@ func verdict(all []judged) *Verdict {
 	return &Verdict{State: j.state, Binding: j.Bound, Slack: j.slack}
 }
 
-// Floors of a bound on a mean: below meanFloor values a batch estimate of its
-// spread is no estimate, and above censoredShare of requests without an end the
-// mean of the others is not the mean.
+// Limits for judging a mean: with fewer than meanFloor values a batch estimate of their spread is
+// worthless, and with a share of more than censoredShare of requests still open the mean of the
+// others is biased.
 const (
 	meanFloor     = 20
 	censoredShare = 0.01
 )
 
-// judgeMean decides a bound on a mean by an interval around it: Student's t with
-// the nine degrees of freedom of ten batches, widened by the blended dispersion.
-// Requests in flight count at their age, or at the time per token so far. Failed requests have no latency; who
-// bounds the errors has said how many may fail, and the mean is then over the
-// rest. Without that, a mean over the survivors is never met.
+// judgeMean decides a bound on a mean by an interval around it: Student's t with the nine degrees
+// of freedom of ten batches, widened by the blended dispersion. Requests in flight count at their
+// age, or at their time per token so far. Failed requests have no latency: if the objective bounds
+// errors, that says how many may fail, and the mean is over the rest. Otherwise a mean over the
+// survivors is never met.
 func (c *cohort) judgeMean(b Bound) judged {
 	j := judged{allowed: 1, Count: Count{Bound: b.String(), Cluster: 1, Phi: 1, High: math.MaxFloat64}}
 	var at, values []float64
@@ -287,8 +285,8 @@ func (c *cohort) judgeMean(b Bound) judged {
 	return c.mean(j, mean/float64(b.Limit), math.Sqrt(variance)/float64(b.Limit), len(values), failed, censored)
 }
 
-// mean decides a mean of n observations by their standard deviation, both as ratios to
-// the limit. How many requests failed, or had not ended, may leave it undecided.
+// mean decides a bound on a mean from n observations; mean and standard deviation are ratios to the
+// limit. Failed requests, or too many that had not ended, may leave it undecided.
 func (c *cohort) mean(j judged, mean, deviation float64, n, failed, censored int) judged {
 	half := 0.0
 	if !c.whole {
@@ -313,8 +311,8 @@ func (c *cohort) mean(j judged, mean, deviation float64, n, failed, censored int
 	return j
 }
 
-// State is what is known of an objective. The zero value is Unsure, so that
-// what was never judged is never met.
+// State says whether an objective is met. The zero value is Unsure, so that what was never judged
+// is never met.
 type State int
 
 // The three states of a verdict.
@@ -340,7 +338,8 @@ func (s *State) UnmarshalText(b []byte) error { return wire.ReadName(s, stateNam
 // decides.
 type Verdict struct {
 	State State `json:"state"` // met, missed or unsure
-	// Binding names the bound that is missed or nearest to it, or [ErrorsBound].
+	// Binding names the bound that is missed or closest to it, [ErrorsBound] and [ThroughputBound]
+	// included.
 	Binding string `json:"binding"`
 	// Slack is how far the binding statistic stays below its limit, as a share
 	// of the limit; negative when it is above.

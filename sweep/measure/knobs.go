@@ -11,17 +11,17 @@ import (
 	"planner/internal/wire"
 )
 
-// Knobs are the settings of one server instance that a sweep varies or pins.
-// Two trials belong to the same configuration exactly if their Knobs are equal,
-// so Knobs is comparable and serves as a map key as it stands. Zero means that
-// the engine's own default holds. [KnobTable] says what there is to know of each.
+// Knobs are the settings of one server instance that a sweep varies or pins. Two trials belong to
+// the same configuration if and only if their Knobs are equal, so Knobs is comparable and serves as
+// a map key. Zero means that the engine's own default holds, except for PrefixCaching. [KnobTable]
+// describes each knob.
 type Knobs struct {
 	MaxNumSeqs           int     `json:"max_num_seqs"`           // requests that run at once
 	MaxNumBatchedTokens  int     `json:"max_num_batched_tokens"` // tokens of one step
 	GPUMemoryUtilization float64 `json:"gpu_memory_utilization"` // the share of memory that the engine takes
 	PrefixCaching        bool    `json:"prefix_caching"`         // whether the KV cache of shared prefixes is kept
-	// PrefixUnknown says that nobody told whether prefixes were cached, as results of
-	// other tools do not; PrefixCaching is false then, and null in JSON.
+	// PrefixUnknown says that it is not known whether prefixes were cached, as in results of other
+	// tools; PrefixCaching is then false, and null in JSON.
 	PrefixUnknown bool `json:"-"`
 	// MaxModelLen is the longest prompt + output of a request, in tokens.
 	MaxModelLen int `json:"max_model_len,omitempty"`
@@ -37,13 +37,14 @@ type Knobs struct {
 	// several; "" is what is configured.
 	Weights string `json:"weights,omitempty"`
 	KVCache string `json:"kv_cache,omitempty"`
-	// ExtraArgs are further options of the engine, as on its command line, parted by blanks.
+	// ExtraArgs are further options of the engine's command line, separated by blanks.
 	ExtraArgs string `json:"extra_args,omitempty"`
 }
 
-// Kind is the kind of instance that the knobs are of: those that place the model on GPUs.
+// Kind returns the kind of instance that the knobs describe: only those that place the model on
+// GPUs.
 func (k Knobs) Kind() Knobs {
-	kind := Knobs{PrefixUnknown: true} // which tells no kinds apart
+	kind := Knobs{PrefixUnknown: true} // the same for all kinds
 	for _, n := range KnobTable {
 		if n.Placement {
 			n.Copy(&kind, k)
@@ -52,38 +53,38 @@ func (k Knobs) Kind() Knobs {
 	return kind
 }
 
-// Knob is all that is known of one of the [Knobs]. Its values are an int, a float64,
-// a bool or a string; nil is a value that is left to the engine, or not known.
+// Knob describes one of the [Knobs]. Its values are an int, a float64, a bool or a string; nil is a
+// value that is left to the engine, or not known.
 type Knob struct {
-	// Name is the knob's in configurations, files and placeholders of commands, Short
+	// Name is the knob's name in configurations, files and placeholders of commands, Short the one
 	// in tables.
 	Name, Short string
-	// Option is that of vLLM 0.20, in whose terms servers are described; "" for none.
+	// Option is the knob's option of vLLM 0.20, in whose terms servers are described; "" for none.
 	Option string
 	// Help says in a configuration what the knob does.
 	Help string
 	// Precedence orders the knobs that are searched, from 1: what usually matters most is varied
-	// first. Usual are the values that are tried where none are given.
+	// first; 0 is not searched. Usual are the values tried if none are given.
 	Usual      []any
 	Precedence int
-	// Least and Most bound the values that are worth trying beyond those of a list;
-	// both are 0 for a knob whose lists are not gone beyond.
+	// Least and Most bound the values that are worth trying beyond those listed; both are 0 for a
+	// knob whose list is never extended.
 	Least, Most float64
-	// Placement says that the knob is about the GPUs of an instance, and which, or, with
-	// Format, about the number formats in them, which engines are told in ways of their own.
+	// Placement says that the knob sets the GPUs of an instance or, with Format, its number
+	// formats, which each engine is told in its own way.
 	Placement, Format bool
-	// Zero is the zero of the knob's values, which tells their type.
+	// Zero is the zero value of the knob's type.
 	Zero any
-	// Get is the value of the knob, nil where it is left to the engine or not known.
+	// Get returns the value of the knob, nil if it is left to the engine or not known.
 	Get func(Knobs) any
-	// Set gives the knob a value of its type, or leaves it to the engine by nil.
+	// Set sets the knob to a value of its type; nil leaves it to the engine.
 	Set func(*Knobs, any)
 }
 
-// KnobTable lists the knobs in the order in which they are crossed and shown. A new
-// one needs a row here, a field in [Knobs] and a line in the adapter of each engine
-// that has an option for it. Steps of fewer than 256 tokens waste the GPU on any
-// model; what is beyond 95 % of a GPU's memory its driver and others need.
+// KnobTable lists the knobs in the order in which they are crossed and shown. A new one needs a row
+// here, a field in [Knobs] and a line in the adapter of each engine that has an option for it.
+// Steps of fewer than 256 tokens waste the GPU on any model; the last 5 % of a GPU's memory is
+// needed by its driver and others.
 var KnobTable = []Knob{
 	knob(Knob{Name: "gpu", Short: "GPU", Placement: true}, func(k *Knobs) *string { return &k.GPU }),
 	knob(Knob{Name: "tensor_parallel", Short: "TP", Option: "--tensor-parallel-size", Placement: true},
@@ -120,7 +121,7 @@ var KnobTable = []Knob{
 		func(k *Knobs) *string { return &k.ExtraArgs }),
 }
 
-// prefixCaching is the one knob that is known to be off, not left to the engine.
+// prefixCaching is the one knob whose zero value means off, not left to the engine.
 var prefixCaching = Knob{
 	Name: "prefix_caching", Short: "prefix cache", Option: "--enable-prefix-caching",
 	Help:  "keep the KV cache of shared prefixes",
@@ -151,12 +152,12 @@ func knob[T comparable](n Knob, field func(*Knobs) *T) Knob {
 	return n
 }
 
-// KnobNamed is the knob of a name; false if there is none.
+// KnobNamed returns the knob of a name; false if there is none.
 func KnobNamed(name string) (Knob, bool) {
 	return list.Find(KnobTable, func(n Knob) bool { return n.Name == name })
 }
 
-// KnobOf is the knob that an option of the engine's command line sets; false if there is none.
+// KnobOf returns the knob that an option of the engine's command line sets; false if there is none.
 func KnobOf(option string) (Knob, bool) {
 	return list.Find(KnobTable, func(n Knob) bool { return n.Option != "" && n.Option == option })
 }
@@ -168,15 +169,14 @@ func Searched() []Knob {
 	return searched
 }
 
-// Worded reports whether the knob's values are words, which engines are told in ways of their own:
-// a GPU is where it runs, and options are options.
+// Worded reports whether the knob's values are strings, which each engine is told in its own way: a
+// GPU is where it runs, and further options are passed on as they are.
 func (n *Knob) Worded() bool { return n.Zero == "" }
 
-// Copy gives the knob the value that it has in another set.
+// Copy sets the knob in one set to its value in another.
 func (n *Knob) Copy(to *Knobs, from Knobs) { n.Set(to, n.Get(from)) }
 
-// Number is the value of a knob of numbers, 0 for any other and where it is left to
-// the engine.
+// Number returns the value of a numeric knob, 0 for any other and if it is left to the engine.
 func (n *Knob) Number(k Knobs) float64 {
 	switch v := n.Get(k).(type) {
 	case int:
@@ -187,7 +187,7 @@ func (n *Knob) Number(k Knobs) float64 {
 	return 0
 }
 
-// SetNumber gives a knob of numbers a value.
+// SetNumber sets a numeric knob.
 func (n *Knob) SetNumber(k *Knobs, x float64) {
 	if _, whole := n.Zero.(int); whole {
 		n.Set(k, int(x))
@@ -196,7 +196,7 @@ func (n *Knob) SetNumber(k *Knobs, x float64) {
 	n.Set(k, x)
 }
 
-// Text writes the value as configurations do, "" where it is left to the engine.
+// Text returns the value as configurations write it, "" if it is left to the engine.
 func (n *Knob) Text(k Knobs) string {
 	switch v := n.Get(k).(type) {
 	case nil:
@@ -208,7 +208,7 @@ func (n *Knob) Text(k Knobs) string {
 	}
 }
 
-// Describe names what is not left to the engine: "GPU H100 SXM, TP 4, seqs 64".
+// Describe names the knobs that are not left to the engine: "GPU H100 SXM, TP 4, seqs 64".
 func (k Knobs) Describe() string {
 	var parts []string
 	for _, n := range KnobTable {
@@ -219,12 +219,12 @@ func (k Knobs) Describe() string {
 	return strings.Join(parts, ", ")
 }
 
-// Differences counts the knobs in which two sets differ.
+// Differences counts the knobs whose values differ between two sets.
 func (k Knobs) Differences(o Knobs) int {
 	return list.Count(KnobTable, func(n Knob) bool { return n.Get(k) != n.Get(o) })
 }
 
-// Or fills what is left to the engine with the values of another set.
+// Or fills knobs that are left to the engine with the values of another set.
 func (k Knobs) Or(o Knobs) Knobs {
 	for _, n := range KnobTable {
 		if n.Get(k) == nil {
@@ -234,15 +234,15 @@ func (k Knobs) Or(o Knobs) Knobs {
 	return k
 }
 
-// GPUs is the number of GPUs of one instance.
+// GPUs returns the number of GPUs of one instance.
 func (k Knobs) GPUs() int {
 	return max(k.TensorParallel, 1) * max(k.PipelineParallel, 1) * max(k.DataParallel, 1)
 }
 
-// Written is the knobs in a file, one that is not known as null.
+// Written returns the knobs as a file holds them, unknown prefix caching as null.
 func (k Knobs) Written() any { return knobsFile{plainKnobs(k), prefixCaching.Get(k)} }
 
-// knobsFile are knobs in a file.
+// knobsFile is what a file holds of knobs.
 type knobsFile struct {
 	plainKnobs
 	PrefixCaching any `json:"prefix_caching"`
@@ -250,7 +250,7 @@ type knobsFile struct {
 
 type plainKnobs Knobs
 
-// UnmarshalJSON reads what was written. Keys that are not there are zero.
+// UnmarshalJSON reads what Written gives. Missing keys are zero.
 func (k *Knobs) UnmarshalJSON(data []byte) error {
 	w := knobsFile{PrefixCaching: false}
 	if err := wire.Unmarshal(data, &w); err != nil {

@@ -19,8 +19,7 @@ import (
 	"planner/sweep/workload"
 )
 
-// Observation is everything that running a trial brings back, on a real engine
-// or a simulated one.
+// Observation is everything observed while a trial ran, on a real engine or a simulated one.
 type Observation struct {
 	Records []Record
 	// End is when observation ended, counted from the start of the trial;
@@ -30,40 +29,40 @@ type Observation struct {
 	// they were not recorded. ClassGaps, where it is given, splits them by Record.Class.
 	Gaps      *Gaps
 	ClassGaps []*hdrhistogram.Histogram
-	// Unpaced says that tokens came at once, so that the times per token are not those
-	// of the server and count as not seen.
+	// Unpaced says that the times per token are not those of the server, as where tokens came at
+	// once; they count as not seen.
 	Unpaced bool
 	// Aborted says why the trial was ended early; empty if it was not.
 	Aborted note.Reason
-	// Rest is how long the server that answered last wants not to be asked again.
+	// Rest is how long the server, in its last answer, asked not to be called again.
 	Rest time.Duration
-	// Took is how long a real engine was held, for what comes beside the load too; 0 where
-	// the load alone counts.
+	// Took is how long a real engine was held, for more than the load too; 0 where the load alone
+	// counts.
 	Took time.Duration
-	// Server is what the engine says of itself.
+	// Server is what the engine reports.
 	Server Server
-	// Doubts lists reasons against the measurement's validity that whoever ran
-	// it saw, such as a client that was too slow.
+	// Doubts lists reasons to doubt the measurement that whoever ran the trial saw, such as a
+	// client that was too slow.
 	Doubts note.Notes
-	// Pauses say how the client itself stood still, for Pause at most: reasons against the
-	// measurement's validity where what is judged hangs on so much.
+	// Pauses say how the client itself stood still, for at most Pause at a time: reasons to doubt
+	// the measurement if a judgement depends on that much.
 	Pauses note.Notes
 	Pause  time.Duration
 	// OtherLoad says that one of the doubts is that the load was not the one asked
 	// for, such as prompts of other lengths.
 	OtherLoad bool
-	// Remarks are worth knowing and no reason to doubt the figures.
+	// Remarks are worth knowing but no reason to doubt the figures.
 	Remarks note.Notes
 }
 
-// Server is what an engine says of itself and of a trial; nil for a figure that it
-// does not give.
+// Server is what an engine reports about itself and a trial; nil for a figure that it does not
+// give.
 type Server struct {
 	Engine Software `json:"engine"`
 	// KVBlocks is the size of the KV cache in blocks of BlockTokens tokens.
 	KVBlocks    *int `json:"kv_blocks"`
 	BlockTokens *int `json:"block_tokens"`
-	Preemptions *int `json:"preemptions"` // requests that were taken out again for want of memory
+	Preemptions *int `json:"preemptions"` // evictions of running requests for lack of memory
 	// HitRate is the share of prompt tokens found in the prefix cache.
 	HitRate *float64 `json:"prefix_hit_rate"`
 	// PeakKV is the largest share of the KV cache in use.
@@ -85,7 +84,7 @@ type TimeShares struct {
 	KV            float64 `json:"kv"`            // reading the KV cache
 	Compute       float64 `json:"compute"`       // arithmetic
 	Communication float64 `json:"communication"` // between GPUs
-	Fixed         float64 `json:"fixed"`         // what each step costs
+	Fixed         float64 `json:"fixed"`         // the fixed cost of each step
 	// Draft is what proposing tokens for speculative decoding takes.
 	Draft float64 `json:"draft,omitempty"`
 	// Idle is the share of the trial in which no step ran.
@@ -94,14 +93,13 @@ type TimeShares struct {
 	// compute while steps ran.
 	MBU float64 `json:"mbu"`
 	MFU float64 `json:"mfu"`
-	// Watts is what one GPU draws in the mean, as modelled; 0 if unknown.
+	// Watts is the mean power that one GPU draws, as modelled; 0 if unknown.
 	Watts float64 `json:"gpu_watts,omitempty"`
 	// Binding names the largest share.
 	Binding string `json:"binding"`
 }
 
-// Count is what one bound saw of a trial. Searches live on counts, not on
-// quantiles.
+// Count is what a trial shows of one bound. Searches work on counts, not on quantiles.
 type Count struct {
 	Bound string `json:"bound"` // such as ttft.p99
 	// N requests (for ITL: tokens) are decided, K of them beyond the limit.
@@ -112,26 +110,28 @@ type Count struct {
 	Value float64 `json:"value"`
 	Low   float64 `json:"low"`
 	High  float64 `json:"high"`
-	// Phi is the dispersion that Low and High were made with.
+	// Phi is the dispersion by which Low and High were computed.
 	Phi float64 `json:"phi"`
-	// Cluster is how many of the N and K stand for one request: 1, and for ITL
-	// the mean number of tokens of a request.
+	// Cluster is how many of the N and K count as one observation: 1, and for ITL about the tokens
+	// of a request, or of a clump of gaps if these are fewer.
 	Cluster float64 `json:"cluster"`
 }
 
 // Tally counts requests by how they ended.
 type Tally struct {
-	// Requests counts those due in the window (closed loop: all), Failed those
-	// of them without a good end, Failures the failed ones by outcome.
+	// Requests counts those due in the window (closed loop: all), Failed those of them that ended
+	// badly, not those in flight, and Failures the failed ones by outcome.
 	Requests int            `json:"requests"`
 	Failed   int            `json:"failed"`
 	Failures map[string]int `json:"failures"`
 }
 
-// Broken reports whether no request ended well, for what is no matter of speed.
+// Broken reports whether all requests failed, most of them for other reasons than the server's
+// speed.
 func (t *Tally) Broken() bool { return t.Failed == t.Requests && t.Refuses() }
 
-// Refuses reports whether requests failed, most of them by what the server did.
+// Refuses reports whether requests failed, most of them by something that the server did other than
+// being slow.
 func (t *Tally) Refuses() bool {
 	others := 0
 	for o, name := range outcomeNames {
@@ -142,11 +142,12 @@ func (t *Tally) Refuses() bool {
 	return 2*others < t.Failed
 }
 
-// Complaint says how most of the failed requests of a trial failed; "" where none did.
+// Complaint describes the most frequent failure of a trial; "" if there was none.
 func (m *Measurement) Complaint() string { return complaint(m.Warnings, m.Failures) }
 
-// complaint is the first of the notes with the words of a failure, of as many requests as failed
-// so in other words, too, or, where the commonest failure has none, its kind.
+// complaint describes the most frequent kind of failure: by the most frequent failure note if that
+// is of this kind, as an example if not all requests of this kind failed with the same details,
+// otherwise by its name.
 func complaint(told note.Notes, failures map[string]int) string {
 	most := ""
 	for _, kind := range slices.Sorted(maps.Keys(failures)) {
@@ -168,36 +169,36 @@ func complaint(told note.Notes, failures map[string]int) string {
 	return fmt.Sprintf("%d requests ended with %s", failures[most], kind)
 }
 
-// Throughput is what went through per second of the window.
+// Throughput is what was processed per second of the window.
 type Throughput struct {
-	// Achieved counts requests that were completed in the window, Sent those
-	// that left the client in it.
+	// Achieved counts requests that were completed in the window, Sent those that left the client
+	// in it.
 	Achieved float64 `json:"achieved_per_s"`
 	Sent     float64 `json:"sent_per_s"`
 	// PromptTokens are counted when the first token shows that they were
 	// processed, OutputTokens when they were generated.
 	PromptTokens float64 `json:"prompt_tokens_per_s"`
 	OutputTokens float64 `json:"output_tokens_per_s"`
-	// Goodput counts those of Achieved that met every bound; NaN without an objective.
+	// Goodput counts those of Achieved that met every bound on single requests; NaN without an
+	// objective.
 	Goodput float64 `json:"goodput_per_s"`
 }
 
-// Latencies are the four latencies of the requests due in the window. They are
-// over requests that reached the event; failed ones count in the verdict, as
-// beyond every limit, and not here. Requests in flight at the end count as longer
-// than their age (Kaplan and Meier 1958): a quantile that only they could give
-// is Unresolved, and so is the mean when they are more than 1 %.
+// Latencies are the four latencies of those requests due in the window that reached the event.
+// Failed requests count in the verdict, as beyond every limit, and not here. Requests in flight at
+// the end are censored at their age (Kaplan and Meier 1958): a quantile that depends on them is
+// Unresolved, and so is the mean when they are more than 1 %.
 type Latencies struct {
 	TTFT Summary `json:"ttft_ms"`
 	TPOT Summary `json:"tpot_ms"`
 	ITL  Summary `json:"itl_ms"`
 	E2E  Summary `json:"e2e_ms"`
-	// ByPrompt sets TTFT beside the prompts; nil where nothing can be told.
+	// ByPrompt relates TTFT to prompt lengths; nil where nothing can be told.
 	ByPrompt *ByPrompt `json:"ttft_by_prompt,omitempty"`
 }
 
-// Measurement is a reduced trial with its doubts. In a file it is one line of the
-// journal, or the answer of a single load point.
+// Measurement is the result of a trial, with its doubts. In a file it is one line of the journal,
+// or the answer of a single load point.
 type Measurement struct {
 	Trial Trial `json:",embed"`
 	// Duration is the length of the window that was measured; shorter than the
@@ -206,7 +207,8 @@ type Measurement struct {
 	// Took is how long a real engine was held; 0 where the trial's load alone counts.
 	Took time.Duration `json:"took_s,omitzero"`
 	Throughput
-	// MeanPrompt and MeanOutput are the tokens of a request in the mean, of results without a workload; 0 is not known.
+	// MeanPrompt and MeanOutput are the mean tokens per request in results without a workload; 0 is
+	// not known.
 	MeanPrompt float64 `json:"mean_prompt_tokens,omitzero"`
 	MeanOutput float64 `json:"mean_output_tokens,omitzero"`
 	Tally
@@ -217,12 +219,12 @@ type Measurement struct {
 	// workload.
 	Classes map[string]ClassSummary `json:"classes,omitempty"`
 	Server  Server                  `json:",embed"`
-	// Counts holds one entry a bound of the objective, in its order, and two more named
+	// Counts holds one entry per bound of the objective, in its order, and two more named
 	// [ErrorsBound] and [ThroughputBound]; nil without an objective.
 	Counts []Count `json:"counts,omitempty"`
 	// Verdict is nil without an objective.
 	Verdict *Verdict `json:"verdict"`
-	// Overloaded says that load outgrew the server: the backlog kept growing.
+	// Overloaded says that the load exceeded what the server completes: the backlog kept growing.
 	Overloaded bool `json:"overloaded"`
 	// Aborted says why the trial was ended early; empty if it was not.
 	Aborted note.Reason `json:"-"`
@@ -235,15 +237,15 @@ type Measurement struct {
 	Rejected note.Reason `json:"-"`
 }
 
-// Ran is false of a configuration that cannot run, of which there was no trial.
+// Ran reports whether there was a trial; there is none for a configuration that cannot run.
 func (m *Measurement) Ran() bool { return m.Rejected.Text == "" }
 
-// KeptUp reports whether the server kept up with a trial of open load.
+// KeptUp reports whether the server kept up with an open loop.
 func (m *Measurement) KeptUp() bool {
 	return m.Ran() && !m.Trial.Closed() && m.Aborted.Text == "" && !m.Overloaded
 }
 
-// RanWith are those of some trials that ran with a set of knobs.
+// RanWith returns those of the trials that ran with a set of knobs.
 func RanWith(trials []Measurement, k Knobs) iter.Seq[*Measurement] {
 	return func(yield func(*Measurement) bool) {
 		for i := range trials {
@@ -254,17 +256,17 @@ func RanWith(trials []Measurement, k Knobs) iter.Seq[*Measurement] {
 	}
 }
 
-// KnobSets are the distinct knobs of trials that ran, in the order of their first trial.
+// KnobSets returns the distinct knobs of the trials that ran, in the order of their first trial.
 func KnobSets(trials []Measurement) []Knobs {
 	ran := list.Filter(trials, func(m Measurement) bool { return m.Ran() })
 	return list.Distinct(list.Map(ran, func(m Measurement) Knobs { return m.Trial.Knobs }))
 }
 
-// wholeLap is how far, as a share, what one lap of a trace offers is off its rate at
-// most: lengths of windows are rounded.
+// wholeLap is the largest relative difference of an offered rate from the trial's that comes of
+// rounding the length of a window to whole laps of a trace.
 const wholeLap = 1e-6
 
-// EngineTime is how long the engine was busy with it, of which an overhead comes besides its load.
+// EngineTime returns how long the trial held the engine, given its overhead besides the load.
 func (m *Measurement) EngineTime(overhead time.Duration) time.Duration {
 	t := m.Trial.Warmup + m.Duration + overhead
 	if m.Aborted.Text == "" {
@@ -273,9 +275,8 @@ func (m *Measurement) EngineTime(overhead time.Duration) time.Duration {
 	return max(t, m.Took)
 }
 
-// Offered is the rate that was offered, by the definition of the trial's rate. It is
-// that rate, but for a trial that saw a part of a trace, in which as many requests came
-// as there were.
+// Offered returns the offered rate, in the terms of the trial's rate. It is that rate, except for a
+// trial that saw part of a trace: there it follows from how many requests arrived.
 func (m *Measurement) Offered() float64 {
 	t := &m.Trial
 	if !t.replayed() || t.Rate <= 0 || m.Requests == 0 || m.Duration <= 0 {
@@ -288,12 +289,13 @@ func (m *Measurement) Offered() float64 {
 	return offered
 }
 
-// Carried is the rate of a workload, in requests per second, that the trial speaks of. Without conversations it is the
-// one that was offered. A turn is only sent when the one before it has ended, and a schedule begins without
-// conversations, so a trial whose warm-up is shorter than a conversation, or in which turns wait, sends less than is
-// offered. What it shows to be well, as met says, is well at the rate that was sent. What it shows to be bad is bad at
-// the rate at which requests would come if none had to wait: that they did wait is the server's doing. Both are taken
-// from the trial's own schedule, so the draw of the requests plays no part in the comparison.
+// Carried returns the rate, in requests per second, that the trial is evidence about. Without
+// conversations it is the trial's rate. A turn is only sent when the one before it has ended, and a
+// schedule begins with no conversations under way, so a trial whose warm-up is shorter than a
+// conversation, or in which turns wait, sends less than is offered. If the trial met a bound (met),
+// this holds at the rate that was sent. Otherwise it holds at the rate at which requests would have
+// come had none waited: that they waited is the server's doing. Both follow from the trial's own
+// schedule, so the random draw of requests plays no part in the comparison.
 func (m *Measurement) Carried(w *workload.Workload, met bool) float64 {
 	rate := m.Trial.Rate
 	if w.Turns <= 1 || m.Duration <= 0 {
@@ -329,28 +331,29 @@ func (m *Measurement) Count(bound string) (Count, bool) {
 	return Count{Value: math.NaN()}, false
 }
 
-// Grew reports whether its backlog grew: the load outgrew the server, or more requests stayed
-// than the wandering of a server in balance explains, or some in a trial that drifted.
+// Grew reports whether the backlog grew: the trial was overloaded, more requests stayed behind than
+// the fluctuations of a server in balance explain, or any did in a trial that drifted.
 func (m *Measurement) Grew() bool {
 	flow, _ := m.Count(ThroughputBound)
 	return m.Overloaded || flow.N > 0 && flow.Low > 0 || m.Drifted()
 }
 
-// Drifted reports whether all that makes it not valid is that it was not stationary, where more
-// requests came than left.
+// Drifted reports whether the only doubt is that the trial was not stationary, and more requests
+// came than left.
 func (m *Measurement) Drifted() bool {
 	flow, _ := m.Count(ThroughputBound)
-	return !m.Valid && len(m.Warnings) > 0 && m.Warnings[0].Kind == note.NotStationary && // the last of the doubts
+	return !m.Valid && len(m.Warnings) > 0 && m.Warnings[0].Kind == note.NotStationary && // the last of the doubts, so here the only one
 		flow.N > 0 && flow.Value > 0
 }
 
-// Missed reports whether its verdict is that the objective is missed.
+// Missed reports whether the verdict is that the objective is missed.
 func (m *Measurement) Missed() bool { return m.Verdict != nil && m.Verdict.State == Missed }
 
-// Tells reports whether it tells of its rate, as it is valid, drifted, or missed more than its client could have.
+// Tells reports whether the measurement is evidence about its rate: it is valid, drifted, or missed
+// the objective by more than its client can explain.
 func (m *Measurement) Tells() bool { return m.Valid || m.Drifted() || m.Missed() }
 
-// Doubt is why it is not valid: its first warning.
+// Doubt returns why the measurement is not valid: its first warning.
 func (m *Measurement) Doubt() note.Note {
 	if len(m.Warnings) == 0 {
 		return note.Text("it is not valid")
@@ -358,8 +361,8 @@ func (m *Measurement) Doubt() note.Note {
 	return m.Warnings[0]
 }
 
-// Of are the latencies of the requests of a class, of all for ""; nothing is known of a
-// class that the trial did not have.
+// Of returns the latencies of the requests of a class, of all for ""; all unresolved for a class
+// that the trial did not have.
 func (m *Measurement) Of(class string) *Latencies {
 	if class == "" {
 		return &m.Latencies
@@ -371,8 +374,8 @@ func (m *Measurement) Of(class string) *Latencies {
 	return &l
 }
 
-// Bounded is the statistic that a bound limits; Unresolved where the sample does
-// not give it, and for Goodput, which is a share and has none.
+// Bounded returns the statistic that a bound limits; Unresolved where the sample does not give it,
+// and for Goodput, which is a share and has none.
 func (m *Measurement) Bounded(b Bound) time.Duration {
 	if b.Metric == Goodput {
 		return Unresolved
@@ -380,9 +383,9 @@ func (m *Measurement) Bounded(b Bound) time.Duration {
 	return m.Of(b.Class).Latency(b.Metric).Stat(b.Quantile)
 }
 
-// Written is the measurement in a file, as a line of the journal. A rejected
-// configuration is only its knobs and the reason. A load that the trial has not is null,
-// and the sentences of the notes stand beside them.
+// Written returns the measurement as a file holds it, a line of the journal. A rejected
+// configuration has only its knobs and the reason. The kind of load that the trial did not have is
+// null, and the notes stand there as sentences too.
 func (m Measurement) Written() any {
 	t := &m.Trial
 	if !m.Ran() {
@@ -398,12 +401,12 @@ func (m Measurement) Written() any {
 	return w
 }
 
-// measurementFile is a measurement in a file.
+// measurementFile is what a file holds of a measurement.
 type measurementFile struct {
 	Number      int                `json:"trial"` // its number in the run
 	Knobs       Knobs              `json:"knobs"`
 	Workload    *workload.Workload `json:"workload"`
-	Rate        *float64           `json:"rate_per_s"`  // what was asked; null for a closed loop
+	Rate        *float64           `json:"rate_per_s"`  // the offered rate; null for a closed loop and a trace on its own clock
 	Concurrency *int               `json:"concurrency"` // slots of a closed loop; null for an open one
 	plainMeasurement
 	Warnings []string  `json:"warnings"`
@@ -420,8 +423,8 @@ type RejectedLine struct {
 	Note     note.Note `json:"note,omitzero"`
 }
 
-// UnmarshalJSON reads what was written. The workload that it finds names
-// the one of the trial; the rows of a trace are not in it.
+// UnmarshalJSON reads what Written gives. The workload identifies that of the trial but lacks the
+// rows of a trace.
 func (m *Measurement) UnmarshalJSON(b []byte) error {
 	p := plainMeasurement{Throughput: Throughput{Goodput: math.NaN()}, Latencies: unresolvedLatencies(), SendLag: UnresolvedSummary()}
 	var told struct {
@@ -447,10 +450,10 @@ func (m *Measurement) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// ErrImpossible is of a line that is written well and cannot be of any trial.
+// ErrImpossible is the error of a well-formed line that no trial can have produced.
 var ErrImpossible = errors.New("no trial can have brought this")
 
-// check refuses counts that are no counts, which a damaged or foreign file may hold.
+// check refuses impossible counts, which a damaged or foreign file may hold.
 func (m *Measurement) check() error {
 	if m.Failed < 0 || m.Requests > 0 && m.Failed > m.Requests {
 		return fmt.Errorf("%d of %d requests failed", m.Failed, m.Requests)
@@ -463,16 +466,16 @@ func (m *Measurement) check() error {
 	return nil
 }
 
-// Overview sums up what trials decided.
+// Overview sums up the outcomes of trials.
 type Overview struct {
-	// Trials counts those that ran, Invalid those of them that could not be trusted,
-	// Unsure those that neither met nor missed the objective.
+	// Trials counts those that ran, Invalid those of them that could not be trusted and did not
+	// miss the objective all the same, Unsure the others that neither met nor missed it.
 	Trials, Invalid, Unsure int
-	// Doubts are the reasons of the invalid ones, one of a kind, the commonest first.
+	// Doubts are the reasons of the invalid ones, one of each kind, the most frequent first.
 	Doubts note.Notes
 }
 
-// OverviewOf counts what trials decided.
+// OverviewOf sums up the outcomes of trials.
 func OverviewOf(trials []Measurement) Overview {
 	var s Overview
 	var doubts note.Notes
@@ -483,7 +486,7 @@ func OverviewOf(trials []Measurement) Overview {
 		}
 		s.Trials++
 		switch {
-		case !m.Valid && !m.Missed(): // what missed by more than the client could have counts
+		case !m.Valid && !m.Missed(): // a miss that the client cannot explain counts
 			s.Invalid++
 			if len(m.Warnings) > 0 {
 				// The first one is why.

@@ -16,10 +16,9 @@ import (
 // Metric is what an objective can bound. The zero value is invalid.
 type Metric int
 
-// The latencies. TTFT and E2E count from the intended time, TPOT is one figure a
-// request, ITL one a token. Goodput is none of them: it holds several limits
-// against each request at once (the attainment of DistServe, Zhong and others
-// 2024).
+// The metrics. TTFT and E2E count from the intended time, TPOT is one figure per request, ITL one
+// per token. Goodput is not a latency: it holds several limits against each request at once (the
+// attainment of DistServe, Zhong and others 2024).
 const (
 	TTFT Metric = 1 + iota
 	TPOT
@@ -28,20 +27,20 @@ const (
 	Goodput
 )
 
-// MetricRow is what there is to know of a metric.
+// MetricRow describes a metric.
 type MetricRow struct {
-	// Name is the metric's in configurations and, with its unit, in files. Help says in
-	// a configuration what it is.
+	// Name is the metric's name in configurations and, with its unit, in files. Help explains it in
+	// a configuration.
 	Name, Help string
 
-	// summary is its place in a measurement; nil for what is no latency.
+	// summary returns its place in a measurement; nil for what is not a latency.
 	summary func(*Latencies) *Summary
-	// value is that of a request that has one; nil for what is none of a request.
+	// value returns it for a request, if that has one; nil for what single requests do not have.
 	value func(*Record) (time.Duration, bool)
-	// open is what it is at least for a request that is in flight at a time.
+	// open returns its lower bound for a request that is in flight at the time now.
 	open func(r *Record, now time.Duration) (time.Duration, bool)
-	// perToken says that its limit holds for each output token, and does not contain
-	// a delay of the client.
+	// perToken says that the limit holds for each output token, and so does not include a delay in
+	// sending.
 	perToken bool
 }
 
@@ -86,7 +85,7 @@ func ParseMetric(s string) (Metric, error) {
 	return 0, fmt.Errorf("unknown latency %q; allowed: %s", s, strings.Join(names, ", "))
 }
 
-// Latency is what was measured of a latency.
+// Latency returns the summary of a latency.
 func (l *Latencies) Latency(m Metric) *Summary {
 	if !m.IsLatency() {
 		panic("measure: latency of an invalid metric")
@@ -101,10 +100,9 @@ func unresolvedLatencies() (l Latencies) {
 	return l
 }
 
-// Bound is one limit of an objective: a quantile of a latency, or its mean, must
-// not be above Limit. For Goodput, at least the share Quantile of the requests
-// must be within Limits. A file has bounds on latencies by metric and statistic, and
-// that on Goodput as it stands here.
+// Bound is one limit of an objective: a quantile of a latency, or its mean, must not be above
+// Limit. For Goodput, at least the share Quantile of the requests must be within Limits. A file
+// lists bounds on latencies by metric and statistic, and holds the one on Goodput in this form.
 type Bound struct {
 	Metric Metric `json:"-"`
 	// Class names the component of a mix whose requests alone are bounded; "" stands for
@@ -112,7 +110,7 @@ type Bound struct {
 	Class string `json:"-"`
 	// Quantile is in (0, 1); 0 stands for the mean, which Goodput does not have.
 	Quantile float64 `json:"share"`
-	// Limit is that of a latency, Limits are those of Goodput.
+	// Limit applies to a latency, Limits to Goodput.
 	Limit  time.Duration `json:"-"`
 	Limits Limits        `json:",embed"`
 }
@@ -140,18 +138,17 @@ func (b Bound) String() string {
 	return name
 }
 
-// Allowed is the share of requests (for ITL: of tokens) that may exceed the
-// limit, or break one of those of Goodput; 0 for a bound on the mean.
+// Allowed is the share of requests (for ITL: of tokens) that may exceed the limit, or for Goodput
+// any of its limits; 0 for a bound on the mean.
 func (b Bound) Allowed() float64 {
 	if b.Quantile == 0 {
 		return 0
 	}
-	// 1 - 0.95 is 0.05 only after rounding, and a share of 5 % is allowed.
+	// 1 - 0.95 is 0.05 only after rounding, and a share of exactly 5 % is allowed.
 	return math.Round((1-b.Quantile)*1e9) / 1e9
 }
 
-// Waits reports whether what is bounded contains the time that a request waits in a
-// queue.
+// Waits reports whether what is bounded includes the time that a request waits in a queue.
 func (b Bound) Waits() bool {
 	if b.Metric == Goodput {
 		return b.Limits.TTFT > 0 || b.Limits.E2E > 0
@@ -175,17 +172,17 @@ func ParseStat(s string) (float64, error) {
 	return 0, fmt.Errorf("unknown statistic %q; allowed: %s", s, strings.Join(Stats(), ", "))
 }
 
-// Limits are those of a bound on Goodput: a request is good if it ends well
-// within all of them at once. A limit of 0 does not hold. A request of one token
-// has no time per token and breaks no limit on it.
+// Limits are those of a bound on Goodput: a request is good if it succeeds within all of them at
+// once. A limit of 0 is none. A request of one token has no time per token and breaks no limit on
+// it.
 type Limits struct {
 	TTFT time.Duration `json:"ttft_ms,omitempty"` // the limit on the time to first token
 	TPOT time.Duration `json:"tpot_ms,omitempty"` // on the time per output token
 	E2E  time.Duration `json:"e2e_ms,omitempty"`  // on the whole request
 }
 
-// Parts lists the limits that hold, in the order of their metrics, each as a
-// bound at the given quantile.
+// Parts lists the limits that are set, in the order of their metrics, each as a bound at the given
+// quantile.
 func (l Limits) Parts(quantile float64) []Bound {
 	var parts []Bound
 	for _, p := range l.all() {
@@ -201,14 +198,14 @@ func (l Limits) all() [3]Bound {
 	return [3]Bound{{Metric: TTFT, Limit: l.TTFT}, {Metric: TPOT, Limit: l.TPOT}, {Metric: E2E, Limit: l.E2E}}
 }
 
-// Worst is the largest of a request's latencies over their limits, above 1 where
-// it breaks one; false for a request that did not end well.
+// Worst returns the largest ratio of a request's latencies to their limits, above 1 if it breaks
+// one; false for a request that did not end well.
 func (l Limits) Worst(r *Record) (ratio float64, ok bool) {
 	ratio, open, ok := l.worst(r, 0)
 	return ratio, ok && !open
 }
 
-// worst is Worst as [Record.Latency] is a latency: open for a request in flight.
+// worst is Worst at a time end, open as in [Record.Latency] for a request in flight.
 func (l Limits) worst(r *Record, end time.Duration) (ratio float64, open, ok bool) {
 	open, ok = r.Outcome == InFlight, r.Outcome == OK
 	for _, p := range l.all() {
@@ -219,12 +216,11 @@ func (l Limits) worst(r *Record, end time.Duration) (ratio float64, open, ok boo
 	return ratio, open, ok
 }
 
-// wholeRatio stands for a ratio of 1 where ratios are kept as times, so that
-// they can be handled as a latency is.
+// wholeRatio stands for a ratio of 1 where ratios are kept as times, to be handled like latencies.
 const wholeRatio = time.Second
 
-// figure is what the bound compares with its limit, known as [Record.Latency] is: a
-// latency, or the worst ratio of Goodput.
+// figure returns what the bound compares with its limit, a latency or the worst ratio of Goodput,
+// open as in [Record.Latency].
 func (b Bound) figure(r *Record, end time.Duration) (v time.Duration, open, ok bool) {
 	if b.Metric != Goodput {
 		return r.Latency(b.Metric, end)
@@ -240,11 +236,10 @@ func (b Bound) limit() time.Duration {
 	return b.Limit
 }
 
-// Decide says whether a bound on single requests is decided for a request by
-// the time end, and whether it is beyond the limit. A failed request is beyond
-// every limit. One that is in flight is beyond as soon as it is older than the
-// limit, whatever still comes, and undecided before. Of Goodput's limits one that is
-// broken decides, and else all of them must.
+// Decide says whether a bound on single requests is decided for a request by the time end, and
+// whether it is beyond the limit. A failed request is beyond every limit. One in flight is beyond
+// as soon as its latency so far exceeds the limit, and undecided before. One broken limit of
+// Goodput decides; otherwise all must be decided.
 func (b Bound) Decide(r *Record, end time.Duration) (known, beyond bool) {
 	if r.failed() {
 		return true, true
@@ -289,8 +284,8 @@ func (b Bound) check() error {
 	return nil
 }
 
-// Beyond is the highest statistic, up to that of a bound, which is beyond the bound's limit,
-// by its name, and its value; none where the trial shows none.
+// Beyond returns the name and the value of the highest statistic, up to the one that a bound
+// limits, that is beyond the bound's limit; "" if none is.
 func (m *Measurement) Beyond(b Bound) (stat string, v time.Duration) {
 	for _, q := range slices.Backward(Statistics) {
 		if v := m.Of(b.Class).Latency(b.Metric).Stat(q); q <= b.Quantile && v > b.Limit {

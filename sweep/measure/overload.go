@@ -11,16 +11,16 @@ import (
 	"planner/internal/stat"
 )
 
-// Looks at a running trial: the first one this far into the window, the next
-// ones this much later, or, in a long trial, a share of the window so far later.
+// Times of looks at a running trial: the first one this far into the window, the next ones this
+// much later or, in a long trial, later by a twentieth of the window so far.
 const (
 	firstLook = 10 * time.Second
 	lookEvery = 5 * time.Second
 	lookShare = 20
 )
 
-// NextLook is when a trial that is at now should be looked at again with
-// Hopeless, counted from its start.
+// NextLook returns when, counted from its start, a trial that is at now should be looked at again
+// with Hopeless.
 func (t *Trial) NextLook(now time.Duration) time.Duration {
 	into := now - t.Warmup
 	if into < firstLook {
@@ -29,12 +29,11 @@ func (t *Trial) NextLook(now time.Duration) time.Duration {
 	return now + max(lookEvery, into/lookShare)
 }
 
-// Hopeless says why a running open-loop trial need not go on: it clearly misses
-// its objective, or its backlog grows without end. It is empty while neither is
-// certain. records holds what is known at now, requests in flight included;
-// those due later are ignored; a trial that is wanted whole goes on. Ending a
-// trial by it does not bias a search that uses counts, as the likelihood does not
-// know why the counting stopped.
+// Hopeless returns why a running open-loop trial need not go on: it clearly misses its objective,
+// or its backlog grows without end. It is empty while neither is certain, and for a trial that is
+// wanted whole. records holds what is known at now, requests in flight included; those due later
+// are ignored. Ending a trial so does not bias a search that uses counts: their likelihood does not
+// depend on why the counting stopped.
 func Hopeless(t *Trial, records []Record, now time.Duration) note.Reason {
 	if t.Whole || t.Closed() || t.Rate <= 0 || now < t.Warmup+firstLook {
 		return note.Reason{}
@@ -51,17 +50,18 @@ func Hopeless(t *Trial, records []Record, now time.Duration) note.Reason {
 	return note.Reason{}
 }
 
-// clearlyMissed tests whether so many requests are beyond the limit that a server
-// which just meets the bound would hardly show them.
+// clearlyMissed returns that a bound is clearly missed: so many requests are beyond the limit that
+// a server which just meets the bound would hardly ever show as many.
 func (c *cohort) clearlyMissed(b Bound) note.Reason {
 	// Late requests in a burst of a trace say little of the rest of it.
 	if b.Metric == ITL || b.Quantile == 0 || c.trial.replayed() {
 		return note.Reason{}
 	}
 	n, k, failed, late := 0.0, 0.0, 0.0, 0.0
-	// Ten seconds into the window few long answers have ended, and what came shortly before it met
-	// a server that was hardly less busy. A measurement does without these requests, so that the
-	// counts of a search hold only what it chose to measure; it must show some that are late, or it would tell nothing.
+	// Ten seconds into the window few long answers have ended, so the last quarter of the warm-up,
+	// when the server was hardly less busy, counts too. A measurement leaves these requests out, so
+	// that the counts of a search hold only what it chose to measure; so one of the window must be
+	// late, or it would show nothing.
 	seen := c.due(c.from - c.trial.Warmup/4)
 	for _, r := range seen {
 		if known, beyond := b.Decide(r, c.end); known {
@@ -87,13 +87,13 @@ func (c *cohort) clearlyMissed(b Bound) note.Reason {
 	return note.Because(note.ClearlyMissed, b, k, n)
 }
 
-// The dispersion of a count of exceedances is not known while a trial runs. At a
-// share of 1 % it is lognormal about stat.Generic with a standard deviation of
-// the log of genericSpread, and it grows with the share: at the limit on p99.9,
-// p99, p90 and p50, virtual queues and batching engines have medians of 16, 60,
-// 110 and 200, and within a factor of five of that. falseStop is the probability at which a
-// count is held against the bound: the question is asked thirty times in three
-// minutes, which makes the probability of any wrong answer a few times as large.
+// The prior for the dispersion of a count of exceedances, which is not known while a trial runs. At
+// a share of 1 % it is lognormal about stat.Generic with a standard deviation of the log of
+// genericSpread, and it grows with the share to the power genericGamma: at the limit on p99.9, p99,
+// p90 and p50, virtual queues and batching engines have medians of 16, 60, 110 and 200, and lie
+// within a factor of five of these. falseStop is the probability of a count at which the bound is
+// clearly missed: about thirty looks in three minutes make the probability of any false stop a few
+// times as large.
 const (
 	genericShare  = 0.01
 	genericSpread = 1
@@ -101,15 +101,14 @@ const (
 	falseStop     = 0.001
 )
 
-// chance is the probability of at least k of n requests beyond a limit which no
-// larger share than allowed exceeds in the long run: the mean over the
-// dispersions that a server may have, three standard deviations to either side.
+// chance returns the probability of at least k of n requests beyond a limit that a share of allowed
+// exceeds in the long run: the mean over the prior of the dispersion, to three standard deviations
+// either side.
 //
-// A count over many clumps is negative binomial. A window shorter than a clump
-// lies within one or outside: with probability allowed it starts within one, and
-// as clumps of exponential length have a mean of phi/2 requests, phi being
-// E[K^2]/E[K], that one lasts for k requests more with probability exp(-2k/phi).
-// Whichever is larger counts.
+// A count over many clumps is negative binomial. A window shorter than a clump lies within one or
+// outside: with probability allowed it starts within one, and as clumps of exponential length have
+// a mean of phi/2 requests, phi being E[K^2]/E[K], this clump lasts for k requests more with
+// probability exp(-2k/phi). The larger of the two probabilities is used.
 func chance(k, n, allowed float64) float64 {
 	sum, weights := 0.0, 0.0
 	for z := -3.0; z <= 3; z += 0.5 {
@@ -128,21 +127,20 @@ const (
 	growthSigmas = 3
 )
 
-// BacklogHeld is by how much, per time that requests hold an engine which works on all of them
-// at once, the number in flight wanders more than Poisson arrivals do: what virtual batching engines
-// show just within their limits.
+// BacklogHeld is the extra variance of the number in flight in an engine that works on all requests
+// at once, over rate x the time that requests hold it: what virtual batching engines show just
+// within their limits.
 const BacklogHeld = 6
 
-// growing tests whether the number in flight grew over the window, beyond what
-// the wandering of a server in balance explains: along a straight line, with a
-// slope over eight blocks of seven times its standard error, and by more than
-// three standard deviations of its wandering. The test is weak just above
-// capacity, where a backlog grows like the root of time.
+// growing reports whether the number in flight grew over the window by more than the fluctuations
+// of a server in balance explain: a straight line through eight blocks has a slope of more than
+// seven times its standard error, and rises by more than three standard deviations of these
+// fluctuations. The test is weak just above capacity, where a backlog grows like the root of time.
 //
-// A server that was empty at the start fills until requests leave as fast as
-// they come, which takes as long as generating a long answer. That is no
-// backlog, so the growth must show behind it, too, and over at least as long. What
-// grows in a part of a trace may be one of its bursts.
+// A server that was empty at the start fills until requests leave as fast as they come, which takes
+// as long as generating a long answer. That is no backlog, so the growth must also show after that
+// time, over at least as long. Part of a trace never counts as growing: that may be one of its
+// bursts.
 func (c *cohort) growing() bool {
 	if c.trial.Closed() || c.trial.Rate <= 0 || c.trial.replayed() && !c.whole || !c.growsFrom(c.from, 0) {
 		return false
@@ -151,8 +149,8 @@ func (c *cohort) growing() bool {
 	return c.growsFrom(c.from, held) && (held <= c.from || c.growsFrom(held, held))
 }
 
-// growsFrom tests the part of the window behind from, where requests hold the
-// engine for the time held.
+// growsFrom is the test for the part of the window after from, where requests hold the engine for
+// the time held.
 func (c *cohort) growsFrom(from, held time.Duration) bool {
 	span := c.to - from
 	if span < max(firstLook, held) {
@@ -162,19 +160,18 @@ func (c *cohort) growsFrom(from, held time.Duration) bool {
 	return t > growthT && slope*growthBlocks > growthSigmas*c.wandering(span, held)
 }
 
-// wandering is the standard deviation of what the number in flight of a server in balance
-// changes by over a span. Arrivals and departures make it a
-// walk whose variance is about the number of arrivals. An engine that works on
-// all requests at once adds to that: each request slows the others down, so that
-// a surplus takes several times as long to leave, and the number in flight
-// wanders, at any distance in time, with a variance of several times rate x held.
+// wandering returns the standard deviation of the change over a span of the number in flight at a
+// server in balance. Arrivals and departures make this number a random walk whose variance is about
+// the number of arrivals. An engine that works on all requests at once adds to that: each request
+// slows the others down, so that a surplus takes several times as long to leave, and the change,
+// over however long a span, has a further variance of [BacklogHeld] x rate x held.
 func (c *cohort) wandering(span, held time.Duration) float64 {
 	perSecond := float64(len(c.records)) / float64(c.to-c.from)
 	return math.Sqrt(perSecond * c.burst() * (float64(span) + BacklogHeld*float64(held)))
 }
 
-// burst is the variance of the number of arrivals over that of a Poisson process, at
-// least 1. A whole trace has as many arrivals as it has, whatever its bursts.
+// burst returns the variance of the number of arrivals over that of a Poisson process, at least 1.
+// It is 1 for a whole trace, whose number of arrivals is fixed.
 func (c *cohort) burst() float64 {
 	w := c.trial.Workload
 	if w == nil || c.whole {
@@ -183,9 +180,8 @@ func (c *cohort) burst() float64 {
 	return max(w.Burst(), 1)
 }
 
-// held is how long requests hold the engine: the time from the first token to the
-// last that 95 % of them stay below. Waiting for the first token is left out: it
-// is what a backlog makes grow.
+// held returns how long requests hold the engine: the 95th percentile of the time from the first
+// token to the last. Waiting for the first token is left out, as a backlog makes it grow.
 func (c *cohort) held() time.Duration {
 	var known, longer []time.Duration
 	for _, r := range c.all {
@@ -207,8 +203,8 @@ func (c *cohort) held() time.Duration {
 	return q
 }
 
-// trend is the least-squares slope of y over its index, and its t statistic; NaN where
-// y is the same throughout.
+// trend returns the least-squares slope of y over its index, and its t statistic, NaN if y is
+// constant.
 func trend(y []float64) (slope, t float64) {
 	x := floats.Span(make([]float64, len(y)), 0, float64(len(y)-1))
 	start, slope := gonum.LinearRegression(x, y, nil, false)
@@ -216,16 +212,17 @@ func trend(y []float64) (slope, t float64) {
 	return slope, math.Copysign(math.Sqrt(r2/(1-r2)*float64(len(y)-2)), slope)
 }
 
-// ThroughputBound names the bound that every objective has beside its own: the server
-// completes what arrives. Of its [Count], N requests came in the second half of the window, and K
-// more than that left behind were in the server at its end than at its beginning; Value is that
-// growth of the backlog as a share of what came, below 0 where it shrank.
+// ThroughputBound names the bound that every objective has besides its own: the server completes
+// what arrives. In its [Count], N requests arrived in the second half of the window, and K, at
+// least 0, is how many more arrived than left in it; Value is this growth of the backlog as a share
+// of N, negative if it shrank.
 const ThroughputBound = "throughput"
 
-// judgeThroughput counts what came and what left in the second half of the window: near its
-// maximum rate a batching engine fills for several times as long as it holds requests, as each makes
-// the others slower. It misses the bound where more stayed than the wandering of a server in balance
-// explains; that it meets it no single trial can prove, and the others decide.
+// judgeThroughput compares arrivals and departures in the second half of the window; near its
+// maximum rate a batching engine fills for several times as long as it holds requests, as each
+// slows the others. The bound is missed if more requests stay behind than the fluctuations of a
+// server in balance explain. No single trial can prove that it is met: it counts as met otherwise,
+// and the other bounds decide.
 func (c *cohort) judgeThroughput(overloaded bool) judged {
 	j := judged{state: Met, slack: 1, Count: Count{Bound: ThroughputBound, Cluster: 1, Phi: 1, High: 1}}
 	if overloaded {
@@ -258,13 +255,13 @@ func (c *cohort) judgeThroughput(overloaded bool) judged {
 	return j
 }
 
-// draining reports whether the server lets leave more than comes: what waits was left by the
-// warm-up, as where a cache had to be filled first, and says nothing of the rate.
+// draining reports whether clearly more requests leave than arrive: the backlog is left over from
+// the warm-up, as where a cache had to be filled first, and says nothing about the rate.
 func (c *cohort) draining() bool { return c.judgeThroughput(false).High < 0 }
 
-// flow counts the requests that came, and those that left, in equal blocks of the
-// window behind from. Turns of a conversation that wait for the end of those before them
-// would have come when the schedule says.
+// flow counts the requests that arrived, and those that left, in equal blocks of the window after
+// from. With conversations, arrivals are those of the schedule: turns that waited for the end of
+// those before them would have arrived then.
 func (c *cohort) flow(from time.Duration) (came, left []float64) {
 	came, left = make([]float64, growthBlocks), make([]float64, growthBlocks)
 	width := float64(c.to-from) / growthBlocks
@@ -293,9 +290,10 @@ func (c *cohort) flow(from time.Duration) (came, left []float64) {
 	return came, left
 }
 
-// flowSpread is the standard deviation of what left less what came, over all blocks, as
-// far as they tell. A server in balance lets leave what came, and only the difference
-// scatters; one that is overloaded works at its own pace, whatever came.
+// flowSpread estimates the standard deviation of arrivals minus departures over all blocks, at
+// least 1, by the smaller of the spreads of the difference and of departures. In balance departures
+// follow arrivals, and only the difference scatters; an overloaded server works at its own pace,
+// whatever arrives.
 func flowSpread(came, left []float64) float64 {
 	difference := floats.SubTo(make([]float64, len(came)), came, left)
 	spread := min(gonum.StdDev(difference, nil), gonum.StdDev(left, nil))

@@ -18,7 +18,7 @@ func Reduce(t Trial, o Observation) Measurement {
 			r := &o.Records[i]
 			end = max(end, r.Due, r.Sent, r.First, r.Last)
 		}
-		end++ // behind the last event
+		end++ // after the last event
 	}
 	c := newCohort(&t, o.Records, end)
 	m := Measurement{
@@ -46,9 +46,9 @@ func Reduce(t Trial, o Observation) Measurement {
 	return m
 }
 
-// settle stores counts and verdict. Figures that cannot be trusted meet nothing
-// and miss only what they would miss whatever the client did, and what meets the limits
-// at less than the offered rate does not at that rate.
+// settle stores counts and verdict. An invalid trial meets nothing, and misses only what it would
+// miss whatever the client did. One that meets the limits while conversations send less than the
+// offered rate is unsure.
 func (m *Measurement) settle(all []judged, c *cohort, o *Observation) {
 	for _, j := range all {
 		m.Counts = append(m.Counts, j.Count)
@@ -83,8 +83,8 @@ func tally(records []*Record) Tally {
 	return t
 }
 
-// latencies summarises what can be told from records: all but ITL, and but TPOT where
-// answers were not paced.
+// latencies summarises the latencies that records tell: not ITL, and not TPOT if tokens were not
+// paced.
 func (c *cohort) latencies(unpaced bool) Latencies {
 	l := unresolvedLatencies()
 	l.ByPrompt = c.byPrompt()
@@ -96,8 +96,8 @@ func (c *cohort) latencies(unpaced bool) Latencies {
 	return l
 }
 
-// throughput counts what went through in the window, whenever it was due.
-// Output tokens are spread evenly between first and last.
+// throughput counts what happened in the window, whenever the request was due. Output tokens are
+// spread evenly between first and last.
 func (c *cohort) throughput() Throughput {
 	var x Throughput
 	length := c.length()
@@ -155,8 +155,8 @@ func (c *cohort) emitted(r *Record) float64 {
 	return tokens
 }
 
-// good reports whether a request ended well within every bound that a single
-// request can meet: those on means and on tokens are not.
+// good reports whether a request ended well within every bound that applies to single requests: not
+// those on means and on ITL.
 func (c *cohort) good(r *Record) bool {
 	if r.Outcome != OK {
 		return false

@@ -18,8 +18,8 @@ import (
 // nothing; it has no verdict.
 type SLO struct {
 	Bounds []Bound
-	// Throughput says that an objective without bounds is one all the same: what arrives
-	// is completed, however long it takes.
+	// Throughput says that an objective without bounds is still judged: what arrives is completed,
+	// however long it takes.
 	Throughput bool
 	// Errors is the largest share of failed requests; negative means unbounded.
 	Errors float64
@@ -28,19 +28,19 @@ type SLO struct {
 // Empty reports whether there is nothing to judge.
 func (s SLO) Empty() bool { return len(s.Bounds) == 0 && !s.Throughput }
 
-// Bound is that of a name, see [Bound.String]; false if there is none.
+// Bound returns the bound of a name, see [Bound.String]; false if there is none.
 func (s SLO) Bound(name string) (Bound, bool) {
 	return list.Find(s.Bounds, func(b Bound) bool { return b.String() == name })
 }
 
-// Horizon is how long after the intended time of a request every bound on its
-// first token and its end is decided. TPOT bounds count for output tokens each.
+// Horizon returns how long after its intended time every bound on a request of so many output
+// tokens is decided. Limits per token count once for each of them.
 func (s SLO) Horizon(output int) time.Duration {
 	h := time.Duration(0)
 	for _, b := range s.Bounds {
 		switch {
 		case b.Metric == Goodput:
-			// Its first token in time, and behind it each at its limit.
+			// The first token just in time, and each one after it at its limit.
 			h = max(h, b.Limits.E2E, b.Limits.TTFT+b.Limits.TPOT*time.Duration(output))
 		case b.Metric.row().perToken:
 			h = max(h, b.Limit*time.Duration(output))
@@ -51,8 +51,8 @@ func (s SLO) Horizon(output int) time.Duration {
 	return h
 }
 
-// Latencies lists the bounds on latencies and the limits of Goodput, these as bounds
-// at its share.
+// Latencies lists the bounds on latencies and the limits of Goodput, the latter as bounds at its
+// share.
 func (s SLO) Latencies() []Bound {
 	var out []Bound
 	for _, b := range s.Bounds {
@@ -72,8 +72,7 @@ func (s SLO) Metrics() []Metric {
 	return slices.Compact(out)
 }
 
-// tightest is the smallest limit on the latencies that are per token, or on the others;
-// 0 if there is none.
+// tightest returns the smallest limit on latencies per token, or on the others; 0 if there is none.
 func (s SLO) tightest(perToken bool) time.Duration {
 	least := time.Duration(0)
 	for _, b := range s.Latencies() {
@@ -84,12 +83,11 @@ func (s SLO) tightest(perToken bool) time.Duration {
 	return least
 }
 
-// ClientLag is how late a client may send, at the 99th percentile of its requests,
-// for its trial to be believed whatever was judged: a hundredth of the tightest limit on a latency that
-// contains the delay. Limits on the time between tokens do not contain it, but a
-// client that is late with sending reads late, too: of these it is a quarter, which
-// over an answer of ten tokens and more is some per cent. It is at least a
-// millisecond, which no client can avoid.
+// ClientLag returns the largest 99th percentile of the send lag at which a trial is believed
+// whatever was judged: a hundredth of the tightest limit on a latency that includes the lag. Limits
+// per token do not include it, but a client that sends late also reads late: if there are no
+// others, it is a quarter of the tightest, which over an answer of ten tokens and more is a few per
+// cent. It is at least a millisecond, which no client can avoid.
 func (s SLO) ClientLag() time.Duration {
 	lag := s.tightest(false) / 100
 	if lag == 0 {
@@ -107,7 +105,7 @@ func (s *SLO) Sort() {
 	})
 }
 
-// Of are the bounds of a class, as those of all requests.
+// Of returns the objective of a class alone, its bounds as those of all requests.
 func (s SLO) Of(class string) SLO {
 	of := SLO{Errors: s.Errors}
 	for _, b := range s.Bounds {
@@ -125,8 +123,8 @@ func (s SLO) Classes() []string {
 	return slices.DeleteFunc(names, func(name string) bool { return name == "" })
 }
 
-// sloFile is an objective in a file, limitsFile the limits of all requests or of a class. The goodput of
-// all requests stands behind the errors.
+// sloFile is what a file holds of an objective, limitsFile the limits of all requests or of a
+// class. The goodput of all requests comes after the errors.
 type (
 	sloFile struct {
 		limitsFile
@@ -148,7 +146,7 @@ func (l *limitsFile) of(m Metric) *map[string]time.Duration {
 	return map[Metric]*map[string]time.Duration{TTFT: &l.TTFT, TPOT: &l.TPOT, ITL: &l.ITL, E2E: &l.E2E}[m]
 }
 
-// limits are those of all requests.
+// limits returns the limits of all requests.
 func (s SLO) limits() (l limitsFile) {
 	for _, b := range s.Of("").Bounds {
 		if b.Metric == Goodput {
@@ -164,7 +162,7 @@ func (s SLO) limits() (l limitsFile) {
 	return l
 }
 
-// bounds are the limits as bounds on the requests of a class.
+// bounds returns the limits as bounds on the requests of a class.
 func (l *limitsFile) bounds(class string) ([]Bound, error) {
 	var bounds []Bound
 	for _, m := range AllLatencies() {
@@ -188,10 +186,10 @@ func (l *limitsFile) bounds(class string) ([]Bound, error) {
 	return bounds, nil
 }
 
-// Written is the objective in a file: {"ttft_ms":{"p99":500},"errors":0.001}; errors is null
-// when they are not bounded. Goodput is {"share":0.95,"ttft_ms":500}. The limits of each
-// class stand likewise under "classes", and "objective" is "throughput" where no latency has
-// a limit. An objective that bounds nothing is null.
+// Written returns the objective as a file holds it: {"ttft_ms":{"p99":500},"errors":0.001}; errors
+// is null when they are not bounded. Goodput is {"share":0.95,"ttft_ms":500}. The limits of each
+// class stand likewise under "classes", and "objective" is "throughput" where no latency has a
+// limit. An objective that bounds nothing is null.
 func (s SLO) Written() any {
 	if s.Empty() {
 		return (*sloFile)(nil)
@@ -210,8 +208,7 @@ func (s SLO) Written() any {
 	return w
 }
 
-// UnmarshalJSON reads what was written. Bounds come in the order of
-// SLO.Sort.
+// UnmarshalJSON reads what Written gives. Bounds come in the order of SLO.Sort.
 func (s *SLO) UnmarshalJSON(data []byte) error {
 	if *s = (SLO{}); string(data) == "null" {
 		return nil

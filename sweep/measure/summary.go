@@ -24,13 +24,13 @@ type Summary struct {
 	P95  time.Duration `json:"p95"`   // 95 % are below
 	P99  time.Duration `json:"p99"`   // 99 % are below; null where the sample does not resolve it
 	P999 time.Duration `json:"p99.9"` // 99.9 % are below, likewise
-	N    int           `json:"n"`     // how many figures it is of
-	// Within P50 is the interval around P50, and so on; zero where there is none.
+	N    int           `json:"n"`     // the number of values
+	// Within holds the interval around P50, and so on; zero where there is none.
 	Within intervals `json:",embed"`
 }
 
-// Slowest is how long the slowest take: the highest quantile that the sample resolves, or else twice the mean; 0 where
-// nothing is known.
+// Slowest estimates how long the slowest requests take: the highest of P99, P95 and P90 that the
+// sample resolves, or else twice the mean; 0 if nothing is known.
 func (s *Summary) Slowest() time.Duration {
 	for _, q := range []time.Duration{s.P99, s.P95, s.P90} {
 		if q > 0 {
@@ -52,16 +52,16 @@ type intervals struct {
 // (together 90 %). An end that the sample cannot give is Unresolved.
 type Interval [2]time.Duration
 
-// UnresolvedSummary is a summary of nothing.
+// UnresolvedSummary returns the summary of no values.
 func UnresolvedSummary() Summary {
 	return Summary{Mean: Unresolved, P50: Unresolved, P90: Unresolved, P95: Unresolved, P99: Unresolved, P999: Unresolved}
 }
 
-// Statistics are those of a [Summary] by quantile, from 0, the mean, on.
+// Statistics lists the quantiles of a [Summary], in ascending order; 0 is the mean.
 var Statistics = []float64{0, 0.50, 0.90, 0.95, 0.99, 0.999}
 
-// at is the place of a statistic and that of the interval around it; nil for what a Summary
-// does not hold.
+// at returns the place of a statistic and of the interval around it; nil for what a Summary does
+// not hold.
 func (s *Summary) at(quantile float64) (*time.Duration, *Interval) {
 	i, w := slices.Index(Statistics, quantile), &s.Within
 	if i < 0 {
@@ -86,8 +86,8 @@ func (s *Summary) Set(quantile float64, d time.Duration) {
 	}
 }
 
-// Around is the interval around a quantile; zero where there is none, or where one of
-// its ends is not known.
+// Around returns the interval around a quantile; zero where there is none, or where one of its ends
+// is not known.
 func (s *Summary) Around(quantile float64) Interval {
 	if _, in := s.at(quantile); in != nil && in[0] >= 0 && in[1] >= in[0] {
 		return *in
@@ -95,8 +95,9 @@ func (s *Summary) Around(quantile float64) Interval {
 	return Interval{}
 }
 
-// Beyond is the share of the requests above a limit as the quantiles have it, between which, and beyond the outermost,
-// the tail is taken for exponential; false where no quantile is known, or a limit on a higher one is above all.
+// Beyond estimates the share of the requests above a limit from the known quantiles, as if the tail
+// were exponential between and beyond them; false if no quantile is known, or if the limit is above
+// all of them and meant for a higher one.
 func (s *Summary) Beyond(limit time.Duration, quantile float64) (share float64, ok bool) {
 	type point struct{ depth, y float64 }
 	var known []point
@@ -122,14 +123,13 @@ func (s *Summary) Beyond(limit time.Duration, quantile float64) (share float64, 
 // Confidence of each end of an interval, and of a verdict: 1 - alpha.
 const alpha = 0.05
 
-// beyondFloor is how many requests must be expected beyond a quantile for a
-// sample to resolve it: at the generic dispersion that leaves 0.3 independent
-// clumps, less than which no interval holds. A trace that is all there is needs
-// one.
+// beyondFloor is how many requests must be expected beyond a quantile for a sample to resolve it:
+// at the generic dispersion that is 0.3 independent clumps, and with less no interval holds. A
+// trace replayed whole needs one request.
 const beyondFloor = 12
 
-// series holds one latency of the requests that have it, in order of Due, and
-// the ages of those in flight that will have a larger one.
+// series holds one latency of the requests that have it, in order of Due, and the ages of those in
+// flight, which will have a larger one.
 type series struct {
 	at     []float64
 	values []time.Duration
@@ -140,7 +140,7 @@ type series struct {
 
 func (c *cohort) latency(m Metric) *series { return c.figures(Bound{Metric: m}) }
 
-// figures collects what a bound compares with its limit, a latency once.
+// figures collects what a bound compares with its limit; latencies are cached.
 func (c *cohort) figures(b Bound) *series {
 	if b.Metric != Goodput && c.drawn[b.Metric] != nil {
 		return c.drawn[b.Metric]
@@ -152,8 +152,7 @@ func (c *cohort) figures(b Bound) *series {
 	return s
 }
 
-// collect makes a series of a figure of each request that has it. One that is open is
-// the age of what will be larger.
+// collect makes a series of a figure of each request that has one. An open figure is a lower bound.
 func (c *cohort) collect(figure func(*Record) (v time.Duration, open, ok bool)) *series {
 	n := len(c.records)
 	s := &series{whole: c.whole, at: make([]float64, 0, n), values: make([]time.Duration, 0, n)}
@@ -171,7 +170,7 @@ func (c *cohort) collect(figure func(*Record) (v time.Duration, open, ok bool)) 
 	return s
 }
 
-// quantile is Unresolved where it lies beyond what was seen.
+// quantile returns a quantile, Unresolved if it lies beyond what was seen.
 func (s *series) quantile(q float64) time.Duration {
 	if v, ok := s.sorted.Quantile(q); ok {
 		return v
@@ -179,8 +178,8 @@ func (s *series) quantile(q float64) time.Duration {
 	return Unresolved
 }
 
-// Resolves reports whether a sample of n requests gives a quantile, 0 for the mean: enough
-// of them lie beyond it. Of what is the whole, and no sample, one is enough.
+// Resolves reports whether a sample of n requests gives a quantile, 0 for the mean: enough of them
+// lie beyond it. One is enough of a whole population.
 func Resolves(n int, quantile float64, whole bool) bool {
 	floor := float64(beyondFloor)
 	if whole {
@@ -216,7 +215,7 @@ func (s *series) summary() Summary {
 	return out
 }
 
-// interval holds the ends of the quantile at dispersion phi.
+// interval returns the interval around the quantile at dispersion phi.
 func (s *series) interval(q, phi float64) Interval {
 	n := len(s.values) + len(s.longer)
 	low, high := stat.Dispersion{At: phi, Level: 1 - q}.QuantileRanks(n, q, alpha)
@@ -230,33 +229,30 @@ func (s *series) interval(q, phi float64) Interval {
 	return in
 }
 
-// ownLevel is the quantile of a trial's own latencies above which it is asked
-// how its exceedances clump, where the limit itself is too rarely exceeded to
-// tell, and ownFactor what that is multiplied by to stand for the limit.
+// ownLevel is the quantile of a trial's own latencies above which the clumping of exceedances is
+// estimated, as the limit itself may be exceeded too rarely to tell, and ownFactor multiplies that
+// estimate to stand for the limit.
 const (
 	ownLevel  = 0.90
 	ownFactor = 3
 )
 
-// dispersion estimates how exceedances of a limit at the given quantile clump.
-// own is the estimate from the exceedances of the limit themselves, NaN where
-// there is none. Alone it is worthless exactly when it matters, as a trial that
-// saw no clump sees no dispersion. But the same queue that makes clumps above
-// the limit makes them above the trial's own p90, where exceedances are plenty
-// in every trial: in M/M/1 a clump above any high level has the same law
-// (Hooghiemstra and Meester). That estimate is low, 0.6 to 0.9 of the long-run
-// one from 2,000 to 45,000 requests of M/M/1, M/D/1 and M/M/8 at the rate at
-// which their p99 is at its limit, and the negative binomial gives no clump at
-// all less of a chance than the queues do, as if the dispersion were 1.4 times
-// as large: so three times the estimate is blended with the generic prior.
+// dispersion estimates how exceedances of a limit at the given quantile clump. own is the estimate
+// from the exceedances of the limit themselves, NaN where there is none. Alone it is worthless
+// exactly when it matters, as a trial that saw no clump sees no dispersion. But the queue that
+// makes clumps above the limit also makes them above the trial's own p90, where every trial has
+// plenty of exceedances: in M/M/1 a clump above any high level has the same law (Hooghiemstra and
+// Meester). The estimate there is low, 0.6 to 0.9 of the long-run one from 2,000 to 45,000 requests
+// of M/M/1, M/D/1 and M/M/8 at the rate at which their p99 is at its limit. The negative binomial
+// also makes no clump at all less probable than queues do, as if their dispersion were 1.4 times as
+// large. So three times the estimate, or own if larger, is blended with the generic prior.
 //
-// In 1,000 trials each of 80 to 1,800 s at that rate, where "met" should come
-// in no more than 5 %, it came in 0 to 3 % (M/M/1), 1 to 3 % (M/D/1) and 0 to
-// 5 % (M/M/8); with the prior alone in 8, 3 and 19 %. Where the true dispersion
-// is twenty times the generic one (M/M/1 at a utilisation of 0.91) it is up to
-// 20 %, with the prior alone 70 %. What no estimate can see is a fault that
-// strikes rarely and has nothing to do with load, such as a stall of the server
-// once an hour; no trial shorter than that can.
+// In 1,000 trials each of 80 to 1,800 s at that rate, where "met" should come in no more than 5 %,
+// it came in 0 to 3 % (M/M/1), 1 to 3 % (M/D/1) and 0 to 5 % (M/M/8); with the prior alone in 8, 3
+// and 19 %. Where the true dispersion is twenty times the generic one (M/M/1 at a utilisation of
+// 0.91) it came in up to 20 %, with the prior alone in 70 %. No estimate can see a fault that
+// strikes rarely and has nothing to do with load, such as a stall of the server once an hour, in a
+// trial shorter than that.
 func (s *series) dispersion(q, own float64) float64 {
 	level := stat.Quantile(s.sorted.Known(), min(q, ownLevel))
 	low := ownFactor * stat.BatchDispersion(s.at, list.Map(s.values, func(v time.Duration) bool { return v > level }))
@@ -278,8 +274,7 @@ func mean(values []time.Duration) time.Duration {
 	return time.Duration(math.Round(sum / float64(len(values))))
 }
 
-// gaps summarises inter-token times in microseconds, exact to the histogram's
-// digits.
+// gaps summarises inter-token times, recorded in microseconds, to the precision of the histogram.
 func gaps(h *hdrhistogram.Histogram, whole bool) Summary {
 	out := UnresolvedSummary()
 	if h == nil || h.TotalCount() == 0 {
@@ -295,20 +290,22 @@ func gaps(h *hdrhistogram.Histogram, whole bool) Summary {
 	return out
 }
 
-// tail is what a trial shows of a latency above a level of its own, which plenty of its
-// requests exceed, whether or not any exceeds the limit.
+// tail is what a trial shows of a latency above a level of its own, which plenty of its requests
+// exceed, whether or not any exceeds the limit.
 type tail struct {
 	level time.Duration
-	// k of n are above the level; ended are those of them of which more is known.
+	// k of n are above the level; of these, ended are known in full.
 	n, k, ended float64
-	sumLogs     float64 // of the exceedances over the level, as far as they were seen
+	sumLogs     float64 // of ln(latency/level) of the k, at their age if in flight
 	phi         float64
 }
 
-// tail looks above the series' own p90, or the quantile where that is lower. Requests that were open at the end count by
-// their age: one that is older than the level is above it, and one that is younger says nothing. The share above the level
-// is that of the product limit, as if of so many requests as have its variance (Peto's); the power is that of the
-// exceedances that ended over all (Beirlant and others, Extremes 10, 2007). Where nothing was seen at the level there is no tail.
+// tail looks above the series' own p90, or the quantile if that is lower. Requests in flight at the
+// end count by their age: one older than the level is above it, and a younger one says nothing. The
+// share above the level is the product-limit estimate, and n the number of requests of which a
+// binomial share would have its variance (Peto's). Requests in flight add to sumLogs but not to
+// ended (Beirlant and others, Extremes 10, 2007). If the quantile lies beyond what was seen there
+// is no tail.
 func (s *series) tail(quantile float64) tail {
 	level, _ := s.sorted.Quantile(min(quantile, ownLevel))
 	t := tail{level: level}
@@ -329,7 +326,7 @@ func (s *series) tail(quantile float64) tail {
 	return t
 }
 
-// gapTail is the same of inter-token times, of which cluster are one observation.
+// gapTail is the tail of inter-token times, of which cluster count as one observation.
 func gapTail(h *hdrhistogram.Histogram, quantile, phi, cluster float64) tail {
 	at := h.ValueAtQuantile(min(quantile, ownLevel) * 100)
 	t := tail{level: time.Duration(at) * time.Microsecond, n: float64(h.TotalCount()) / cluster, phi: phi}
@@ -343,15 +340,15 @@ func gapTail(h *hdrhistogram.Histogram, quantile, phi, cluster float64) tail {
 	return t
 }
 
-// beyond is an upper bound of the share of requests above a limit, from how fast the
-// shares fall above the level: at least like the power that the exceedances show
-// (Hill, Annals of Statistics 3, 1975), each clump of them counted as one and both the
-// share at the level and the power taken at the unfavourable end of their interval.
-// Latencies of queues fall faster than any power, so the bound is on the safe side there:
-// at a limit that is just met, 400 trials each of 60 to 1,800 s of M/M/1, M/M/8 and M/D/1
-// went below the allowed share in 0 to 1 %, of queues with lognormal (sigma 1 to 2) and
-// Pareto (2.2) services in 0 to 8 %. It says nothing of what has causes of its own and did
-// not come while the trial ran. 1 where the tail is not known.
+// beyond returns an upper bound on the share of requests above a limit: beyond the level it falls
+// at least as fast as a power law with the exponent that the exceedances show (Hill, Annals of
+// Statistics 3, 1975). Each clump counts as one exceedance, and both the share above the level and
+// the exponent are taken at the unfavourable end of their interval. Latencies of queues fall faster
+// than any power, so the bound is conservative there: at a limit that is just met, 400 trials each
+// of 60 to 1,800 s of M/M/1, M/M/8 and M/D/1 went below the allowed share in 0 to 1 %, of queues
+// with lognormal (sigma 1 to 2) and Pareto (2.2) services in 0 to 8 %. It says nothing of events
+// with causes of their own that did not occur while the trial ran. It is 1 if the tail is not
+// known.
 func (t tail) beyond(limit time.Duration) float64 {
 	clumps := t.ended / t.phi
 	if t.level <= 0 || limit <= t.level || t.ended == 0 {

@@ -1,5 +1,4 @@
-// Package measure says what was run, what was seen, and whether it meets the
-// objective.
+// Package measure holds what was run and what was seen, and judges whether it meets the objective.
 package measure
 
 import (
@@ -17,20 +16,20 @@ import (
 // Trial holds the conditions of one measurement: enough to run it again.
 type Trial struct {
 	// Number counts the trials of a run from 1, in the order of proposal.
-	Number   int                `json:"trial"` // its number in the run
+	Number   int                `json:"trial"`
 	Knobs    Knobs              `json:"knobs"`
 	Workload *workload.Workload `json:"workload"`
 	// Rate is the offered load in requests per second (open loop). It is zero, null in
 	// JSON, in a closed loop and for a trace on its own clock.
 	Rate float64 `json:"rate_per_s"`
-	// Concurrency slots start Requests requests in all (closed loop). Without, it is
-	// null in JSON.
+	// Concurrency slots start Requests requests in all (closed loop). In an open loop it is 0, null
+	// in JSON.
 	Concurrency int `json:"concurrency"`
 	Requests    int `json:"requests_planned,omitempty"`
-	// Warmup precedes the window and is not counted; Cooldown is load behind
-	// the window so that its last requests still see the full load.
+	// Warmup precedes the window and is not counted; Cooldown is load after the window, so that its
+	// last requests still see the full load.
 	Warmup   time.Duration `json:"warm_up_s"`
-	Window   time.Duration `json:"window_s"`    // how long requests arrive
+	Window   time.Duration `json:"window_s"`    // the time whose requests are measured
 	Cooldown time.Duration `json:"cool_down_s"` // load after the window, not counted
 	// Seed drives every draw of the trial.
 	Seed uint64 `json:"seed"`
@@ -67,7 +66,7 @@ func (t *Trial) class(name string) int {
 	return slices.Index(t.Workload.Names(), name)
 }
 
-// Bounds reports whether a bound is one on this request.
+// Bounds reports whether a bound applies to this request.
 func (t *Trial) Bounds(b Bound, r *Record) bool { return b.Class == "" || t.class(b.Class) == r.Class }
 
 // Rejection is a set of knobs that cannot run, or that was not chosen, and why. As
@@ -77,7 +76,7 @@ type Rejection struct {
 	Reason note.Reason `json:",embed"`
 }
 
-// MostMemory returns the first of those rejections that leave the engine most memory: what is
+// MostMemory returns the first of those rejections that leave the engine the most memory: what is
 // too little there is too little for all that have the same reason.
 func MostMemory(alike []Rejection) Rejection {
 	return slices.MaxFunc(alike, func(a, b Rejection) int {
@@ -88,8 +87,8 @@ func MostMemory(alike []Rejection) Rejection {
 // Error gives the reason.
 func (r *Rejection) Error() string { return r.Reason.Text }
 
-// Broke reports whether a reason is that an engine failed, which is no word on any
-// limit: it may meet them all once it runs.
+// Broke reports whether a reason is that an engine failed, which says nothing about limits: it may
+// meet them all once it runs.
 func Broke(why note.Reason) bool {
 	switch why.Note.Kind {
 	case note.EngineFailed, note.EngineAlike, note.EngineCondemned, note.NotPlaced:
@@ -131,7 +130,7 @@ func (o Outcome) MarshalText() ([]byte, error) { return []byte(o.String()), nil 
 // UnmarshalText reads an outcome's name.
 func (o *Outcome) UnmarshalText(b []byte) error { return wire.ReadName(o, outcomeNames, b) }
 
-// broken reports whether it is what a server did, other than taking its time.
+// broken reports whether the outcome is something that a server did, other than being slow.
 func (o Outcome) broken() bool {
 	switch o {
 	case Refused, Reset, HTTPStatus, Malformed, Truncated, Empty, WrongLength, StreamError:
@@ -145,21 +144,21 @@ func (o Outcome) broken() bool {
 type Record struct {
 	ID    int `json:"id"`
 	Class int `json:"class,omitempty"`
-	// Due is the intended time, from which every latency counts: in a closed
-	// loop the moment the slot became free.
+	// Due is the intended send time, from which TTFT and E2E count: in a closed loop the moment the
+	// slot became free.
 	Due time.Duration `json:"due_ns"`
 	// Sent is when the request left the client.
 	Sent time.Duration `json:"sent_ns"`
 	// First and Last are when the first and the last token arrived.
 	First time.Duration `json:"first_ns"`
 	Last  time.Duration `json:"last_ns"`
-	// Prompt, Cached and Output count tokens: of the prompt, of those the ones
-	// found in the prefix cache, and generated.
+	// Prompt, Cached and Output count tokens: those of the prompt, those of them found in the
+	// prefix cache, and those generated.
 	Prompt int `json:"prompt_tokens"`
 	Cached int `json:"cached_tokens,omitempty"`
 	Output int `json:"output_tokens"`
-	// Asked is how many tokens were asked for; 0 when nobody knows. It decides
-	// the time per token of a request that is still in flight.
+	// Asked is how many tokens were asked for; 0 if unknown. It gives a lower bound on the time per
+	// token of a request that is still in flight.
 	Asked   int     `json:"asked_tokens,omitempty"`
 	Outcome Outcome `json:"outcome"`
 	// Detail adds to a failure, such as the HTTP status.
@@ -176,8 +175,7 @@ func (r *Record) Status() int {
 	return status
 }
 
-// Broken reports whether a request failed by what the server did, other than by taking
-// its time.
+// Broken reports whether a request failed by something that the server did, other than being slow.
 func (r *Record) Broken() bool { return r.Outcome.broken() }
 
 // Never marks a time that never came.
@@ -195,8 +193,8 @@ func (r *Record) E2E() (time.Duration, bool) {
 	return r.Last - r.Due, r.Outcome == OK
 }
 
-// TPOT is the time per output token behind the first one: (last - first) /
-// (tokens - 1), for requests of two tokens and more that ended well.
+// TPOT is the time per output token after the first one: (last - first) / (tokens - 1), for
+// requests of two tokens and more that ended well.
 func (r *Record) TPOT() (time.Duration, bool) {
 	if r.Outcome != OK || r.Output < 2 || r.First < 0 {
 		return 0, false
@@ -208,8 +206,8 @@ func (r *Record) open() bool { return r.Outcome == InFlight }
 
 func (r *Record) failed() bool { return r.Outcome != OK && r.Outcome != InFlight }
 
-// first is when the first token came, as far as it was seen: an answer that is
-// not streamed shows all of its tokens at once.
+// first is when the first token was seen: an answer that is not streamed shows all of its tokens at
+// once.
 func (r *Record) first() time.Duration {
 	if r.First < 0 && r.Outcome == OK {
 		return r.Last
@@ -217,9 +215,8 @@ func (r *Record) first() time.Duration {
 	return r.First
 }
 
-// Latency is a latency of a request, as far as it is known at the time end. That of
-// one in flight that has not reached the event is open: it will be no less. A failed
-// request has none.
+// Latency returns a latency of a request, as far as it is known at the time end. For a request in
+// flight that has not reached the event it is open: a lower bound. A failed request has none.
 func (r *Record) Latency(m Metric, end time.Duration) (v time.Duration, open, ok bool) {
 	if r.failed() {
 		return 0, false, false
