@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Censored is the distribution of values of which some are only known to be
-// larger than what was seen of them: the product-limit estimate (Kaplan and
-// Meier 1958). Without censored values its quantiles are those of Quantile.
+// Censored is the distribution of values some of which are only known to exceed a bound: the
+// product-limit estimate (Kaplan and Meier 1958). Without such right-censored values its quantiles
+// are those of Quantile.
 type Censored[T cmp.Ordered] struct {
 	values []T
 	// below[i] is the share of the distribution up to values[i]; nil when no
@@ -40,7 +40,7 @@ func NewCensored[T cmp.Ordered](known, longer []T) *Censored[T] {
 // Known returns the known values in ascending order.
 func (c *Censored[T]) Known() []T { return c.values }
 
-// Above is the share of the distribution above a value.
+// Above returns the share of the distribution above a value.
 func (c *Censored[T]) Above(v T) float64 {
 	i, _ := slices.BinarySearchFunc(c.values, v, func(known, v T) int {
 		if known <= v {
@@ -54,7 +54,7 @@ func (c *Censored[T]) Above(v T) float64 {
 	return 1 - c.below[i-1]
 }
 
-// Quantile is the q-quantile; false when it lies beyond what was seen.
+// Quantile returns the q-quantile; false when it lies beyond what was seen.
 func (c *Censored[T]) Quantile(q float64) (T, bool) {
 	var none T
 	if len(c.values) == 0 {

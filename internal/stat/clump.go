@@ -7,13 +7,12 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// BatchDispersion estimates the dispersion of a count of exceedances from one
-// trial: the window is cut into 5, 10 and 20 equal batches of time, and the
-// largest of the three variance ratios is returned, since too short batches
-// hide clumps and too few show them badly. at holds the position of each
-// observation in the window, in [0, 1), and beyond whether it exceeded. The
-// result is NaN when nothing, or everything, exceeded, and biased low exactly
-// when the trial was lucky: it is never to be used alone.
+// BatchDispersion estimates the dispersion of a count of exceedances from one trial: the window is
+// cut into 5, 10 and 20 equal batches of time, and the largest of the three variance ratios is
+// returned, since short batches hide clumps and few batches show them poorly. at holds the position
+// of each observation in the window, in [0, 1), and beyond whether it exceeded. The result is NaN
+// when nothing, or everything, exceeded, and biased low exactly when the trial was lucky: it must
+// never be used alone.
 func BatchDispersion(at []float64, beyond []bool) float64 {
 	k := 0
 	for _, b := range beyond {
@@ -33,9 +32,8 @@ func BatchDispersion(at []float64, beyond []bool) float64 {
 	})
 }
 
-// MeanDispersion is the same for the mean of values: how many times larger its
-// variance is than that of independent values. It is NaN for fewer than two
-// values or when all are equal.
+// MeanDispersion is the same for the mean of values: how many times larger its variance is than
+// that of independent values. It is NaN for fewer than two values or when all are equal.
 func MeanDispersion(at, values []float64) float64 {
 	mean, variance := stat.MeanVariance(values, nil)
 	if len(values) < 2 || variance == 0 {
@@ -44,9 +42,9 @@ func MeanDispersion(at, values []float64) float64 {
 	return worstBatches(at, variance, func(i int) float64 { return values[i] - mean })
 }
 
-// worstBatches is the largest of the ratios between the variance of the sums over
-// batches and that of as many independent values of the given variance, each off its
-// mean by what off says.
+// worstBatches returns the largest ratio of the variance of sums over batches to that of sums of as
+// many independent values of the given variance; off gives the deviation of each value from its
+// mean.
 func worstBatches(at []float64, variance float64, off func(i int) float64) float64 {
 	worst := 0.0
 	for _, batches := range []int{5, 10, 20} {
@@ -60,25 +58,24 @@ func worstBatches(at []float64, variance float64, off func(i int) float64) float
 	return worst
 }
 
-// Generic is the dispersion of the exceedances of a latency limit that is just
-// met, where nothing is known of the server: 25 to 83 on single-queue, pooled
-// and batching servers near their limit.
+// Generic is the dispersion of the exceedances of a latency limit that is just met, where nothing
+// is known of the server: single-queue, pooled and batching servers near their limit have 25 to 83.
 const Generic = 40
 
-// Growth is how fast that dispersion grows with the share of exceedances, as the
-// Gamma of a [Dispersion]: like the root of the share, as on most queues.
+// Growth is how fast that dispersion grows with the share of exceedances, as the Gamma of a
+// [Dispersion]: like the square root of the share, as in most queues.
 const Growth = 0.5
 
-// Weights of Blend, as precisions of ln phi: 1/1.0^2 for the prior, whose
-// spread over servers is a factor of e, and 1/0.6^2 for a trial's own estimate
-// from some ten batches, taken at another level than the limit.
+// Weights of Blend, as precisions of ln phi: 1/1.0^2 for the prior, whose spread over servers is a
+// factor of e, and 1/0.6^2 for a trial's own estimate from some ten batches, taken at another level
+// than the limit.
 const (
 	priorPrecision = 1.0
 	ownPrecision   = 1 / (0.6 * 0.6)
 )
 
-// Blend is the weighted geometric mean of a prior dispersion and a trial's own;
-// at least 1. An own estimate that is NaN leaves the prior.
+// Blend returns the weighted geometric mean of a prior dispersion and a trial's own, at least 1. If
+// the trial's own is NaN, the prior stays.
 func Blend(prior, own float64) float64 {
 	if math.IsNaN(own) {
 		return max(prior, 1)

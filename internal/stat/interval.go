@@ -8,9 +8,9 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// ShareLower is the exact one-sided lower bound, at confidence 1-alpha, of a
-// probability after k of n trials (Clopper and Pearson 1934). k and n are real:
-// dividing both by a dispersion gives the quasi-binomial bound.
+// ShareLower returns the exact one-sided lower bound, at confidence 1-alpha, of a probability after
+// k of n trials (Clopper and Pearson 1934). k and n are real: dividing both by a dispersion gives
+// the quasi-binomial bound.
 func ShareLower(k, n, alpha float64) float64 {
 	if k <= 0 || n <= 0 {
 		return 0
@@ -18,7 +18,7 @@ func ShareLower(k, n, alpha float64) float64 {
 	return mathext.InvRegIncBeta(k, n-k+1, alpha)
 }
 
-// ShareUpper is the one-sided upper bound that belongs to ShareLower.
+// ShareUpper returns the one-sided upper bound that belongs to ShareLower.
 func ShareUpper(k, n, alpha float64) float64 {
 	if n <= 0 || k >= n {
 		return 1
@@ -26,12 +26,12 @@ func ShareUpper(k, n, alpha float64) float64 {
 	return mathext.InvRegIncBeta(k+1, n-k, 1-alpha)
 }
 
-// Dispersion says how much wider than binomial a count of exceedances spreads, as a
-// function of their share: the variance of the count is n p (1-p) phi(p), taken as
-// n p phi(p) while exceedances are rare, with
-// phi(p) = At * (ln(1-p) / ln(1-Level))^Gamma, at least 1. For small shares that is
-// a power of p; for shares of a half and more it is a power still, where one of p
-// is not: of M/M/1 with a limit on the median Gamma is 1.3 from p = 0.16 to 0.77.
+// Dispersion says how much wider than binomial a count of exceedances spreads, as a function of
+// their share p: the variance of the count is n p (1-p) phi(p), taken as n p phi(p) while
+// exceedances are rare, with phi(p) = At * (ln(1-p) / ln(1-Level))^Gamma, at least 1. For small
+// shares that is a power of p. Up to shares of a half and more it still fits with a constant Gamma,
+// as a power of p does not: for M/M/1 with a limit on the median Gamma is 1.3 from p = 0.16 to
+// 0.77.
 type Dispersion struct {
 	// At is the dispersion where the share is Level.
 	At, Level float64
@@ -42,7 +42,7 @@ type Dispersion struct {
 // mostShare keeps logarithms finite.
 const mostShare = 1 - 1e-12
 
-// Phi is the dispersion at share p.
+// Phi returns the dispersion at share p.
 func (d Dispersion) Phi(p float64) float64 {
 	if d.Gamma == 0 {
 		return max(d.At, 1)
@@ -58,8 +58,8 @@ type NegativeBinomial struct{ Mean, Phi float64 }
 // costs more digits than the difference from Poisson is worth.
 const nearPoisson = 1 + 1e-6
 
-// CDF is the probability of a count <= k. Between whole numbers it is the
-// smooth curve through them, for counts that were divided.
+// CDF returns the probability of a count <= k. Between whole numbers it is the smooth curve through
+// them, for counts that were divided by a clump size.
 func (d NegativeBinomial) CDF(k float64) float64 {
 	switch {
 	case k < 0:
@@ -72,30 +72,29 @@ func (d NegativeBinomial) CDF(k float64) float64 {
 	return mathext.RegIncBeta(d.Mean/(d.Phi-1), k+1, 1/d.Phi)
 }
 
-// BetaBinomial is the distribution of a count among N whose mean is N P and whose variance
-// is Phi times that of the binomial one. A dispersion near N means all or none. Counts need
-// not be whole.
+// BetaBinomial is the distribution of a count among N whose mean is N P and whose variance is Phi
+// times the binomial one. At a dispersion near N it is all or none. Counts need not be whole.
 type BetaBinomial struct{ N, P, Phi float64 }
 
-// leastExcess and leastShape keep the shape finite where the dispersion is nearly that of
-// the binomial distribution, and where it is that of all or none.
+// leastExcess and leastShape keep the shape finite where the dispersion is nearly binomial, and
+// positive where the count is all or none.
 const leastExcess, leastShape = 0.05, 0.1
 
-// shape gives the parameters of the beta distribution of the share in one sample.
+// shape returns the parameters of the beta distribution of the share in one sample.
 func (d BetaBinomial) shape() (a, b float64) {
 	s := max((d.N-d.Phi)/(max(d.Phi, 1+leastExcess)-1), leastShape)
 	return s * d.P, s * (1 - d.P)
 }
 
-// LogProb is the log probability of k.
+// LogProb returns the log probability of k.
 func (d BetaBinomial) LogProb(k float64) float64 {
 	a, b := d.shape()
 	return mathext.Lbeta(k+a, d.N-k+b) - mathext.Lbeta(a, b) - mathext.Lbeta(k+1, d.N-k+1) - math.Log(d.N+1)
 }
 
-// LogCDF is the log probability of k and fewer. A quasi-binomial tail, which divides both
-// counts by the dispersion, would give none among 1,700 with a dispersion of 600 a chance of
-// one in two where one in four is expected, ten times too much.
+// LogCDF returns the log probability of k and fewer. A quasi-binomial tail, which divides both
+// counts by the dispersion, would give none among 1,700, at a share of one in four and a dispersion
+// of 600, a probability of one half, ten times too much.
 func (d BetaBinomial) LogCDF(k float64) float64 {
 	a, b := d.shape()
 	sum, term := 1.0, 1.0
@@ -110,8 +109,7 @@ func (d BetaBinomial) LogCDF(k float64) float64 {
 // distribution without an upper end.
 const commonShare = 0.2
 
-// CountBelow is the probability of k and fewer exceedances among n when their
-// true share is p.
+// CountBelow returns the probability of k and fewer exceedances among n when their true share is p.
 func (d Dispersion) CountBelow(k, n, p float64) float64 {
 	switch {
 	case k >= n:
@@ -124,9 +122,9 @@ func (d Dispersion) CountBelow(k, n, p float64) float64 {
 	return math.Exp(BetaBinomial{n, p, d.Phi(p)}.LogCDF(k))
 }
 
-// CountAbove is the probability of k and more exceedances among n when their
-// true share is p; of common ones it is the quasi-binomial one, which is wider where a
-// server is overloaded: with the other one searches believed such trials too much.
+// CountAbove returns the probability of k and more exceedances among n when their true share is p.
+// From commonShare on it is the quasi-binomial one, which is wider where a server is overloaded:
+// with the beta-binomial one, searches trusted such trials too much.
 func (d Dispersion) CountAbove(k, n, p float64) float64 {
 	if k <= 0 {
 		return 1
@@ -141,11 +139,10 @@ func (d Dispersion) CountAbove(k, n, p float64) float64 {
 	return mathext.RegIncBeta(k/phi, (n-k)/phi+1, p)
 }
 
-// Upper is the one-sided upper bound at confidence 1-alpha of the share of
-// exceedances after k among n: the largest share that would not show so few
-// with a probability <= alpha. The dispersion is taken at the share in
-// question and not at the observed one, which would give a lucky trial a small
-// dispersion and so a weight that it has not earned.
+// Upper returns the one-sided upper bound at confidence 1-alpha of the share of exceedances after k
+// among n: the smallest share from which so few have a probability <= alpha. The dispersion is
+// taken at the share in question and not at the observed one, which would give a lucky trial a
+// small dispersion and so a weight that it has not earned.
 func (d Dispersion) Upper(k, n, alpha float64) float64 {
 	if n <= 0 {
 		return 1
@@ -154,7 +151,7 @@ func (d Dispersion) Upper(k, n, alpha float64) float64 {
 	return bound
 }
 
-// Lower is the one-sided lower bound that belongs to Upper.
+// Lower returns the one-sided lower bound that belongs to Upper.
 func (d Dispersion) Lower(k, n, alpha float64) float64 {
 	if n <= 0 || k <= 0 {
 		return 0
@@ -163,10 +160,9 @@ func (d Dispersion) Lower(k, n, alpha float64) float64 {
 	return bound
 }
 
-// QuantileRanks inverts the bounds of a share into an interval of the
-// q-quantile of n values: the 1-based ranks of its ends among the sorted
-// values, each at confidence 1-alpha. High is n+1 when even the largest value
-// is no upper bound, low is 0 when the smallest is no lower one.
+// QuantileRanks inverts the bounds of a share into an interval of the q-quantile of n values: the
+// 1-based ranks of its ends among the sorted values, each at confidence 1-alpha. High is n+1 when
+// even the largest value is no upper bound, low is 0 when the smallest is no lower one.
 func (d Dispersion) QuantileRanks(n int, q, alpha float64) (low, high int) {
 	p := 1 - q
 	// Few values above x speak for the quantile being below x, many against.
@@ -175,17 +171,17 @@ func (d Dispersion) QuantileRanks(n int, q, alpha float64) (low, high int) {
 	return low, high
 }
 
-// StudentT is the quantile of Student's t distribution with df degrees of
-// freedom.
+// StudentT returns the q-quantile of Student's t distribution with df degrees of freedom.
 func StudentT(q, df float64) float64 {
 	return distuv.StudentsT{Mu: 0, Sigma: 1, Nu: df}.Quantile(q)
 }
 
-// NormalTail is the standard normal quantile that a central interval of the given confidence reaches.
+// NormalTail returns the standard normal quantile at the upper end of a central interval of the
+// given confidence.
 func NormalTail(confidence float64) float64 {
 	return math.Sqrt2 * math.Erfinv(confidence)
 }
 
-// CLogLog carries a share to the complementary log-log scale, on which the shares of late requests of queues and of
-// batching engines are straight lines in the rate, be the share small or large.
+// CLogLog maps a share to the complementary log-log scale, on which the shares of late requests of
+// queues and of batching engines are straight lines in the rate, whether small or large.
 func CLogLog(p float64) float64 { return math.Log(-math.Log1p(-p)) }

@@ -11,19 +11,18 @@ import (
 	"planner/internal/list"
 )
 
-// Difference is how much larger one figure is than another, with an interval around it;
-// NaN is not known.
+// Difference is how much larger one figure is than another, with an interval around it; NaN is not
+// known.
 type Difference struct {
 	Value float64 `json:"value"`
 	Low   float64 `json:"low"`
 	High  float64 `json:"high"`
 }
 
-// PairedT is the mean of differences of pairs with Student's interval, which
-// takes them as independent and about normal, and the probability of one as far from
-// zero if nothing had changed (two-sided). Others, of things that do not differ, scatter alike:
-// they tell the variance too. One pair without them gives neither. Pairs
-// that all differ by the same leave no doubt.
+// PairedT returns the mean of paired differences with Student's interval, which takes them as
+// independent and about normal, and the two-sided p-value of no difference. others are differences
+// of pairs that do not differ, with the same scatter: they add to the estimate of the variance. One
+// pair without others gives neither. Pairs that all differ by the same leave no doubt.
 func PairedT(differences, others []float64, confidence float64) (d Difference, p float64) {
 	mean, spread, free := scatter(differences, others)
 	d, p = Difference{mean, mean, mean}, pairedP(mean, spread, free)
@@ -37,8 +36,8 @@ func PairedT(differences, others []float64, confidence float64) (d Difference, p
 	return d, p
 }
 
-// scatter is the mean of differences, not a number of none, with its standard error and the degrees of freedom
-// of that.
+// scatter returns the mean of differences, NaN if there are none, with its standard error and the
+// degrees of freedom of that.
 func scatter(differences, others []float64) (mean, spread, free float64) {
 	n := float64(len(differences))
 	mean, free = stat.Mean(differences, nil), n-1+float64(len(others))
@@ -52,8 +51,8 @@ func scatter(differences, others []float64) (mean, spread, free float64) {
 	return mean, math.Sqrt(squares / free / n), free
 }
 
-// pairedP is the probability of so large a mean if there is no difference (two-sided): 0 of pairs that all
-// differ by the same, not a number where nothing tells the scatter.
+// pairedP returns the two-sided p-value of a mean difference: 0 if all pairs differ by the same,
+// NaN if nothing tells the scatter.
 func pairedP(mean, spread, free float64) float64 {
 	switch {
 	case !(free > 0):
@@ -66,14 +65,17 @@ func pairedP(mean, spread, free float64) float64 {
 	return 2 * distuv.StudentsT{Sigma: 1, Nu: free}.Survival(math.Abs(mean)/spread)
 }
 
-// mostFlipped is how many pairs [SignFlips] goes through all signs of; more tell by their number.
+// mostFlipped is the largest number of pairs for which [SignFlips] goes through all signs; more
+// pairs are evidence enough by their number.
 const mostFlipped = 12
 
-// SignFlips adjusts the probabilities of Student's test over several figures of the same pairs, one row a figure and
-// one column a pair, as [Holm] does, and knows that figures move together: whichever is called A in a pair is chance if
-// there is no difference, so that all signs of the pairs are as likely (step-down minP of Westfall and Young 1993). A figure
-// that a pair does not have is NaN there. With n pairs nothing is below 2^(1-n): figures of so few that none of their
-// signs are as rare as the level are left to another test, NaN. It is nil for many pairs, or none.
+// SignFlips adjusts the p-values of Student's test over several figures of the same pairs, one row
+// per figure and one column per pair, for multiple tests as [Holm] does, but allows for figures
+// that move together: if there is no difference it is chance which of a pair is called A, so that
+// all signs of the pairs are equally likely (step-down minP of Westfall and Young 1993). A figure
+// that a pair does not have is NaN there. With n pairs no p-value is below 2^(1-n): figures of too
+// few pairs to reach the level are NaN, left to another test. It is nil for more than mostFlipped
+// pairs, or none.
 func SignFlips(rows [][]float64, level float64) []float64 {
 	if len(rows) == 0 || len(rows[0]) == 0 || len(rows[0]) > mostFlipped {
 		return nil
@@ -100,7 +102,7 @@ func SignFlips(rows [][]float64, level float64) []float64 {
 		}
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(p[a], p[b]) })
-	all := 1 << (len(rows[0]) - 1) // the others are their opposites
+	all := 1 << (len(rows[0]) - 1) // the other half are their opposites, of the same p-values
 	reached := make([]int, len(order))
 	for signs := range all {
 		least := 1.0
@@ -118,9 +120,9 @@ func SignFlips(rows [][]float64, level float64) []float64 {
 	return p
 }
 
-// Holm adjusts the probabilities of several tests so that the chance of any
-// false alarm among them stays below the level that an adjusted one is held
-// against (Holm 1979). NaN stays NaN and does not count as a test.
+// Holm adjusts the p-values of several tests so that the probability of any false alarm among them
+// stays below the level that an adjusted one is compared with (Holm 1979). NaN stays NaN and does
+// not count as a test.
 func Holm(p []float64) []float64 {
 	out := slices.Clone(p)
 	var order []int

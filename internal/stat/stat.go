@@ -9,31 +9,28 @@ import (
 	"slices"
 )
 
-// rank is the 1-based rank of the q-quantile of n sorted values under the
-// definition used throughout, the inverse of the empirical distribution: the
-// smallest value x such that at least a share q of the values is <= x (type 1
-// of Hyndman and Fan 1996). It is chosen over the interpolating definitions
-// because it agrees with counting: the quantile is <= a limit exactly if no
-// more than a share 1-q of the values is above the limit. Products such as
-// 0.07*100 that miss a whole number by rounding count as that number.
+// rank returns the 1-based rank of the q-quantile of n sorted values under the definition used
+// throughout, the inverse of the empirical distribution: the smallest value x such that at least a
+// share q of the values is <= x (type 1 of Hyndman and Fan 1996). It is chosen over the
+// interpolating definitions because it agrees with counting: the quantile is <= a limit if and only
+// if no more than a share 1-q of the values is above the limit. Products such as 0.07*100 that miss
+// a whole number by rounding count as that number.
 func rank(n int, q float64) int {
 	r := int(math.Ceil(q*float64(n) - rounding*float64(n)))
 	return min(max(r, 1), n)
 }
 
-// rounding is the relative slack for shares that are whole in decimal and not
-// in binary.
+// rounding is the relative slack for shares that are whole in decimal but not in binary.
 const rounding = 1e-12
 
-// Quantile is the q-quantile of ascending values by the definition of rank. It
-// panics when there is no value.
+// Quantile returns the q-quantile of ascending values as rank defines it. It panics if there are
+// none.
 func Quantile[T cmp.Ordered](sorted []T, q float64) T {
 	return sorted[rank(len(sorted), q)-1]
 }
 
-// Monotone is the non-decreasing sequence nearest to y in weighted least
-// squares, by pooling adjacent violators (Ayer et al. 1955). Weights must be
-// positive; nil means equal ones.
+// Monotone returns the non-decreasing sequence nearest to y in weighted least squares, by pooling
+// adjacent violators (Ayer et al. 1955). Weights must be positive; nil means equal ones.
 func Monotone(y, weights []float64) []float64 {
 	type block struct {
 		value, weight float64
@@ -61,8 +58,8 @@ func Monotone(y, weights []float64) []float64 {
 	return out
 }
 
-// RoundedDown is a positive number to so many significant digits, rounded down, such as a safe rate that
-// a fleet is to rely on; any other number is as it was.
+// RoundedDown rounds a positive number down to so many significant digits, as for a safe rate that
+// a fleet is to rely on; any other number stays as it is.
 func RoundedDown(x float64, digits int) float64 {
 	if !(x > 0) || math.IsInf(x, 1) {
 		return x
