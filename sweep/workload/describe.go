@@ -10,16 +10,16 @@ import (
 	"planner/internal/list"
 )
 
-// Description says what the traffic of a trace looks like. A figure that the
-// trace is too short for is NaN.
+// Description says what the traffic of a trace looks like. Figures that the trace is too short for
+// are NaN.
 type Description struct {
 	Requests int `json:"requests"`
 	// Span is the time from the first arrival to the last, Rate the mean rate in
 	// requests per second: Requests - 1 gaps in Span.
 	Span time.Duration `json:"span_s"`
 	Rate float64       `json:"rate_per_s"`
-	// GapCV is the coefficient of variation of the gaps between arrivals (1 for
-	// Poisson), GapCorrelation that of each gap with the next (0 for Poisson).
+	// GapCV is the coefficient of variation of the gaps between arrivals (1 for Poisson),
+	// GapCorrelation the correlation of each gap with the next (0 for Poisson).
 	GapCV          float64 `json:"gap_cv"`
 	GapCorrelation float64 `json:"gap_autocorrelation"`
 	// Dispersion holds the variance over the mean of the arrivals in windows of
@@ -43,7 +43,7 @@ type Description struct {
 type DispersionIndex struct {
 	Window time.Duration `json:"window_s"`
 	Index  float64       `json:"index"`
-	// Windows is how many whole ones the trace holds.
+	// Windows is how many whole windows the trace holds.
 	Windows int `json:"windows"`
 }
 
@@ -61,13 +61,13 @@ type LengthSummary struct {
 	Sum int `json:"sum"`
 }
 
-// PrefixSummary says how much of the prompts begins as others do.
+// PrefixSummary says how much of the prompts repeats the beginnings of others.
 type PrefixSummary struct {
-	// Repeated is the share of prompt tokens that an earlier request began with
-	// too: what a prefix cache without limits would hit.
+	// Repeated is the share of prompt tokens that repeat the beginning of an earlier request: the
+	// hit rate of an unlimited prefix cache.
 	Repeated float64 `json:"repeated_share"`
-	// Sharing is the share of the requests that begin as another one does, Distinct
-	// counts the different beginnings and Shared those of more than one request.
+	// Sharing is the share of the requests that begin as another one does, Distinct the number of
+	// different beginnings, and Shared that of those which more than one request has.
 	Sharing  float64 `json:"sharing_requests_share"`
 	Distinct int     `json:"distinct"`
 	Shared   int     `json:"shared"`
@@ -77,7 +77,7 @@ type PrefixSummary struct {
 type Busiest struct {
 	From     time.Duration `json:"from_s"`
 	Requests int           `json:"requests"`
-	// Rate is Requests over that time; of a trace that is no longer its mean rate.
+	// Rate is Requests over that hour or minute; for a trace that is no longer, its mean rate.
 	Rate float64 `json:"rate_per_s"`
 }
 
@@ -116,7 +116,7 @@ func (d *Description) gaps(rows []TraceRow) {
 	}
 }
 
-// dispersion counts arrivals in the whole windows from the first arrival on.
+// dispersion counts arrivals in the whole windows that follow the first arrival.
 func dispersion(rows []TraceRow, window time.Duration) DispersionIndex {
 	start := rows[0].Arrival
 	n := int((rows[len(rows)-1].Arrival - start) / window)
@@ -181,10 +181,10 @@ func summarizeLengths(x []float64) LengthSummary {
 	return s
 }
 
-// prefixes walks the shared parts of each prompt as far as an earlier request
-// had them too. Two requests share a part only if they share all ahead of it.
+// prefixes follows the shared parts of each prompt as far as an earlier request had them too. Two
+// requests share a part only if they share everything before it.
 func prefixes(rows []TraceRow) *PrefixSummary {
-	// seen is how many tokens of a part were seen behind the same beginning, by both.
+	// seen is how many tokens of a part were seen after the same beginning; the key is both.
 	seen := map[[2]Content]int{}
 	uses := map[Content]int{}
 	total, repeated := 0, 0
@@ -214,8 +214,8 @@ func prefixes(rows []TraceRow) *PrefixSummary {
 	return s
 }
 
-// walk counts the tokens at the beginning of a prompt that were seen before, and
-// notes all of them as seen.
+// walk counts the tokens at the beginning of a prompt that were seen before, and notes all parts as
+// seen.
 func walk(seen map[[2]Content]int, r *TraceRow) (repeated int) {
 	before, along := Content(0), true
 	for _, part := range r.Shared {
@@ -231,7 +231,7 @@ func walk(seen map[[2]Content]int, r *TraceRow) (repeated int) {
 	return repeated
 }
 
-// busiest finds the window, from any arrival on, with the most arrivals.
+// busiest finds the window with the most arrivals, of those that begin at an arrival.
 func busiest(rows []TraceRow, window time.Duration) Busiest {
 	var b Busiest
 	last := 0

@@ -21,7 +21,7 @@ const (
 	Empirical Dist = "empirical"
 )
 
-// UnmarshalText refuses a family that is none; nothing stands for the zero value.
+// UnmarshalText rejects an unknown family; an empty text is the zero value.
 func (d *Dist) UnmarshalText(b []byte) error {
 	return readName(d, b, Fixed, Uniform, Normal, Lognormal, Empirical)
 }
@@ -47,7 +47,7 @@ type Lengths struct {
 	File    string `json:"file,omitempty"`
 }
 
-// Words are the distribution in words.
+// Words describes the distribution in words.
 func (l Lengths) Words() string {
 	ends := ""
 	switch {
@@ -69,14 +69,13 @@ func (l Lengths) Words() string {
 	return fmt.Sprintf("%d lengths of %s%s", len(l.Samples), l.File, ends)
 }
 
-// LognormalMedian turns the mean of an unclipped lognormal into its median.
+// LognormalMedian returns the median of an unclipped lognormal of a mean.
 func LognormalMedian(mean, sigma float64) float64 { return mean * math.Exp(-sigma*sigma/2) }
 
-// Quantile is the clipped length at probability u in (0, 1), at least one token.
-// Lengths are drawn by putting uniform numbers through it, so two workloads
-// drawn with one seed differ only where their distributions do. It panics for a
-// distribution that cannot be drawn from: one without a family, or an empirical
-// one without samples.
+// Quantile returns the clipped length at probability u in (0, 1), at least one token. Lengths are
+// drawn by inverting the distribution at uniform numbers, so two workloads drawn with one seed
+// differ only where their distributions do. It panics for a distribution that cannot be drawn from:
+// one without a family, or an empirical one without samples.
 func (l Lengths) Quantile(u float64) int {
 	var x float64
 	switch l.Dist {
@@ -93,7 +92,7 @@ func (l Lengths) Quantile(u float64) int {
 	default:
 		panic("workload: lengths without a distribution")
 	}
-	// Out of int's range before rounding is out of any Max.
+	// Clipped before it is rounded, to stay in int's range; this is beyond any Max.
 	n := int(math.Round(min(max(x, 0), 1<<40)))
 	if l.Max > 0 {
 		n = min(n, l.Max)
@@ -101,8 +100,8 @@ func (l Lengths) Quantile(u float64) int {
 	return max(n, l.Min, 1)
 }
 
-// Expected is the mean of the clipped distribution in tokens, by the midpoint
-// rule over 4,096 equal slices of probability.
+// Expected returns the mean of the clipped distribution in tokens, by the midpoint rule over 4,096
+// equal slices of probability.
 func (l Lengths) Expected() float64 {
 	const slices = 4096
 	sum := 0.0
@@ -112,7 +111,7 @@ func (l Lengths) Expected() float64 {
 	return sum / slices
 }
 
-// Longest is the largest length that can be drawn, 0 when there is no end.
+// Longest returns the largest length that can be drawn, 0 if there is no upper end.
 func (l Lengths) Longest() int {
 	switch {
 	case l.Dist == Fixed, l.Dist == Uniform, l.Dist == Empirical && len(l.Samples) > 0:
@@ -123,8 +122,8 @@ func (l Lengths) Longest() int {
 	return 0
 }
 
-// Longer is the workload with all prompts, what they share included, and all answers
-// longer by a factor each. Draws with one seed stay those of the same requests.
+// Longer returns the workload with all prompts, shared parts included, and all answers scaled by a
+// factor each. Draws with one seed remain those of the same requests.
 func (w *Workload) Longer(prompts, answers float64) *Workload {
 	longer := *w
 	longer.MaxLen = scaled(w.MaxLen, max(prompts, answers))

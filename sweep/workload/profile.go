@@ -10,8 +10,8 @@ import (
 // Profile is a rate over time: each of its steps begins where the one before it ends.
 type Profile []RateStep
 
-// RateStep is a rate in requests per second that holds for some time; with Drain the next
-// step waits for its requests.
+// RateStep is a rate in requests per second that holds for some time; with Drain the next step
+// waits until its requests have ended.
 type RateStep struct {
 	Rate   float64
 	Length time.Duration
@@ -27,7 +27,7 @@ func (p Profile) Length() time.Duration {
 	return length
 }
 
-// Mean is the mean rate, Peak the largest.
+// Mean is the mean rate of the profile.
 func (p Profile) Mean() float64 {
 	requests := 0.0
 	for _, s := range p {
@@ -45,7 +45,7 @@ func (p Profile) Peak() float64 {
 	return peak
 }
 
-// Times multiplies the rates between two times by a factor.
+// Times multiplies the rates from one time to another by a factor.
 func (p Profile) Times(factor float64, from, to time.Duration) Profile {
 	var out Profile
 	at := time.Duration(0)
@@ -67,7 +67,7 @@ func (p Profile) Times(factor float64, from, to time.Duration) Profile {
 	return out
 }
 
-// Split cuts the profile at a time.
+// Split cuts the profile in two at a time.
 func (p Profile) Split(at time.Duration) (before, after Profile) {
 	for _, s := range p.Times(1, at, at) {
 		if s.Length <= at {
@@ -80,10 +80,10 @@ func (p Profile) Split(at time.Duration) (before, after Profile) {
 	return before, after
 }
 
-// Follow draws the requests that arrive as a profile has their rate. As in
-// [Workload.Schedule], a seed has one sequence of gaps of mean 1, each of which lasts
-// until the integral of the rate has grown by it, and lengths belong to the index of a
-// request. A trace has its own rate, and cannot follow another.
+// Follow draws requests that arrive at the rate of a profile. As in [Workload.Schedule], a seed has
+// one sequence of gaps of mean 1, each of which lasts until the integral of the rate has grown by
+// it, and lengths belong to the index of a request. A trace has its own rate, and cannot follow
+// another.
 func (w *Workload) Follow(p Profile, seed uint64) []Request {
 	turns, mean := max(w.Turns, 1), w.meanTurns()
 	d := w.drawer(seed)
@@ -107,9 +107,10 @@ func (w *Workload) Follow(p Profile, seed uint64) []Request {
 	return ordered(out, turns)
 }
 
-// Scale makes more or fewer rows of a trace without changing its clock: each becomes as
-// many as factor says for its arrival, a part of one by chance. Copies arrive at any time within
-// half a minute of the row that they are of and within the trace, as the users of a larger service would.
+// Scale makes a trace of more or fewer rows on the same clock: factor says how many rows a row
+// becomes at its arrival, a fraction being the probability of one more. Copies arrive at random
+// times within half a minute of their row and within the trace, as the users of a larger service
+// would.
 func Scale(rows []TraceRow, factor func(time.Duration) float64, seed uint64) []TraceRow {
 	rng := rand.New(rand.NewPCG(seed, streamScale))
 	var out []TraceRow

@@ -2,8 +2,8 @@ package workload
 
 import "time"
 
-// RateOf names the rate of a trace that is meant where one figure stands for it. The
-// zero value is invalid.
+// RateOf says which rate of a trace is meant where one figure stands for it. The zero value is
+// invalid.
 type RateOf string
 
 // The rates of a trace that can be meant.
@@ -13,21 +13,20 @@ const (
 	RateOfBusiestMinute RateOf = "busiest-minute"
 )
 
-// Rates are those of a trace on its own clock, in requests per second, and which of
-// them stands for it. The rate of a trial, of an estimate and of a demand is that one:
-// a trace replayed at 10 requests/s has so many in its busiest hour, however long that
-// takes on the stretched clock, where Of is [RateOfBusiestHour]. Nil stands for
-// requests that are no trace's, and for the mean.
+// Rates are those of a trace on its own clock, in requests per second; Of says which of them the
+// rate of a trial, of an estimate and of a demand means. With [RateOfBusiestHour], a trace replayed
+// at 10 requests/s has so many in its busiest hour, however long that takes on the stretched clock.
+// Nil stands for requests that are not a trace's; their rate is the mean.
 type Rates struct {
-	Of   RateOf  `json:"rate_of"`    // which of them a rate means
+	Of   RateOf  `json:"rate_of"`    // the one that a rate means
 	Mean float64 `json:"mean_per_s"` // over the whole trace
-	// BusiestHour and BusiestMinute are of the hour and the minute with the most
-	// arrivals. Of a trace that is no longer they are its mean.
+	// BusiestHour and BusiestMinute are those of the hour and the minute with the most arrivals,
+	// the mean if the trace is no longer.
 	BusiestHour   float64 `json:"busiest_hour_per_s"`
 	BusiestMinute float64 `json:"busiest_minute_per_s"`
 }
 
-// RatesOf finds the rates of rows in order of arrival; nil where there are none.
+// RatesOf returns the rates of rows in order of arrival; nil if there are none.
 func RatesOf(rows []TraceRow, of RateOf) *Rates {
 	if len(rows) == 0 {
 		return nil
@@ -36,7 +35,7 @@ func RatesOf(rows []TraceRow, of RateOf) *Rates {
 	return &Rates{of, mean, max(mean, busiest(rows, time.Hour).Rate), max(mean, busiest(rows, time.Minute).Rate)}
 }
 
-// Peak is the rate that is meant over the mean, at least 1.
+// Peak returns the rate that is meant over the mean rate, at least 1.
 func (r *Rates) Peak() float64 {
 	if r == nil || !(r.Mean > 0) {
 		return 1
@@ -50,10 +49,10 @@ func (r *Rates) Peak() float64 {
 	return 1
 }
 
-// MeanAt is the mean rate of a load whose meant rate is rate.
+// MeanAt returns the mean rate of a load whose rate, as Of means it, is rate.
 func (r *Rates) MeanAt(rate float64) float64 { return rate / r.Peak() }
 
-// As are the same rates with another one meant.
+// As returns the same rates with another one meant.
 func (r *Rates) As(of RateOf) *Rates {
 	if r == nil {
 		return nil
@@ -63,8 +62,8 @@ func (r *Rates) As(of RateOf) *Rates {
 	return &other
 }
 
-// Meant says which rate is meant, as "in the busiest hour"; "" where nothing is a
-// trace's. Of a trace of less than an hour the busiest hour is the whole.
+// Meant says which rate is meant, as "in the busiest hour"; "" without a trace. In a trace no
+// longer than an hour the busiest hour is the whole, and its rate the mean.
 func (r *Rates) Meant() string {
 	switch {
 	case r == nil:
@@ -77,8 +76,8 @@ func (r *Rates) Meant() string {
 	return "in the mean"
 }
 
-// MeanRate is how many requests per second a schedule at a rate holds in the mean: the
-// rate itself, but for a trace of which another rate is meant.
+// MeanRate returns the mean rate of a schedule at a rate, in requests per second: the rate itself,
+// unless it means another rate of a trace.
 func (w *Workload) MeanRate(rate float64) float64 {
 	if w == nil {
 		return rate
@@ -86,7 +85,7 @@ func (w *Workload) MeanRate(rate float64) float64 {
 	return w.Rates.MeanAt(rate)
 }
 
-// Lap is how long one lap of the trace takes at a rate; 0 without a trace.
+// Lap returns how long one lap of the trace takes at a rate; 0 without a trace.
 func (w *Workload) Lap(rate float64) time.Duration {
 	if !w.Replayed() {
 		return 0
@@ -94,8 +93,8 @@ func (w *Workload) Lap(rate float64) time.Duration {
 	return Span(float64(len(w.Replay)), w.MeanRate(rate))
 }
 
-// WholeLaps lengthens a window at a rate to whole laps of the trace, in which all its
-// rows are seen as often; without a trace it stays.
+// WholeLaps lengthens a window at a rate to whole laps of the trace, in which all rows are seen
+// equally often; without a trace it stays as it is.
 func (w *Workload) WholeLaps(window time.Duration, rate float64) time.Duration {
 	lap := w.Lap(rate)
 	if lap <= 0 {
@@ -104,10 +103,9 @@ func (w *Workload) WholeLaps(window time.Duration, rate float64) time.Duration {
 	return max((window+lap-1)/lap, 1) * lap
 }
 
-// Anywhere is the workload for trials that each see a part of it: of a trace, one whose
-// trials start at rows that their seeds draw. Trials that all began with the first row
-// would see the same part of the trace again and again, and take its bursts, or its
-// night, for the whole.
+// Anywhere returns the workload for trials that each see only a part of it: trials of a trace then
+// start at rows that their seeds draw. If all began with the first row, they would see the same
+// part of the trace again and again, and take its bursts, or its night, for the whole.
 func (w *Workload) Anywhere() *Workload {
 	if w == nil || !w.Replayed() || w.AnyRow {
 		return w

@@ -19,9 +19,8 @@ type Request struct {
 	// is known, whose content other requests may have too. The tokens behind them
 	// belong to this request alone.
 	Shared []Segment
-	// Own and Generated identify the prompt tokens behind Shared and the tokens
-	// that the request generates, where a later turn carries them in its prompt;
-	// 0 means that nobody else ever does.
+	// Own and Generated identify the prompt tokens after Shared and the tokens that the request
+	// generates, where a later turn carries them in its prompt; 0 means that no other request does.
 	Own, Generated Content
 	// Parent is 1 + the ID of the request whose end this one waits for, as a
 	// turn of a conversation does; 0 means none.
@@ -52,14 +51,14 @@ const (
 	kindTrace
 )
 
-// contentOf hashes a kind and two keys, so that unlike keys give unlike contents.
+// contentOf hashes a kind and two keys, so that different keys give different contents.
 func contentOf(kind, a, b uint64) Content {
 	x := Draw64(a, kind)
 	return Content(Mix64(x ^ Mix64(b+0x632be59bd9b4e019)))
 }
 
-// Mix64 is the finaliser of SplitMix64 (Steele, Lea, Flood 2014): unlike numbers
-// give unlike ones that look drawn by chance.
+// Mix64 is the first number that SplitMix64 (Steele, Lea, Flood 2014) draws from x: different
+// inputs give different outputs, which look random.
 func Mix64(x uint64) uint64 { return Draw64(x, 0) }
 
 // Draw64 is the k-th number that SplitMix64 draws from a seed.
@@ -77,8 +76,7 @@ func TraceContent(key uint64) Content { return contentOf(kindTrace, key, 0) }
 // NamedContent identifies the text that a trace calls by a name.
 func NamedContent(name string) Content { return TraceContent(hashName(name)) }
 
-// SharedTokens is the number of leading prompt tokens that the request's
-// segments cover.
+// SharedTokens returns the number of leading prompt tokens that the request's segments cover.
 func (r *Request) SharedTokens() int {
 	n := 0
 	for _, s := range r.Shared {

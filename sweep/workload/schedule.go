@@ -11,8 +11,8 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Streams of random numbers, one a purpose, so that a draw added to one of
-// them does not move the others.
+// Streams of random numbers, one for each purpose, so that a draw added to one of them does not
+// move the others.
 const (
 	streamArrival uint64 = 1 + iota
 	streamClass
@@ -25,13 +25,12 @@ const (
 	streamScale uint64 = 13
 )
 
-// Schedule draws the requests that arrive within span at rate requests per
-// second. Arrivals are one sequence of gaps of mean 1 for a seed, divided by
-// the rate, and lengths belong to the index of a request: two rates, or two
-// servers, meet the same requests in the same order (common random numbers).
-// A trace is replayed with its clock stretched or shrunk to the rate, which is the
-// one of its rates that is meant; at rate 0 it keeps its own clock. It starts at its first row, or, with AnyRow and a rate,
-// at one that the seed draws.
+// Schedule draws the requests that arrive within span at rate requests per second. A seed has one
+// sequence of gaps of mean 1, which are divided by the rate, and lengths belong to the index of a
+// request: two rates, or two servers, meet the same requests in the same order (common random
+// numbers). A trace is replayed with its clock stretched or shrunk to the rate, as [Rates] means
+// it; at rate 0 it keeps its own clock. It starts at its first row, or, with AnyRow and a rate, at
+// one that the seed draws.
 func (w *Workload) Schedule(rate float64, span time.Duration, seed uint64) []Request {
 	if w.Arrivals == Trace {
 		return w.replay(rate, span, seed)
@@ -127,8 +126,8 @@ func (d *drawer) conversation(out []Request, due, span time.Duration, turns int)
 	shared, prefix := d.prefix(s)
 	parent, over := 0, false
 	for t := range turns {
-		// Every turn draws, also behind the end, so that the next conversation
-		// is the same whatever the rate.
+		// Every turn draws, even after the end, so that the next conversation is the same whatever
+		// the rate.
 		own, output := s.Prompt.Quantile(uniform(d.prompt)), s.Output.Quantile(uniform(d.output))
 		if over {
 			continue
@@ -154,15 +153,15 @@ func (d *drawer) conversation(out []Request, due, span time.Duration, turns int)
 	return out
 }
 
-// How many conversations tell their mean number of turns, and how many requests their mean
-// lengths, within 1 %.
+// Sample sizes: conversations for their mean number of turns, and requests for their mean lengths,
+// within 1 %.
 const (
 	sampledTurns  = 1000
 	sampledTokens = 20_000
 )
 
-// meanTurns is how many requests a conversation has in the mean: fewer than Turns where
-// some come to MaxLen before.
+// meanTurns returns the mean number of requests of a conversation: fewer than Turns if some reach
+// MaxLen earlier.
 func (w *Workload) meanTurns() float64 {
 	if w.Turns <= 1 || !w.cuts() {
 		return float64(max(w.Turns, 1))
@@ -227,8 +226,8 @@ func (d *drawer) prefix(s *Shape) ([]Segment, int) {
 	return append(shared, Segment{contentOf(kindBody, key, body), tokens}), s.Prefix.Tokens + tokens
 }
 
-// hashName is FNV-1a over a name, such as that of a class: a mix's components share no
-// prefixes.
+// hashName is FNV-1a over a name. Hashing the name of a class keeps the components of a mix from
+// sharing prefixes.
 func hashName(s string) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(s))

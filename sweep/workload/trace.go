@@ -16,12 +16,12 @@ type TraceRow struct {
 	Shared []Segment
 }
 
-// Replayed reports whether a trace is replayed, so that the workload holds all
-// there is instead of a sample of it.
+// Replayed reports whether a trace is replayed, so that the workload is the whole population and
+// not a sample of it.
 func (w *Workload) Replayed() bool { return w.Arrivals == Trace }
 
-// replay makes a schedule of the trace. The rows run again from the start when
-// the span is longer than the trace.
+// replay makes a schedule of the trace. At a rate the rows repeat from the start if the span is
+// longer than the trace; on its own clock they run once.
 func (w *Workload) replay(rate float64, span time.Duration, seed uint64) []Request {
 	rows := w.Replay
 	if len(rows) == 0 {
@@ -51,8 +51,8 @@ func (w *Workload) replay(rate float64, span time.Duration, seed uint64) []Reque
 	}
 }
 
-// periodOf is the time one lap of a trace takes on its own clock: its span and one
-// mean gap, so that laps join without a double arrival.
+// periodOf returns the time one lap of a trace takes on its own clock: its span and one mean gap,
+// so that laps join without a double arrival.
 func periodOf(rows []TraceRow) time.Duration {
 	n := len(rows)
 	if span := rows[n-1].Arrival - rows[0].Arrival; span > 0 {
@@ -61,11 +61,10 @@ func periodOf(rows []TraceRow) time.Duration {
 	return time.Second
 }
 
-// meanRate is the rate of a trace over one lap on its own clock, in requests per second.
+// meanRate returns the rate of a trace over one lap on its own clock, in requests per second.
 func meanRate(rows []TraceRow) float64 { return float64(len(rows)) / periodOf(rows).Seconds() }
 
-// TraceSpan is the time from the first arrival of the trace to just behind its
-// last one.
+// TraceSpan returns the time from the first arrival of the trace to just after its last one.
 func (w *Workload) TraceSpan() time.Duration {
 	return w.Replay[len(w.Replay)-1].Arrival - w.Replay[0].Arrival + 1
 }
@@ -77,11 +76,10 @@ func (w *Workload) start(seed uint64) int {
 	return rand.New(rand.NewPCG(seed, streamStart)).IntN(len(w.Replay))
 }
 
-// Thin keeps each row with probability share, by draws of seed: the rate falls
-// to that share and what the traffic looks like over minutes stays, while
-// bursts become milder (the index of dispersion of counts falls from 1+b to
-// 1+share*b). Which rows share a prefix stays too, but a thinner trace finds
-// less of it in a cache. A share of 1 and above keeps all.
+// Thin keeps each row with probability share, drawn by seed: the rate falls to that share, and what
+// the traffic looks like over minutes stays, while bursts become milder (the index of dispersion of
+// counts falls from 1+b to 1+share*b). The rows that remain share prefixes as before, but a thinner
+// trace finds fewer of them in a cache. A share of 1 and above keeps all.
 func Thin(rows []TraceRow, share float64, seed uint64) []TraceRow {
 	rng := rand.New(rand.NewPCG(seed, streamThin))
 	return list.Filter(rows, func(TraceRow) bool { return rng.Float64() < share })

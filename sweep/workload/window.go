@@ -6,33 +6,33 @@ import (
 	"time"
 )
 
-// shortestWindow is the least time in which a trial is looked at, longestWindow what
-// no rate makes it exceed, however small.
+// shortestWindow is the least and longestWindow the greatest length of a trial's window, whatever
+// the rate.
 const (
 	shortestWindow = time.Minute
-	// It leaves room for the doublings of what could not be trusted.
+	// It leaves room to double the windows of trials that could not be trusted.
 	longestWindow = 1_000_000_000 * time.Second
 )
 
-// Span is how long a load of a rate in requests per second takes to offer so many
-// requests: some thirty years at most.
+// Span returns how long a load of a rate in requests per second takes to offer so many requests:
+// some thirty years at most.
 func Span(requests, rate float64) time.Duration {
 	return time.Duration(min(requests/rate*float64(time.Second), float64(longestWindow)))
 }
 
-// Window is how long a trial lasts that offers so many requests at a rate in
-// requests per second: a minute at least.
+// Window returns how long a trial takes to offer so many requests at a rate in requests per second:
+// a minute at least.
 func Window(requests, rate float64) time.Duration {
 	return max(shortestWindow, Span(requests, rate))
 }
 
-// WholeWindow is a [Window] of whole seconds.
+// WholeWindow returns the [Window], rounded up to whole seconds.
 func WholeWindow(requests, rate float64) time.Duration {
 	return time.Duration(math.Ceil(Window(requests, rate).Seconds())) * time.Second
 }
 
-// LongOutput is the output length that 99 % of the requests stay below, in
-// tokens.
+// LongOutput returns the length of a long output, in tokens: the largest p99 of the components, or
+// the longest output of a trace.
 func (w *Workload) LongOutput() int {
 	n := 1
 	for _, s := range w.Shapes {
@@ -44,7 +44,7 @@ func (w *Workload) LongOutput() int {
 	return n
 }
 
-// SharesPrefixes reports whether requests begin as others do.
+// SharesPrefixes reports whether prompts may begin as others do.
 func (w *Workload) SharesPrefixes() bool {
 	if w.Replayed() {
 		return slices.ContainsFunc(w.Replay, func(r TraceRow) bool { return len(r.Shared) > 0 })
@@ -52,10 +52,9 @@ func (w *Workload) SharesPrefixes() bool {
 	return w.Turns > 1 || slices.ContainsFunc(w.Shapes, func(s Shape) bool { return s.Prefix.Groups > 0 })
 }
 
-// Course is about how long a conversation lasts, from its first request to the
-// end of its last, where each request takes latency. It is an upper estimate: the
-// next turn is due after Think, and only waits for an answer that takes longer.
-// Without conversations it is latency.
+// Course returns about how long a conversation lasts, from its first request to the end of its
+// last, if each request takes latency. It is an upper estimate: the next turn is due after Think,
+// and only waits for an answer that takes longer. Without conversations it is latency.
 func (w *Workload) Course(latency time.Duration) time.Duration {
 	if w.Turns <= 1 {
 		return latency
@@ -63,22 +62,20 @@ func (w *Workload) Course(latency time.Duration) time.Duration {
 	return times(float64(w.Turns-1), w.Think+latency) + latency
 }
 
-// recurrences is how many mean times between two requests with the same shared
-// text must pass until less than one request in a hundred meets a text for the
-// first time: exp(-5) is 0.7 %.
+// recurrences is how many mean times between two requests with the same shared text must pass until
+// less than one request in a hundred meets a text for the first time: exp(-5) is 0.7 %.
 const recurrences = 5
 
-// Settling is how long after the start of a schedule its traffic, and what a prefix
-// cache can hold of it, become steady at rate requests per second, where a request
-// takes latency: 0 for traffic without conversations and shared prefixes.
+// Settling returns how long after the start of a schedule at rate requests per second its traffic,
+// and what a prefix cache can hold of it, become steady, if a request takes latency: 0 for a trace,
+// and for traffic without conversations and shared prefixes.
 //
-// A schedule starts without conversations under way, so requests come more rarely,
-// and with shorter histories, until the first conversations have ended. A cache
-// gives nothing up before it is full, which a trial has to see if it matters. But
-// it matters only where what comes in between two uses of a text fills the cache:
-// so whatever its size, it is full once conversations are steady and each has had
-// one more turn, or it never loses what will be asked for again. Shared
-// prefixes must have been met once.
+// A schedule starts with no conversations under way, so requests are rarer, and have shorter
+// histories, until the first conversations have ended. A cache evicts nothing before it is full,
+// and a trial has to see its evictions if they matter. They only matter if what comes between two
+// uses of a text fills the cache. So whatever its size, once conversations are steady and each has
+// had one more turn, it is full or will never lose what is asked for again. Shared prefixes must
+// have been met once.
 func (w *Workload) Settling(rate float64, latency time.Duration) time.Duration {
 	if w.Arrivals == Trace || !(rate > 0) {
 		return 0
@@ -100,15 +97,15 @@ func (w *Workload) Settling(rate float64, latency time.Duration) time.Duration {
 	return settled
 }
 
-// Steady is the mean number of requests that a schedule of rate 1 holds between
-// two times, per second, if no turn waits for the end of the one before: 1, and
-// less where conversations are still starting.
+// Steady returns the mean number of requests per second between two times of a schedule of rate 1,
+// if no turn waits for the end of the one before: 1, and less while conversations are still
+// starting.
 func (w *Workload) Steady(from, to time.Duration) float64 {
 	if w.Turns <= 1 || w.Arrivals == Trace || to <= from {
 		return 1
 	}
-	// Turn t is due Think t after the start of its conversation, of which there
-	// are none before time 0.
+	// Turn t is due t times Think after the start of its conversation, and none starts before time
+	// 0.
 	sum := 0.0
 	for t := range w.Turns {
 		sum += float64(max(to-max(from, times(float64(t), w.Think)), 0))
@@ -121,11 +118,10 @@ func times(n float64, d time.Duration) time.Duration {
 	return time.Duration(min(n*float64(d), math.MaxInt64/4))
 }
 
-// Burst is the variance of the number of arrivals over that of Poisson arrivals at
-// the same rate, over times that are long against the gaps: 1 for Poisson arrivals, 0
-// for constant gaps, and the squared coefficient of variation of the gaps, 1/shape,
-// for gamma ones. Of a trace it is the largest of its values over equal parts of it,
-// from tenths to thousandths.
+// Burst returns the variance of the number of arrivals over that of Poisson arrivals at the same
+// rate, over times much longer than the gaps: 1 for Poisson arrivals, 0 for constant gaps, and the
+// squared coefficient of variation of the gaps, 1/shape, for gamma ones. For a trace it is the
+// largest of its values over equal parts of it, from tenths to thousandths.
 func (w *Workload) Burst() float64 {
 	switch w.Arrivals {
 	case Constant:
@@ -144,8 +140,7 @@ func (w *Workload) Burst() float64 {
 	return 1
 }
 
-// scatter is the variance over the mean of the numbers of rows in equal parts of a
-// trace.
+// scatter returns the variance over the mean of the numbers of rows in equal parts of a trace.
 func (w *Workload) scatter(parts int) float64 {
 	if len(w.Replay) == 0 {
 		return 0

@@ -26,7 +26,7 @@ const (
 	Trace    Process = "trace"
 )
 
-// UnmarshalText refuses a process that is none; nothing stands for the zero value.
+// UnmarshalText rejects an unknown process; an empty text is the zero value.
 func (p *Process) UnmarshalText(b []byte) error {
 	return readName(p, b, Poisson, Constant, Gamma, Trace)
 }
@@ -39,7 +39,7 @@ func readName[T ~string](v *T, b []byte, allowed ...T) error {
 	return nil
 }
 
-// Prefix says which prompts begin alike.
+// Prefix says how prompts share their beginnings.
 type Prefix struct {
 	// Groups is the number of distinct shared prefixes; 0 means none.
 	Groups int `json:"groups"`
@@ -81,8 +81,7 @@ type Workload struct {
 	Replay []TraceRow `json:"-"`
 	// TraceFile is where Replay came from, for the record only.
 	TraceFile string `json:"trace,omitempty"`
-	// Rates are those of the trace, nil without one: they say what rate of it a rate
-	// names.
+	// Rates are those of the trace, nil without one: they say which of them a rate means.
 	Rates *Rates `json:"trace_rates,omitempty"`
 	// AnyRow makes schedules at a rate start at a row of the trace that the seed
 	// draws, and go on from its end to its beginning: trials that are shorter than
@@ -105,7 +104,8 @@ func (w *Workload) Names() []string {
 	return list.Map(w.Shapes, func(s Shape) string { return cmp.Or(s.Name, w.Class) })
 }
 
-// Share is the part of the requests that a class is: 1 for "", which stands for all.
+// Share returns the share of the requests that are of a class: 1 for "", which stands for all, and
+// for a class that is no component.
 func (w *Workload) Share(class string) float64 {
 	own := w.weight(func(s *Shape) bool { return s.Name == class })
 	if class == "" || own == 0 {
@@ -114,8 +114,8 @@ func (w *Workload) Share(class string) float64 {
 	return own / w.weight(nil)
 }
 
-// Longest is the largest prompt + output that a request of the workload can
-// have, in tokens; 0 when a length has no upper end.
+// Longest returns the largest prompt + output that a request of the workload can have, in tokens; 0
+// if a length has no upper end.
 func (w *Workload) Longest() int {
 	if w.Arrivals == Trace {
 		n := 0
@@ -142,9 +142,8 @@ func (w *Workload) Longest() int {
 	return longest
 }
 
-// MeanTokens is the expected number of prompt and of output tokens of one
-// request, shared prefixes and earlier turns included. Where MaxLen cuts requests it is
-// that of a sample.
+// MeanTokens returns the expected number of prompt and of output tokens of one request, shared
+// prefixes and earlier turns included. If MaxLen cuts requests, they are the means of a sample.
 func (w *Workload) MeanTokens() (prompt, output float64) {
 	if w.Arrivals == Trace {
 		for _, r := range w.Replay {
@@ -179,9 +178,9 @@ func (w *Workload) MeanTokens() (prompt, output float64) {
 	return prompt / total, output / total
 }
 
-// SharedText is how many tokens of a request's prompt are, in the mean, one of the
-// shared texts of the workload, and how many of these there are: prefixes, or whole
-// prompts where these are limited too. A trace's are not counted.
+// SharedText returns the mean number of tokens of a request's prompt that are a shared text of the
+// workload, and how many such texts there are: prefixes, or whole prompts if these are limited too.
+// Those of a trace are not counted.
 func (w *Workload) SharedText() (tokens, texts float64) {
 	for i := range w.Shapes {
 		s := &w.Shapes[i]
@@ -198,7 +197,7 @@ func (w *Workload) SharedText() (tokens, texts float64) {
 	return tokens / max(w.weight(nil), math.SmallestNonzeroFloat64), texts
 }
 
-// weight is that of the components for which something is true, of all for nil.
+// weight returns the total weight of the components for which is holds, of all for nil.
 func (w *Workload) weight(is func(*Shape) bool) (total float64) {
 	for i := range w.Shapes {
 		if s := &w.Shapes[i]; is == nil || is(s) {
@@ -215,10 +214,10 @@ func (s *Shape) weight(components int) float64 {
 	return s.Weight
 }
 
-// classShapes are the four traffic classes that a configuration can name. They
-// are ours: round figures in the range of the public Azure, BurstGPT and
-// Mooncake traces, lognormal with sigma 0.8 and clipped. They stand for a kind
-// of traffic, not for anybody's: who has a trace should use it.
+// classShapes are the four traffic classes that a configuration can name. They are planner's own:
+// round figures in the range of the public Azure, BurstGPT and Mooncake traces, lognormal with
+// sigma 0.8 and clipped. They stand for a kind of traffic, not for anyone's in particular: a trace
+// of one's own is better.
 var classShapes = []Shape{
 	{Name: "chat", Prompt: lognormal(500, 50, 4000), Output: lognormal(200, 10, 2000)},
 	{Name: "code", Prompt: lognormal(1500, 200, 8000), Output: lognormal(500, 50, 4000)},
@@ -240,7 +239,7 @@ func Class(name string) (Shape, error) {
 	return Shape{}, fmt.Errorf("unknown class %q; allowed: %s", name, strings.Join(ClassNames(), ", "))
 }
 
-// Words is the traffic in a few words: its class, or the lengths where these are not those of
+// Words describes the traffic in a few words: its class, or the lengths if these are not those of
 // the class, and what requests share.
 func (w *Workload) Words() string {
 	words := w.Class
@@ -265,7 +264,7 @@ func (w *Workload) OwnLengths() bool {
 	return w.Shapes[0].Lengths() != class.Lengths()
 }
 
-// words say what prefixes there are, behind a comma; nothing where there are none.
+// words describes the prefixes, after a comma; "" if there are none.
 func (p Prefix) words() string {
 	words := ""
 	if p.Groups > 0 {
@@ -277,10 +276,10 @@ func (p Prefix) words() string {
 	return words
 }
 
-// Words are the lengths of a component and what its requests share.
+// Words describes the lengths of a component and what its requests share.
 func (s Shape) Words() string { return s.Lengths() + s.Prefix.words() }
 
-// Lengths are those of the prompts and of the outputs in words.
+// Lengths describes the lengths of the prompts and of the outputs.
 func (s Shape) Lengths() string {
 	return fmt.Sprintf("prompts %s, outputs %s", s.Prompt.Words(), s.Output.Words())
 }
@@ -290,9 +289,8 @@ func ClassNames() []string {
 	return list.Map(classShapes, func(s Shape) string { return s.Name })
 }
 
-// Written describes the workload in a file: the rows of a trace and the samples of an
-// empirical length stay in their files, and a client that waits forever has null for
-// its timeout.
+// Written returns the workload as a file holds it: the rows of a trace and the samples of an
+// empirical length stay in their files, and a client that waits forever has null for its timeout.
 func (w *Workload) Written() any {
 	v := fields(*w)
 	if v.Timeout <= 0 {
@@ -301,12 +299,11 @@ func (w *Workload) Written() any {
 	return v
 }
 
-// fields are a workload as it is written.
+// fields is a workload as it is written.
 type fields Workload
 
-// UnmarshalJSON reads a description. What comes back names the workload in a
-// report; where its draws lie in other files, as those of a trace do, it cannot
-// make a schedule.
+// UnmarshalJSON reads a description. The result identifies the workload in a report; if its draws
+// lie in other files, as those of a trace do, it cannot make a schedule.
 func (w *Workload) UnmarshalJSON(b []byte) error {
 	var v fields
 	if err := wire.Unmarshal(b, &v); err != nil {
@@ -317,11 +314,10 @@ func (w *Workload) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Alike reports whether two workloads are written alike but for what does not make one
-// another: its seed, the engine's longest request, where a trace was read from, and what
-// is known of its rates where that does not change what a rate means. The rows of a trace
-// and the samples of an empirical length are not compared, as a workload that was read
-// back does not hold them. A nil workload is like any other.
+// Alike reports whether two workloads are written alike, but for what does not make them different
+// ones: the seed, the engine's longest request, the file of a trace, and its rates if they do not
+// change what a rate means. The rows of a trace and the samples of an empirical length are not
+// compared, as a workload that was read back does not hold them. A nil workload is like any other.
 func (w *Workload) Alike(other *Workload) bool {
 	if w == nil || other == nil {
 		return true
