@@ -38,20 +38,20 @@ type Client struct {
 	// Chat sends to /v1/chat/completions instead of /v1/completions, Stream asks
 	// for an answer token by token.
 	Chat, Stream bool
-	// Engine names the dialect: vllm, sglang, trtllm, tgi, llama-server,
-	// lmdeploy, transformers, simulated; anything else that is not known is an
-	// error, "" means the plain OpenAI dialect.
+	// Engine names the dialect: vllm, sglang, trtllm, tgi, llama-server, lmdeploy, transformers,
+	// simulated; "", generic, attach and command mean the plain OpenAI dialect, and any other name
+	// is an error.
 	Engine string
 	// Headers are added to every request.
 	Headers map[string]string
 	// APIKeyEnv names the environment variable that holds the key; the key
 	// itself goes into requests and nowhere else.
 	APIKeyEnv string
-	// Salt sets the prompts of this run apart from those of others that the
-	// server may still have in its prefix cache.
+	// Salt makes the prompts of this run differ from those of others that the server may still have
+	// in its prefix cache.
 	Salt uint64
-	// Vocab is the size of the model's vocabulary, which bounds the ids of tokens that
-	// prompts are drawn from; 0 where it is not known.
+	// Vocab is the size of the model's vocabulary, which bounds the token ids that prompts are
+	// drawn from; 0 where it is not known.
 	Vocab int
 	// Abort, where it is set, is asked every 250 ms; a reason ends the trial.
 	// records gives what is known at now of every request that was sent, those
@@ -154,15 +154,14 @@ type target struct {
 	header  http.Header
 	model   string
 	dialect *dialect
-	// secrets are not to be told again, whatever servers say.
+	// secrets must not be repeated, whatever servers say.
 	secrets secret.Set
 	dial    func(ctx context.Context, network, address string) (net.Conn, error)
 	// http serves the calls that are not part of the load.
 	http *http.Client
 }
 
-// target resolves the configuration, and the model's name with the server's
-// help where it is not given.
+// target resolves the configuration, asking the server for the model's name if that is not given.
 func (c *Client) target(ctx context.Context) (*target, error) {
 	t, err := c.resolve()
 	if err != nil || t.model != "" {
@@ -209,13 +208,13 @@ func (c *Client) resolve() (*target, error) {
 	return t, nil
 }
 
-// secrets are those in the environment, as far as they are known.
+// secrets returns the secrets in the environment, as far as they are known.
 func (c *Client) secrets() secret.Set {
 	names := secret.References(slices.Collect(maps.Values(c.Headers))...)
 	return secret.In(os.Environ(), append(names, c.APIKeyEnv)...)
 }
 
-// Limits of answers that are not part of the load: lists of the tokens of a long text.
+// Limits of answers that are not part of the load, such as the list of the tokens of a long text.
 const (
 	maxFacts      = 4 << 20
 	maxFactValues = 1 << 19
@@ -234,14 +233,14 @@ func (t *target) call(ctx context.Context, method, path string, in []byte) (*fas
 	return v, nil
 }
 
-// tooLong reports whether an error may be that of a prompt beyond the context, for
-// which engines have several statuses.
+// tooLong reports whether an error may be that of a prompt longer than the context, for which
+// engines use several statuses.
 func tooLong(err error) bool {
 	return slices.Contains([]int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity}, endpoint.StatusOf(err))
 }
 
-// tokenize counts the tokens of a text with the engine's own tokenizer, without
-// the special ones that begin a prompt where the engine can leave them out.
+// tokenize counts the tokens of a text with the engine's own tokenizer, without the special ones
+// that begin a prompt if the engine can leave them out.
 func (t *target) tokenize(ctx context.Context, text string) (int, error) {
 	field := t.dialect.tokenize
 	if field == "" {
@@ -268,11 +267,10 @@ func (t *target) tokenize(ctx context.Context, text string) (int, error) {
 	return n, nil
 }
 
-// measureText finds how many tokens texts of words have on this server, with
-// requests for one token each: from the prompt tokens that the server counts, chat
-// template included, else from its tokenizer. An engine's context may hold no more
-// than the longest request of the trial, so the texts have at most longest words, and
-// are halved while the server refuses them.
+// measureText finds how many tokens texts of words have on this server, by requests for one output
+// token each: from the server's count of prompt tokens, chat template included, or else from its
+// tokenizer. An engine's context may hold no more than the longest request of the trial, so the
+// texts have at most longest words, and are halved while the server refuses them.
 func (t *target) measureText(ctx context.Context, enc *encoder, longest int) error {
 	const most, least = 320, 5
 	for words := max(least, min(most, longest)); ; words /= 2 {

@@ -18,29 +18,30 @@ import (
 )
 
 const (
-	// readSize is what is read at once.
+	// readSize is the most that is read at once, in bytes.
 	readSize = 16 << 10
-	// lineCost is what a line of a head counts beside its bytes: the memory it takes.
+	// lineCost is how many bytes a line of a head counts in addition to its length, for the memory
+	// that it takes.
 	lineCost = 128
-	// inOneWrite is the longest body that the kernel takes whether or not the server
-	// reads it.
+	// inOneWrite is the longest body that the kernel takes whether or not the server reads it, in
+	// bytes.
 	inOneWrite = 64 << 10
 )
 
-// conn is one connection, and the body of the answer that it carries. Of net/http it
-// takes the reading of answers.
+// conn is one connection, and the body of the answer that it carries. Answers are parsed by
+// net/http.
 type conn struct {
 	net.Conn
 	pool   *connPool
 	unhook func() bool
 	since  time.Time
-	// in holds what was read and not used; at is when the last read returned, failed
-	// why it did not bring anything.
+	// in holds what was read but not used; at is when the last read returned, failed the error it
+	// returned.
 	in     *bufio.Reader
 	at     time.Time
 	failed error
-	// writing is closed when a long request has left, nil for none; werr is what
-	// became of the last one.
+	// writing is closed when a long request has been written, nil for none; werr is the error of
+	// the last write.
 	writing chan struct{}
 	werr    error
 	// sent counts the bytes of the requests before the present one.
@@ -51,14 +52,14 @@ type conn struct {
 
 // present is how far the answer to the last request has been read.
 type present struct {
-	// silent: no byte of it has come; unread: nor did any of the request come to the server
-	// before the connection broke.
+	// silent: no byte of it has arrived; unread: nor did any of the request reach the server before
+	// the connection broke.
 	silent, unread bool
-	// head is how many bytes its head may still have, heading is set until it has ended.
+	// head is how many more bytes its head may have, heading is set until the head has ended.
 	head    int
 	heading bool
 	body    io.Reader
-	// ended: it was read to its end; keep: another may follow it.
+	// ended: it was read to its end; keep: the connection may carry another.
 	ended, keep bool
 }
 
@@ -69,7 +70,7 @@ func newConn(nc net.Conn, p *connPool) *conn {
 	return c
 }
 
-// drop closes the connection; what was written on it is not in use any more.
+// drop closes the connection and waits until nothing is written to it, so that the message is free.
 func (c *conn) drop() {
 	c.unhook()
 	c.Close()
@@ -78,8 +79,8 @@ func (c *conn) drop() {
 	}
 }
 
-// Read reads once, for in, and looks at the clock. What it failed for first stays: a socket
-// tells of a reset once, and is at its end from then on.
+// Read reads once, for in, and notes the time. The first error is kept: a socket reports a reset
+// once, and the end of the stream from then on.
 func (c *conn) Read(b []byte) (n int, err error) {
 	if c.failed != nil {
 		return 0, c.failed
@@ -116,7 +117,8 @@ func (c *conn) exchange(m *message) (response, error) {
 	c.present = present{silent: true, head: maxHead, heading: true}
 	c.write(m)
 	for {
-		// What is no HTTP need not come to the end of a line to be none.
+		// An answer that is not HTTP shows it before the end of its first line, which may never
+		// come.
 		begin, _ := c.in.Peek(len("HTTP/"))
 		if len(begin) == len("HTTP/") && string(begin) != "HTTP/" {
 			return response{}, malformed("it begins with %q", begin)
@@ -138,8 +140,8 @@ func (c *conn) exchange(m *message) (response, error) {
 	}
 }
 
-// write sends a request. A long one leaves beside the reading of the answer: a server
-// that refuses it need not read it.
+// write sends a request. A long one is sent while the answer is read: a server that refuses it need
+// not read it.
 func (c *conn) write(m *message) {
 	if len(m.body) <= inOneWrite {
 		_, c.werr = (&net.Buffers{m.head, m.body}).WriteTo(c.Conn)
@@ -153,7 +155,7 @@ func (c *conn) write(m *message) {
 	}()
 }
 
-// written reports whether nothing of the request is being sent any more.
+// written reports whether no part of the request is still being sent.
 func (c *conn) written() bool {
 	if c.writing == nil {
 		return true
@@ -167,8 +169,8 @@ func (c *conn) written() bool {
 	}
 }
 
-// blame is why an answer was not read to its end: what the connection met, or else
-// what the answer says.
+// blame returns why an answer was not read to its end: the error of the connection, or else what is
+// wrong with the answer.
 func (c *conn) blame(err error) error {
 	switch c.failed {
 	case nil:
@@ -202,11 +204,10 @@ func (c *conn) close() {
 // which uvicorn, and so vLLM, SGLang and LMDeploy, closes it.
 const idleLimit = 4 * time.Second
 
-// connPool holds the connections of one trial to one plain HTTP/1.1 server: as many
-// as there are requests in flight, without a limit that requests could queue
-// at. A goroutine reads its answer itself; the transport of net/http, which is used
-// for TLS, spends twice the time per event on handing each one from goroutine to
-// goroutine.
+// connPool holds the connections of one trial to one plain HTTP/1.1 server: as many as there are
+// requests in flight, without a limit at which requests could queue. A goroutine reads its answer
+// itself; the transport of net/http, which is used for TLS, spends twice the time per event on
+// handing each one from goroutine to goroutine.
 type connPool struct {
 	ctx  context.Context
 	dial func(ctx context.Context) (net.Conn, error)
@@ -217,8 +218,8 @@ type connPool struct {
 	reuse *reuse
 }
 
-// send implements transport. A request that met a close of a kept connection is sent
-// again on a new one; when it was due does not change by that.
+// send implements transport. A request that crossed the server's close of a kept connection is sent
+// again on a new one; its intended time stays the same.
 func (p *connPool) send(m *message, deadline time.Time) (response, error) {
 	c, kept, err := p.get(deadline)
 	if err != nil {
@@ -239,15 +240,14 @@ func (p *connPool) send(m *message, deadline time.Time) (response, error) {
 	return c.ask(m, deadline)
 }
 
-// isStale reports the errors of a connection whose close by the server crossed
-// the request on its way. A request that the server read and threw away looks
-// the same: see [reuse.again].
+// isStale reports whether an error may come of a close by the server that crossed the request on
+// its way. A request that the server read and threw away looks the same: see [reuse.again].
 func isStale(err error) bool {
 	return errors.Is(err, errNoAnswer) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
 		strings.Contains(err.Error(), "server closed idle connection") // net/http has no type for it
 }
 
-// get takes the connection that was used last and is still open, or opens one.
+// get returns the connection that was used last and is still open, or opens one.
 func (p *connPool) get(deadline time.Time) (c *conn, kept bool, err error) {
 	p.mu.Lock()
 	for n := len(p.idle); n > 0; n = len(p.idle) {
@@ -261,7 +261,7 @@ func (p *connPool) get(deadline time.Time) (c *conn, kept bool, err error) {
 			p.mu.Unlock()
 			return c, true, nil
 		}
-		// Those below have been idle for longer still, or none is to be used again.
+		// Those before it have been idle for longer still, or none is to be used again.
 		for _, c := range p.idle {
 			c.drop()
 		}
@@ -292,10 +292,10 @@ const (
 	warmLimit = time.Second
 )
 
-// warm opens n connections for requests to come. Few are opened in turn and used
-// in that order: a server that takes one connection after another, and reads each
-// to its end, would wait at the first one for a request that comes on the last.
-// Errors are left to those who need a connection.
+// warm opens n connections for requests to come. Up to inTurn are opened one after another and used
+// in that order: a server that takes one connection after another, and reads each to its end, would
+// wait on the first one for a request that comes on the last. Errors are left to the requests that
+// need a connection.
 func (p *connPool) warm(n int) {
 	begin := time.Now()
 	if n <= inTurn {
@@ -337,9 +337,8 @@ func (p *connPool) close() {
 	p.idle = nil
 }
 
-// hungUp reports whether an idle connection is of no more use, as the kernel
-// knows it without anything being sent: the server closed or reset it, or said
-// something that nobody asked for.
+// hungUp reports whether an idle connection is of no more use, which the kernel tells without
+// sending anything: the server closed or reset it, or sent something unasked.
 func hungUp(nc net.Conn) bool {
 	gone := false
 	err := control(nc, func(fd int) {

@@ -11,8 +11,7 @@ import (
 	"planner/sweep/measure"
 )
 
-// usage is what a server says of the tokens of a request. Known is false when
-// it said nothing.
+// usage is what a server counts of the tokens of a request. known is false if it gave no counts.
 type usage struct {
 	prompt, cached, completion int
 	known                      bool
@@ -23,25 +22,25 @@ type usage struct {
 type delta struct {
 	// content: it carries text, reasoning, a tool call or token ids.
 	content bool
-	// text is its visible text and reasoning, as far as it is
-	// of one kind.
+	// text is its visible text or reasoning, whichever comes first.
 	text []byte
 	// ids are its token ids, where the server gives them.
 	ids []*fastjson.Value
 	// choice: it belongs to a choice; a delta that only counts does not.
 	choice bool
-	// finish: the server says why it ended; full: for the length that was asked for.
+	// finish: the server says why it ended; full: because it has the length that was asked for.
 	finish, full bool
 	usage        usage
 }
 
 var errNoObject = failed(measure.Malformed, "not a JSON object")
 
-// decoder reads JSON of a server without letting it take much memory: a value takes
-// some fifty times its shortest text.
+// decoder reads a server's JSON within bounded memory: a parsed value may take fifty times its
+// text.
 type decoder struct {
 	parser fastjson.Parser
-	// values is how many values a text may have; used how long the longest was.
+	// values is how many values a text may have; used is the length of the longest so far, in
+	// bytes.
 	values, used int
 }
 
@@ -56,7 +55,7 @@ func (d *decoder) reset(values int) {
 
 func (d *decoder) parse(data []byte) (*fastjson.Value, error) {
 	d.used = max(d.used, len(data))
-	// A value takes two bytes at least, and a sign that sets it off.
+	// A value takes two bytes at least, with the sign that separates it from the others.
 	if len(data) > 2*d.values && bytes.Count(data, []byte{','})+bytes.Count(data, []byte{'['})+bytes.Count(data, []byte{'{'}) > d.values {
 		return nil, failed(measure.Malformed, fmt.Sprintf("more than %d values in a JSON text", d.values))
 	}
@@ -67,9 +66,9 @@ func (d *decoder) parse(data []byte) (*fastjson.Value, error) {
 	return v, nil
 }
 
-// decode reads one event of /v1/completions or /v1/chat/completions, in
-// the form in which any engine sends it, streamed or whole. Only the first
-// choice is read: planner never asks for more than one.
+// decode reads one event of /v1/completions or /v1/chat/completions, in the form in which any
+// engine sends it, streamed or whole. Only the first choice is read: planner never asks for more
+// than one.
 func (d *decoder) decode(data []byte) (delta, error) {
 	v, err := d.parse(data)
 	if err != nil {
@@ -123,9 +122,9 @@ func (d *delta) readFinish(v *fastjson.Value) error {
 	return failed(measure.StreamError, bad)
 }
 
-// readMessage takes the text of the first of the channels that a reasoning model answers
-// on. Of what else a message may say only what stands for tokens is content: names,
-// annotations and what a provider adds come without any.
+// readMessage takes the text of the first channel that has any, of those that a reasoning model
+// answers on. Otherwise only what stands for tokens is content: names, annotations and what a
+// provider adds come without any.
 func (d *delta) readMessage(v *fastjson.Value) {
 	for _, key := range [...]string{"content", "reasoning_content", "reasoning"} {
 		if d.text = v.GetStringBytes(key); len(d.text) > 0 {
@@ -146,19 +145,19 @@ func usageOf(v *fastjson.Value) usage {
 	if completion == nil {
 		return usage{}
 	}
-	// Sums of counts stay within what a number holds, whatever a server says.
+	// Clamped, so that sums of counts do not overflow, whatever a server says.
 	count := func(v *fastjson.Value) int { return int(min(max(v.GetFloat64(), 0), 1<<40)) }
 	prompt := count(u.Get("prompt_tokens"))
 	return usage{prompt: prompt, completion: count(completion), cached: min(count(u.Get("prompt_tokens_details", "cached_tokens")), prompt), known: true}
 }
 
-// Where servers put the words of an error, in objects that may hold one another.
+// wordKeys are the fields in which servers put the text of an error, in objects that may be nested.
 var wordKeys = [...]string{"message", "detail", "msg", "error", "errors", "error_message", "description", "reason"}
 
-// errorOf finds the error that a server puts into an answer of status 200: a value
-// under "error", an object that calls itself one, or one that has neither choices nor
-// usage and holds what only errors do ("detail" of FastAPI, "errors", a "message").
-// Where there is a choice, only the first is looked for.
+// errorOf finds the error that a server puts into an answer of status 200: a value under "error",
+// an object that says it is one, or one that has neither choices nor usage and holds what only
+// errors do ("detail" of FastAPI, "errors", a "message"). If there is a choice, only "error" is
+// looked for.
 func errorOf(v, choice *fastjson.Value) string {
 	if e := v.Get("error"); says(e) {
 		return wordsOf(e)
@@ -195,7 +194,7 @@ func says(v *fastjson.Value) bool {
 	return true
 }
 
-// wordsOf is the text of an error, or all of it where none is found.
+// wordsOf returns the text of an error, or all of its JSON if none is found.
 func wordsOf(v *fastjson.Value) string {
 	inner := v
 	for inner.Type() != fastjson.TypeString {
@@ -208,7 +207,7 @@ func wordsOf(v *fastjson.Value) string {
 	return string(inner.GetStringBytes())
 }
 
-// innerWords is the part of a value that holds the words of an error, nil if none.
+// innerWords returns the part of a value that holds the text of an error, nil if none does.
 func innerWords(v *fastjson.Value) *fastjson.Value {
 	if list := v.GetArray(); len(list) > 0 {
 		return list[0]
@@ -221,7 +220,7 @@ func innerWords(v *fastjson.Value) *fastjson.Value {
 	return nil
 }
 
-// wordsIn finds the words of an error in a text that may be JSON.
+// wordsIn finds the message of an error in a text that may be JSON.
 func (d *decoder) wordsIn(text []byte) string {
 	v, err := d.parse(text)
 	switch {
@@ -237,13 +236,13 @@ func (d *decoder) wordsIn(text []byte) string {
 	return string(text)
 }
 
-// badEnds are parts of the finish reasons of answers that did not end well: "error"
-// and "abort" of vLLM and SGLang, and what others say for them, such as "content_filter"
-// and "insufficient_system_resource".
+// badEnds are parts of the finish reasons of answers that did not end well: "error" and "abort" of
+// vLLM and SGLang, and what other servers call these, such as "content_filter" and
+// "insufficient_system_resource".
 var badEnds = [...]string{"error", "abort", "cancel", "fail", "timeout", "timed_out", "filter", "insufficient", "interrupt"}
 
-// finishOf reads the reason of an end, a text or an object with a type, "" for none; bad is
-// what it says of one that is not good.
+// finishOf reads a finish reason, a text or an object with a type, "" for none; bad describes one
+// that is a failure.
 func finishOf(v *fastjson.Value) (reason, bad string) {
 	if v == nil {
 		return "", ""

@@ -13,8 +13,8 @@ import (
 	"planner/sweep/measure"
 )
 
-// logged are the latencies that are logged, in microseconds: TTFT and E2E from the
-// intended time, TPOT one a request, and last the gaps between chunks with tokens.
+// logged are the latencies that are logged, in microseconds: TTFT and E2E from the intended time,
+// TPOT once per request, and last the gaps between chunks with tokens.
 var logged = [...]struct {
 	tag string
 	of  func(*measure.Record) (time.Duration, bool)
@@ -25,7 +25,7 @@ func newHistogram() *hdrhistogram.Histogram {
 	return hdrhistogram.New(1, 3_600_000_000, 3)
 }
 
-// record adds a duration; what is beyond the hour counts as one.
+// record adds a duration; one of more than an hour counts as an hour.
 func record(h *hdrhistogram.Histogram, d time.Duration) {
 	us := min(max(d.Microseconds(), 0), h.HighestTrackableValue())
 	if err := h.RecordValue(us); err != nil {
@@ -47,8 +47,8 @@ type histogramLog struct {
 	lines *hdrhistogram.HistogramLogWriter
 
 	mu sync.Mutex
-	// from is where the present second began, now holds its latencies; those of
-	// spare are empty.
+	// from is when the present second began, now holds its latencies; the histograms of spare are
+	// empty.
 	from       time.Duration
 	now, spare *[len(logged)]*hdrhistogram.Histogram
 }
@@ -83,8 +83,8 @@ func (l *histogramLog) add(r *measure.Record, gaps []uint32) {
 	}
 }
 
-// cut ends the present second at to and writes it. The encoding takes some
-// milliseconds, for which no request waits.
+// cut ends the present second at to and writes it. Encoding takes some milliseconds, but requests
+// do not wait for it.
 func (l *histogramLog) cut(to time.Duration) {
 	l.mu.Lock()
 	from, full := l.from, l.now
@@ -103,8 +103,8 @@ func (l *histogramLog) cut(to time.Duration) {
 	l.spare = full
 }
 
-// HistogramLog makes of records what a load test logs while it runs, with times
-// that have no date. Records hold no gaps between tokens, so those are not in it.
+// HistogramLog makes from records the log that a load test writes while it runs, dated from the
+// Unix epoch. Records hold no gaps between tokens, so those are not in it.
 func HistogramLog(records []measure.Record) []byte {
 	ended := make([]*measure.Record, 0, len(records))
 	for i := range records {

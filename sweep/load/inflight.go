@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// maxMessage is how much is read of the message of an error.
+	// maxMessage is how many bytes of an error's message are read.
 	maxMessage = 64 << 10
-	// keepSize is the longest buffer that is kept from one request to the next.
+	// keepSize is the longest buffer that is kept from one request to the next, in bytes.
 	keepSize = 64 << 10
 )
 
-// sizes are what the answer to a request may take: the longest event or whole answer, in
-// bytes, and the number of values in it. A server may repeat the ids of the prompt.
+// sizes returns limits on the answer to a request: the length of the longest event or whole answer,
+// in bytes, and the number of values in it. A server may repeat the ids of the prompt.
 func sizes(prompt, output int) (length, values int) {
 	return 256<<10 + 16*prompt + 64*output, 4<<10 + 2*(prompt+output)
 }
@@ -30,7 +30,7 @@ type inFlight struct {
 	decoder decoder
 	sse     sseReader
 	whole   []byte
-	// limit is the longest event or answer.
+	// limit is the length of the longest event or answer, in bytes.
 	limit int
 
 	index int
@@ -38,8 +38,8 @@ type inFlight struct {
 	start time.Time
 	// record is what was known of the request when it left.
 	record measure.Record
-	// first is when its first token came, heard when anything of a stream last did;
-	// negative before.
+	// first is when its first token came, heard when any part of a stream last did, in nanoseconds
+	// since start; negative before.
 	first, heard atomic.Int64
 	answer       received
 }
@@ -47,32 +47,31 @@ type inFlight struct {
 // received is what was seen of one answer.
 type received struct {
 	first, last time.Time
-	// events counts the events that carried tokens, coalesced those of them
-	// that came with another in one read and share its time.
+	// events counts the events that carried tokens, coalesced those of them that came with another
+	// in one read and share its time.
 	events, coalesced int
-	// burst is how many tokens came at once with the first, paced that others came
-	// behind them at a pace.
+	// burst is how many tokens came at once with the first; paced says that later ones came at a
+	// pace.
 	burst int
 	paced bool
 	usage usage
 	// gaps holds the microseconds between successive token events.
 	gaps []uint32
-	// odd is the beginning of the last event behind the tokens that is neither a count nor
-	// an end, which may say why nothing follows it.
+	// odd is the beginning of the last event after the tokens that is neither a count nor an end,
+	// which may say why nothing follows.
 	odd []byte
-	// text is what the answer says, as long as the server counts no tokens.
+	// text is the text of the answer, for counting its tokens and for later turns.
 	text []byte
 	// ids are the generated tokens, where the server names them.
 	ids []int32
-	// finish: the server said why it ended; full: for its length; done: it said [DONE].
+	// finish: the server said why it ended; full: because of its length; done: it said [DONE].
 	finish, full, done bool
 	// err is why it did not end well.
 	err error
 }
 
-// tokens is the number of generated tokens, and whether the server counted
-// them. Without that each event is taken for one token; so it is where the server
-// counts none in an answer that has text.
+// tokens returns the number of generated tokens, and whether the server counted them. If it did
+// not, or counts none in an answer that has some, each event is taken for one token.
 func (c *received) tokens() (n int, counted bool) {
 	if c.usage.known && (c.usage.completion > 0 || c.events == 0) {
 		return c.usage.completion, true
@@ -80,8 +79,8 @@ func (c *received) tokens() (n int, counted bool) {
 	return c.events, false
 }
 
-// receive reads an answer to its end. want is the number of tokens asked for,
-// stream whether they were asked for one by one.
+// receive reads an answer to its end. want is the number of tokens asked for, stream whether they
+// were asked for one by one.
 func (f *inFlight) receive(r response, want int, stream bool) {
 	f.fail(nil)
 	var values int
@@ -98,7 +97,7 @@ func (f *inFlight) receive(r response, want int, stream bool) {
 	}
 }
 
-// fail makes the answer one of which nothing came, for the reason err.
+// fail makes the answer an empty one that failed with err.
 func (f *inFlight) fail(err error) {
 	c := &f.answer
 	*c = received{gaps: emptied(c.gaps), text: emptied(c.text), ids: emptied(c.ids), odd: c.odd[:0], err: err}
@@ -112,9 +111,9 @@ func emptied[T any](b []T) []T {
 	return b[:0]
 }
 
-// outcome is the record of the request, whose answer was read. An engine that
-// generates exactly as many tokens as it is told has no excuse for fewer than
-// want, nor has one that says it ended for the length, and no engine has one for more.
+// outcome returns the record of the request, whose answer was read. More tokens than want are a
+// wrong length. So are fewer, if the engine generates exactly as many as it is told, or says that
+// it ended because of the length although fewer events came.
 func (f *inFlight) outcome(want int, exact bool) measure.Record {
 	c, rec := &f.answer, f.record
 	if !c.first.IsZero() {
@@ -150,7 +149,7 @@ func lengths(n, want, events int) string {
 	return fmt.Sprintf("%d tokens for %d", n, want)
 }
 
-// message is the beginning of the body of an error, behind a colon.
+// message returns the beginning of the body of an error, after a colon.
 func (f *inFlight) message(b body) string {
 	f.readBody(b, maxMessage)
 	if len(f.whole) == 0 {
@@ -159,7 +158,7 @@ func (f *inFlight) message(b body) string {
 	return ": " + f.words(f.whole)
 }
 
-// odd is what may say why an answer lacks what it should have.
+// odd returns what may say why an answer lacks what it should have.
 func (f *inFlight) odd() []byte {
 	if len(f.answer.odd) > 0 {
 		return f.answer.odd
@@ -169,7 +168,7 @@ func (f *inFlight) odd() []byte {
 
 func (f *inFlight) nothing() string { return cmp.Or(f.words(f.odd()), "an answer without a token") }
 
-// words are those of an error in a text, "" where there is none.
+// words returns the message of an error in a text, "" if the text is empty.
 func (f *inFlight) words(text []byte) string {
 	if len(text) == 0 {
 		return ""
@@ -256,7 +255,7 @@ func (f *inFlight) readStream(b body, want int) error {
 	}
 }
 
-// ended judges the end of a stream. What comes behind [DONE] does not matter.
+// ended judges the end of a stream. What comes after [DONE] does not matter.
 func (f *inFlight) ended(err error, at time.Time) error {
 	if ev, ok, bad := f.sse.end(); bad == nil && ok && err == io.EOF {
 		if err := f.take(ev, at); err != nil {
@@ -311,10 +310,10 @@ func (f *inFlight) take(data []byte, at time.Time) error {
 	return nil
 }
 
-// grows reports whether a running count says that a choice brings a token, whose text
-// may be held back for the rest of a character, or which has none at all: a server
-// without a tokenizer. A count that the end of a stream is the first to give is a sum,
-// of tokens that came unless none did, and so is one behind it.
+// grows reports whether a running count says that a choice brings a token, even without text: that
+// may be held back until a character is complete, or the server has no tokenizer. A count that is
+// first given at the end of a stream is a total, of tokens that have come already unless none have,
+// and so is one given after the end.
 func (c *received) grows(d *delta) bool {
 	return !c.finish && d.choice && d.usage.known && d.usage.completion > c.usage.completion && (!d.finish || c.usage.known || c.events == 0)
 }
@@ -349,15 +348,15 @@ func (c *received) token(at time.Time) {
 	}
 }
 
-// atOnce is between tokens that come at once: less than any engine takes for one.
+// atOnce is the longest gap between tokens that come at once: less than any engine takes for one.
 const atOnce = 100 * time.Microsecond
 
-// much is the share of what comes at once from which times between tokens are not those
-// of the server any more.
+// much is the share of tokens coming at once above which the times between tokens are not those of
+// the server.
 const much = 0.25
 
-// bunched reports whether so many of n tokens came at once that the time between first
-// and last is not that of their making.
+// bunched reports whether so many of n tokens came at once that the time between first and last is
+// not that of generating them.
 func (c *received) bunched(n int) bool {
 	behind := float64(n - 1)
 	return float64(c.burst-1) > much*behind || c.last.Sub(c.first) < time.Duration(behind)*atOnce

@@ -29,7 +29,7 @@ type Test struct {
 	idle          sync.Pool
 	conversations *conversations
 	flying        sync.WaitGroup
-	// rest is how long the server that answered last wants not to be asked again.
+	// rest is how long, in nanoseconds, the server's last answer asked not to be called again.
 	rest  atomic.Int64
 	reuse reuse
 
@@ -45,7 +45,7 @@ type Test struct {
 	err       error
 }
 
-// Why what is still in flight is cut.
+// Causes for which what is still in flight is cut.
 var (
 	errOver    = errors.New("the trial is over")
 	errAborted = errors.New("the trial was aborted")
@@ -58,7 +58,8 @@ func (c *Client) pacer() (*pacer, error) {
 	return newPacer()
 }
 
-// newEncoder settles how the prompts of a schedule are written. Texts are measured first.
+// newEncoder decides how the prompts of a schedule are written. For texts, their tokens are
+// measured first.
 func (t *Test) newEncoder(ctx context.Context, schedule []workload.Request) error {
 	c, e := t.client, t.target
 	p := &prompter{salt: workload.Mix64(workload.Mix64(c.Salt+uint64(t.trial.Number)) ^ t.trial.Seed), vocab: c.Vocab, perWord: 1, conversations: t.conversations}
@@ -97,9 +98,8 @@ func (t *Test) newTransport() transport {
 	return &connPool{ctx: t.ctx, reuse: &t.reuse, dial: func(ctx context.Context) (net.Conn, error) { return e.dial(ctx, "tcp", address) }}
 }
 
-// prepare encodes the schedule ahead of time, as far as 64 MiB hold, and goes on
-// while the trial runs. Later turns of a conversation are left blank: they carry
-// an answer that has not come.
+// prepare encodes the schedule ahead of time, as far as it fits into 64 MiB, and goes on while the
+// trial runs. Later turns of a conversation are left blank: they carry an answer that has not come.
 func (t *Test) prepare(schedule []workload.Request) {
 	ahead := min(max(64<<20/(8*longestPrompt(schedule)+512), 8), 512, len(schedule))
 	t.prepared = make(chan *message, ahead)
@@ -199,8 +199,8 @@ func (t *Test) closedLoop() {
 	t.flying.Wait()
 }
 
-// fly sends one request, reads its answer and files the record. It returns when
-// that was over, counted from the start.
+// fly sends one request, reads its answer and files the record. It returns the time at which that
+// was over, from the start of the trial.
 func (t *Test) fly(f *inFlight, m *message, due time.Duration) time.Duration {
 	req := &t.recorder.schedule[m.index]
 	if len(m.body) == 0 {
@@ -254,7 +254,7 @@ func (t *Test) Wait() (measure.Observation, error) {
 	return t.observed, t.err
 }
 
-// Telemetry returns what the client says of itself, once the trial is over.
+// Telemetry returns how the client itself fared, once the trial is over.
 func (t *Test) Telemetry() Telemetry {
 	<-t.done
 	return t.telemetry

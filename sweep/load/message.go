@@ -64,7 +64,7 @@ func (e *encoder) blank(index int) *message {
 	return m
 }
 
-// encode writes the message of a request. ids asks for those of its answer.
+// encode writes the message of a request. ids asks for the token ids of its answer.
 func (e *encoder) encode(m *message, r *workload.Request, ids bool) {
 	if m.body == nil {
 		m.body = make([]byte, 0, 512+8*r.Prompt)
@@ -113,8 +113,8 @@ type dialect struct {
 	// asked for.
 	ignoreEOS bool
 	minTokens string
-	// streamOptions are the stream_options that make it count tokens, as they
-	// stand in a body.
+	// streamOptions are the stream_options that make the engine count tokens, as they appear in a
+	// body.
 	streamOptions string
 	// returnIDs: return_token_ids makes it stream the ids of what it generates.
 	returnIDs bool

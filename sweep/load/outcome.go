@@ -38,8 +38,8 @@ var (
 	errNoAnswer = failed(measure.Reset, "connection closed without an answer")
 )
 
-// outcomeOf classifies the error of a request. What the client itself ran out of,
-// files or ports, is a request that it dropped.
+// outcomeOf classifies the error of a request. One for which the client itself ran out of files or
+// ports counts as dropped by it.
 func outcomeOf(err error) (o measure.Outcome, detail string) {
 	var known *outcomeError
 	var netErr net.Error
@@ -62,8 +62,8 @@ func outcomeOf(err error) (o measure.Outcome, detail string) {
 		errors.As(err, &cert), errors.As(err, &record):
 		return measure.Refused, text
 	case errors.As(err, &op) && op.Err != nil:
-		// What happened is said without the addresses that tell it from all others.
-		// The name is that of an alert of TLS.
+		// Without the addresses, which would make each failure a kind of its own. "remote error" is
+		// what a TLS alert is called.
 		if op.Op == "remote error" {
 			return measure.Refused, oneLine(op.Err.Error())
 		}
@@ -73,17 +73,17 @@ func outcomeOf(err error) (o measure.Outcome, detail string) {
 	case isBreak(err):
 		return measure.Reset, strings.Replace(streamID.ReplaceAllString(text, ""), clientClosed, "http2: the connection broke", 1)
 	}
-	// What is wrong neither with the network nor with time is so with what was said.
+	// Anything that is not an error of the network or of time is one of the answer.
 	return measure.Malformed, text
 }
 
-// streamID tells an error of HTTP/2 from all others of its kind. clientClosed is what
-// net/http says of requests on a connection on which another one could not be sent.
+// streamID matches what would make each error of HTTP/2 a kind of its own. clientClosed is the
+// error of net/http for requests on a connection on which another one could not be sent.
 var streamID = regexp.MustCompile(`stream ID \d+; |LastStreamID=\d+, `)
 
 const clientClosed = "http2: client connection force closed via ClientConn.Close"
 
-// isBreak reports the errors of connections that broke. Some of net/http and of its
+// isBreak reports whether an error is that of a connection that broke. Some of net/http and of its
 // HTTP/2 have no type.
 func isBreak(err error) bool {
 	var errno syscall.Errno
@@ -93,7 +93,7 @@ func isBreak(err error) bool {
 		})
 }
 
-// maxWords is the longest detail, in bytes.
+// maxWords is the length of the longest detail, in bytes.
 const maxWords = 160
 
 func oneLine(s string) string { return printable.Line(s, maxWords) }

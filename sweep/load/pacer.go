@@ -5,14 +5,13 @@ import (
 	"time"
 )
 
-// pacer waits for instants of a schedule that is never reset: each wait is for
-// an absolute time, so one that ends late does not move those behind it.
+// pacer waits for the instants of a schedule that is never reset: each wait is for an absolute
+// time, so one that ends late does not delay those after it.
 //
-// A timer of the Go runtime wakes 0.5 ms late in the median, because the
-// poller's timeouts are whole milliseconds. The kernel's own timers are some
-// 0.06 ms late on an idle machine, and a part of that is paid back by waking
-// lead early and spinning: at 1,000 requests a second that is at most 6 % of
-// one core, at 100 less than 1 %.
+// A timer of the Go runtime wakes 0.5 ms late in the median, because the poller's timeouts are
+// whole milliseconds. The kernel's own timers are some 0.06 ms late on an idle machine, which is
+// offset by waking lead early and spinning: at 1,000 requests a second that is at most 6 % of one
+// core, at 100 less than 1 %.
 type pacer struct {
 	// sleep sleeps for about a duration; it returns early, with false, once the
 	// pacer is closed.

@@ -10,8 +10,8 @@ import (
 	"planner/sweep/workload"
 )
 
-// lowToken and highToken bound the ids of token prompts, highToken excluded: ordinary
-// words in every common vocabulary. Engines fail over ids that a model has not.
+// lowToken and highToken bound the ids of token prompts, highToken excluded: ordinary words in
+// every common vocabulary. Engines fail on ids that a model does not have.
 const lowToken, highToken = 1000, 30000
 
 // prompter writes prompts of a wanted number of tokens. Token k of a segment
@@ -23,16 +23,15 @@ type prompter struct {
 	salt uint64
 	// vocab is the size of the model's vocabulary, 0 where it is not known.
 	vocab int
-	// A text of words has overhead + perWord x words tokens; the overhead is what
-	// a chat template adds.
+	// A text of words has overhead + perWord x words tokens; the overhead is that of a chat
+	// template.
 	perWord, overhead float64
 	// conversations hold what the engine said in them; nil for none.
 	conversations *conversations
 }
 
-// words are common English words that are one token each, leading space
-// included, in the vocabularies of Llama, Qwen, Mistral, GPT and Gemma; what is
-// left of the difference is measured.
+// words are common English words that are one token each, leading space included, in the
+// vocabularies of Llama, Qwen, Mistral, GPT and Gemma; any difference that remains is measured.
 var words = [...]string{
 	" the", " of", " and", " to", " in", " is", " that", " for", " was", " on", " with", " as", " by", " at", " from", " his",
 	" this", " are", " be", " which", " or", " had", " not", " but", " have", " an", " they", " were", " their", " one", " all", " we",
@@ -64,7 +63,7 @@ func (p *prompter) appendTokens(b []byte, r *workload.Request) []byte {
 	return b
 }
 
-// tokens are the bounds of the ids: of a small vocabulary the upper half at least.
+// tokens returns the bounds of the ids: for a small vocabulary its upper half at least.
 func (p *prompter) tokens() (low, high uint64) {
 	high = highToken
 	if p.vocab > 0 {
@@ -82,8 +81,8 @@ func (p *prompter) appendIDs(b []byte, content uint64, n int) []byte {
 	return b
 }
 
-// appendText appends the prompt of r as a JSON string of about as many tokens. In
-// a chat the engine's own words are messages of their own.
+// appendText appends the prompt of r as a JSON string of about as many tokens. In a chat the
+// engine's own answers are messages of their own.
 func (p *prompter) appendText(b []byte, r *workload.Request, chat bool) []byte {
 	b = append(b, '"')
 	left := max(1, int(math.Round((float64(r.Prompt)-p.overhead)/p.perWord)))
@@ -117,7 +116,7 @@ func appendWords(b []byte, content uint64, n int) []byte {
 
 func (p *prompter) salted(c workload.Content) uint64 { return workload.Mix64(uint64(c) ^ p.salt) }
 
-// own is the content of the tokens behind the shared ones.
+// own returns the content of the tokens after the shared ones.
 func (p *prompter) own(r *workload.Request) uint64 {
 	if r.Own != 0 {
 		return p.salted(r.Own)
@@ -125,14 +124,13 @@ func (p *prompter) own(r *workload.Request) uint64 {
 	return workload.Mix64(workload.Mix64(uint64(r.ID)+1) + p.salt)
 }
 
-// conversations holds back the turns that wait for the end of the one before,
-// and keeps what the engine answered, so that later turns carry it in their
-// prompts as a user's client does, and find it in the prefix cache. Where the
-// engine does not tell the ids of what it generated, a prompt of ids carries
-// others in their place.
+// conversations holds back the turns that wait for the end of the one before, and keeps what the
+// engine answered, so that later turns carry it in their prompts as a user's client does, and find
+// it in the prefix cache. If the engine does not tell the ids of what it generated, a prompt of ids
+// carries others in their place.
 //
-// Turns are known by their ID plus one, as Parent names them. A nil pointer is
-// traffic without conversations.
+// Turns are identified by their ID plus one, as in Parent. A nil pointer stands for traffic without
+// conversations.
 type conversations struct {
 	// awaited are the turns that another one waits for.
 	awaited map[int]bool
@@ -140,7 +138,7 @@ type conversations struct {
 	mu      sync.Mutex
 	ended   map[int]bool
 	waiting map[int][]*message
-	// answers holds what was said, by its content.
+	// answers holds the answers, by their content.
 	answers map[workload.Content]priorAnswer
 	// unnamed counts the answers without token ids.
 	unnamed int

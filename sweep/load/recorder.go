@@ -12,13 +12,13 @@ import (
 	"planner/sweep/workload"
 )
 
-// Interim is what can be said of a load test while it runs.
+// Interim is the state of a load test while it runs.
 type Interim struct {
 	// Elapsed counts from the start of the trial; Left is what remains of its
 	// schedule, negative where that is not known (a closed loop).
 	Elapsed, Left time.Duration
-	// Sent counts the requests that left, Done those that ended in any way,
-	// Failed the ones among them without a good end.
+	// Sent counts the requests that left, Done those that ended in any way, and Failed those of
+	// them that ended badly.
 	Sent, Done, Failed, InFlight int
 	// Rate is the requests sent per second over the last whole second.
 	Rate float64
@@ -27,34 +27,32 @@ type Interim struct {
 	TTFT50, TTFT99 time.Duration
 }
 
-// tokenCounts says whose word the numbers of tokens are: sums over the requests that
-// ended well.
+// tokenCounts tells where the numbers of tokens come from: sums over the requests that ended well.
 type tokenCounts struct {
-	// counted are requests whose tokens the server counted.
+	// counted is the number of requests whose tokens the server counted.
 	counted int
 	// prompted and asked are prompt tokens by the server's count and as asked
 	// for, of the same requests.
 	prompted, asked int
-	// tokens and events are of requests whose tokens the server counted, wanted
-	// the tokens asked for of these.
+	// tokens and events are those of requests whose tokens the server counted, wanted the tokens
+	// that these asked for.
 	tokens, events, wanted int
-	// chunks and coalesced are events of all requests and those of them that share a
-	// read with another; several and bunched are the requests of two tokens and more
-	// and those of them whose tokens came at once.
+	// chunks and coalesced are the events of all requests and those of them that share a read with
+	// another; several and bunched are the requests of two tokens and more and those of them whose
+	// tokens came at once.
 	chunks, coalesced, several, bunched int
-	// texts holds what answers said, by request, whose tokens nobody has counted yet.
+	// texts holds the text of answers whose tokens nobody has counted yet, by request.
 	texts map[int]string
 }
 
-// recorder keeps the records and the sums of a load test. All of it is behind one
-// lock, which a request takes twice.
+// recorder keeps the records and the sums of a load test. All that changes is behind one lock,
+// which a request takes three times at most.
 type recorder struct {
 	schedule []workload.Request
 	start    time.Time
 	// secrets are kept out of records.
 	secrets secret.Set
-	// Requests due from from on, and before to, are those of the window; none is sent from
-	// end on.
+	// Requests due from from on, and before to, are those of the window; none is sent from end on.
 	from, to, end time.Duration
 
 	mu sync.Mutex
@@ -67,13 +65,13 @@ type recorder struct {
 	client     Telemetry
 	tokens     tokenCounts
 	log        *histogramLog
-	// Of the requests of the window: lag of all, ttft and gaps, the latter by
-	// class too, of those that ended well.
+	// Of the requests of the window: lag of all; ttft, and gaps, also by class, of those that ended
+	// well.
 	lag, ttft *hdrhistogram.Histogram
 	gaps      *measure.Gaps
 	classGaps []*hdrhistogram.Histogram
-	// open counts the requests of the window that are expected to end; quiet is
-	// closed when there are none after seal.
+	// open counts the requests of the window that have not ended; after seal, quiet is closed when
+	// there are none.
 	open  int
 	quiet chan struct{}
 }
@@ -192,13 +190,13 @@ func (r *recorder) add(f *inFlight, rec *measure.Record) {
 	}
 }
 
-// together is the share of the chunks that came with another in one read.
+// together returns the share of the chunks that came with another in one read.
 func (t *tokenCounts) together() float64 { return float64(t.coalesced) / float64(max(t.chunks, 1)) }
 
-// perChunk is how many tokens a chunk with text held, by the server's count.
+// perChunk returns the mean number of tokens in a chunk with any, by the server's count.
 func (t *tokenCounts) perChunk() float64 { return float64(t.tokens) / float64(max(t.events, 1)) }
 
-// atOnce is the share of the answers whose tokens came at once.
+// atOnce returns the share of the answers whose tokens came at once.
 func (t *tokenCounts) atOnce() float64 { return float64(t.bunched) / float64(max(t.several, 1)) }
 
 func (t *tokenCounts) add(f *inFlight, req *workload.Request) {
@@ -228,8 +226,8 @@ func (t *tokenCounts) add(f *inFlight, req *workload.Request) {
 	}
 }
 
-// seal says that no request of the window is to come, and returns a channel
-// that is closed once none is in flight.
+// seal says that no more requests of the window will come, and returns a channel that is closed
+// once none is in flight.
 func (r *recorder) seal() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -242,7 +240,7 @@ func (r *recorder) seal() <-chan struct{} {
 	return quiet
 }
 
-// cut ends a second of length d at now: its latencies are logged, its rate known.
+// cut ends a second of length d at now: it logs its latencies and sets its rate.
 func (r *recorder) cut(now time.Time, d time.Duration) {
 	r.log.cut(now.Sub(r.start))
 	r.mu.Lock()
@@ -264,9 +262,9 @@ func (r *recorder) interim() Interim {
 	return s
 }
 
-// sent returns the records of what was sent so far, those in flight with
-// what is known of them, and when the last byte of the answer came. It holds the lock for a few records at a time: no
-// request waits for it.
+// sent returns the records of the requests sent so far; Last of those in flight is when any part of
+// the answer last came. It holds the lock for a few records at a time, so that requests do not wait
+// for it.
 func (r *recorder) sent() []measure.Record {
 	const piece = 256
 	r.mu.Lock()

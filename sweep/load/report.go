@@ -36,7 +36,7 @@ func (t *Test) settle(end time.Duration, spent func(*Telemetry)) {
 	}
 }
 
-// sourceDoubts says what of the sources of the figures is in doubt. uncounted is the number of
+// sourceDoubts returns the doubts about the sources of the figures. uncounted is the number of
 // answers whose tokens nobody counted.
 func (t *Test) sourceDoubts(uncounted int) note.Notes {
 	n, obs := &t.recorder.tokens, &t.observed
@@ -44,8 +44,8 @@ func (t *Test) sourceDoubts(uncounted int) note.Notes {
 	share := n.together()
 	obs.Remarks = append(obs.Remarks, note.If(share > 0.1 && share <= much, note.TokensCoalesced, 100*share)...)
 	resent, none := int(t.reuse.resent.Load()), t.reuse.none.Load()
-	// An engine that cannot be told to go on behind the end of a text gives what it has to
-	// say, which is no failure, but less load than the workload's.
+	// An engine that cannot be told to go on after the end of a text answers as it likes, which is
+	// no failure, but less load than the workload's.
 	got := float64(n.tokens) / float64(max(n.wanted, 1))
 	obs.Remarks = slices.Concat(obs.Remarks, note.If(resent > 0 && !none, note.Resent, resent), note.If(none, note.ResentOften, resent),
 		note.If(n.wanted > 0 && got <= 0.98, note.ShorterAnswers, 100*(1-got)))
@@ -63,8 +63,9 @@ func (t *Test) sourceDoubts(uncounted int) note.Notes {
 	return d
 }
 
-// withdraw takes back the times between tokens that are not those of single tokens, and
-// says why. It is a doubt where a bound is left without its figure.
+// withdraw takes back inter-token times that are not those of single tokens, and times per token
+// that are not the server's, and returns why if a bound is left without its figure; otherwise that
+// is a remark.
 func (t *Test) withdraw() note.Notes {
 	obs := &t.observed
 	itl, tpot := t.noGaps(), t.noPace()
@@ -87,7 +88,7 @@ func (t *Test) withdraw() note.Notes {
 	return nil
 }
 
-// noGaps says why there are no inter-token times, if there are none.
+// noGaps returns why there are no inter-token times, if there are none.
 func (t *Test) noGaps() note.Notes {
 	n := &t.recorder.tokens
 	switch perChunk := n.perChunk(); {
@@ -101,8 +102,8 @@ func (t *Test) noGaps() note.Notes {
 	return nil
 }
 
-// noPace says why there are no times per token, if there are none. Answers that are not
-// streamed have none anyway.
+// noPace returns why there are no times per token, if there are none. Answers that are not streamed
+// have none anyway.
 func (t *Test) noPace() note.Notes {
 	n := &t.recorder.tokens
 	if share := n.atOnce(); share > 0.1 {
@@ -112,9 +113,8 @@ func (t *Test) noPace() note.Notes {
 	return note.If(perChunk < 0.9 && n.counted > 0, note.TokensTooFew, perChunk)
 }
 
-// countTexts has the engine's tokenizer count the answers that came without a
-// usage, now that nothing is measured any more, and returns how many it did not
-// count.
+// countTexts has the engine's tokenizer count the answers that came without a usage, now that
+// nothing is measured any more, and returns how many it did not count.
 func (t *Test) countTexts() int {
 	r := t.recorder
 	if len(r.tokens.texts) == 0 || t.target.dialect.tokenize == "" || context.Cause(t.ctx) != errOver {
@@ -143,28 +143,28 @@ func (t *Test) countTexts() int {
 	return left
 }
 
-// Telemetry says how the client itself fared during a trial: whether what was
-// measured is the server, or the client.
+// Telemetry says how the client itself fared during a trial, and so whether the server was measured
+// or the client.
 type Telemetry struct {
 	// CPU is the share of its processors that the process used, Processors
 	// their number.
 	CPU        float64 `json:"cpu_share"`
 	Processors int     `json:"-"`
-	// Lag50 and Lag99 are of the time between intended and actual sending of the
-	// window's requests.
+	// Lag50 and Lag99 are the median and the 99th percentile of the send lag of the window's
+	// requests.
 	Lag50 time.Duration `json:"-"`
 	Lag99 time.Duration `json:"send_lag_p99_ms"`
-	// Stalls say when the process stood still for longer than 250 ms, such as
-	// one that was stopped or whose machine slept.
+	// Stalls say when the process stood still for longer than 250 ms, as when it was stopped or its
+	// machine slept.
 	Stalls note.Notes    `json:"-"`
 	stall  time.Duration // the longest
-	// PeakInFlight is the largest number of requests at one time.
+	// PeakInFlight is the largest number of requests in flight at one time.
 	PeakInFlight int `json:"peak_in_flight"`
 	// Histograms is an HdrHistogram log of the latencies, second by second.
 	Histograms []byte `json:"-"`
 
-	// due and left count the requests due within the window and those that left
-	// within it; dropped were not sent for want of files or ports.
+	// due and left count the requests due within the window and those sent within it; dropped were
+	// not sent for lack of files or ports.
 	due, left, dropped int
 	// gcPause and wait99 are the longest stop for garbage collection and the
 	// 99th percentile of the time that goroutines waited for a processor, as
@@ -177,7 +177,7 @@ type Telemetry struct {
 // Busy reports whether the process used so much of its processors that it may be late itself.
 func (v *Telemetry) Busy() bool { return v.CPU > 0.8 }
 
-// spending begins to watch what the process spends; what it returns says what that was.
+// spending starts to measure what the process spends; the function that it returns stores it.
 func spending() func(*Telemetry) {
 	read := func() (pauses, waits *metrics.Float64Histogram) {
 		s := []metrics.Sample{{Name: "/sched/pauses/total/gc:seconds"}, {Name: "/sched/latencies:seconds"}}
@@ -196,8 +196,8 @@ func spending() func(*Telemetry) {
 	}
 }
 
-// quantileBetween is an upper bound of a quantile of what was added to a
-// histogram of seconds between two readings.
+// quantileBetween returns an upper bound on a quantile of what was added to a histogram of seconds
+// between two readings.
 func quantileBetween(from, to *metrics.Float64Histogram, q float64) time.Duration {
 	total := uint64(0)
 	for i := range to.Counts {
@@ -217,7 +217,7 @@ func quantileBetween(from, to *metrics.Float64Histogram, q float64) time.Duratio
 	return 0
 }
 
-// doubts says what of the client's own state speaks against a trial.
+// doubts returns the reasons to doubt a trial that lie in the client's own state.
 func (v *Telemetry) doubts() note.Notes {
 	var d note.Notes
 	add := func(bad bool, k note.Kind, figures ...any) { d = append(d, note.If(bad, k, figures...)...) }
@@ -229,7 +229,7 @@ func (v *Telemetry) doubts() note.Notes {
 	return d
 }
 
-// pauses says how the process stood still, and for how long at most.
+// pauses returns how the process stood still, and for how long at most.
 func (v *Telemetry) pauses(slo measure.SLO) (note.Notes, time.Duration) {
 	limit := slo.ClientLag()
 	return slices.Concat(note.If(v.gcPause > limit, note.ClientCollecting, v.gcPause), note.If(v.wait99 > limit, note.ClientWaiting, v.wait99),
@@ -237,8 +237,8 @@ func (v *Telemetry) pauses(slo measure.SLO) (note.Notes, time.Duration) {
 }
 
 const (
-	// beat is how often the process looks at the clock to notice that it stood
-	// still, and stallLimit what it calls so.
+	// beat is how often the process looks at the clock to notice that it stood still, and
+	// stallLimit the least delay that counts as that.
 	beat       = 50 * time.Millisecond
 	stallLimit = 250 * time.Millisecond
 	// askEvery is how often the client asks whether to abort.
@@ -285,8 +285,8 @@ func processCPU() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// openFiles is the number of files, connections included, that the process may
-// have open at a time; 0 for no limit.
+// openFiles returns the number of files, connections included, that the process may have open at a
+// time; 0 for no limit.
 func openFiles() int {
 	var l unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &l) != nil || uint64(l.Cur) > math.MaxInt32 {

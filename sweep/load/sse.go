@@ -7,15 +7,14 @@ import (
 	"planner/sweep/measure"
 )
 
-// sseReader cuts a stream into server-sent events (WHATWG HTML, section 9.2):
-// lines end in LF, CRLF or CR, several data lines are joined by LF, comments and
-// unknown fields are skipped, one space behind the colon is not part of a value. An
-// error without data, which the standard drops, is an event.
-// Bytes are pushed in with feed as they arrive and events pulled out with next,
-// so whoever reads the network knows when each event came. An event that lies
-// within one span is not copied.
+// sseReader cuts a stream into server-sent events (WHATWG HTML, section 9.2): lines end in LF, CRLF
+// or CR, several data lines are joined by LF, comments and unknown fields are skipped, one space
+// after the colon is not part of a value. Unlike in the standard, an error without data is an
+// event. Bytes are pushed in with feed as they arrive and events pulled out with next, so the
+// reader of the network knows when each event came. An event that lies within one span is not
+// copied.
 type sseReader struct {
-	// limit is the longest line, and the longest data, of one event.
+	// limit is the length of the longest line, and of the longest data of one event, in bytes.
 	limit int
 	in    []byte
 	// line is the beginning of a line whose end has not come.
@@ -23,13 +22,12 @@ type sseReader struct {
 	// data is the event's data so far: a part of in, or of joined.
 	data, joined []byte
 	hasData      bool
-	// stray is the beginning of the last line that is no field: no part of an event, but
-	// often what a proxy says of a server that has gone.
+	// stray is the beginning of the last line that is not a field: no part of an event, but often
+	// what a proxy says of a server that is gone.
 	stray []byte
-	// failure is set when the event is of the type "error", failed when the one returned last
-	// was.
+	// failure is set when the event is of the type "error", failed if the one returned last was.
 	failure, failed bool
-	// skipLF is set behind a CR: an LF that follows belongs to it.
+	// skipLF is set after a CR: an LF that follows belongs to it.
 	skipLF  bool
 	started bool
 }
@@ -66,8 +64,8 @@ func (s *sseReader) next() (data []byte, ok bool, err error) {
 	}
 }
 
-// end returns the event that the end of the stream left without a blank line.
-// The standard drops it; servers that end so are common enough to be heard.
+// end returns the event that the stream ended without completing by a blank line. The standard
+// drops it, but enough servers end their streams like this.
 func (s *sseReader) end() (data []byte, ok bool, err error) {
 	if len(s.line) > 0 {
 		line := s.line

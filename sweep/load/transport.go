@@ -28,28 +28,29 @@ type transport interface {
 // maxHead is the longest head of an answer.
 const maxHead = 1 << 20
 
-// crossLimit is within what time a request finds out that it crossed a close by the
-// server on its way, about: a round trip. A request that breaks later was being served.
+// crossLimit is about how soon a request shows that it crossed a close by the server: a round trip.
+// A request that breaks later was being served.
 const crossLimit = time.Second
 
-// endLimit is how long the end of a body is waited for behind its last word: it frees the
+// endLimit is how long the end of a body is waited for after its last event: reading it frees the
 // connection for the next request.
 const endLimit = time.Second
 
 // reuse is what a test has learned of connections that are kept for further requests.
 type reuse struct {
-	// resent counts the requests that met one which the server closed, and left again on another.
+	// resent counts the requests that met a kept connection which the server closed, and were sent
+	// again on another.
 	resent atomic.Int64
-	// works: one has brought a second answer; none: they are not used again.
+	// works: one has brought a second answer; none: no connection is used again.
 	works, none atomic.Bool
 }
 
-// again reports whether a request that met err at once on a kept connection leaves again.
-// Where nothing of it came to the server ahead of the close, that crossed it on its way. Of
-// others, and of all that were reset, which takes no note of what came, nobody can tell
-// whether the server read them and threw them away, which is a failure, or closes behind each
-// answer: only as long as no second answer has come on any connection they have the benefit
-// of the doubt, and then each request gets a connection of its own.
+// again reports whether a request that failed with err at once on a kept connection is sent again.
+// If nothing of it reached the server, the close crossed it on its way. Of others, and of all that
+// were reset, which does not tell what arrived, it is not known whether the server read them and
+// threw them away, which is a failure, or closes its connection after each answer. The latter is
+// assumed as long as no second answer has come on any connection, and then each request gets a
+// connection of its own.
 func (r *reuse) again(err error, unread bool) bool {
 	switch {
 	case unread && !errors.Is(err, syscall.ECONNRESET):
@@ -76,9 +77,9 @@ type response struct {
 	kind   string
 	// place tells where a redirect points to.
 	place string
-	// rest is how long the server wants not to be asked again.
+	// rest is how long the server asks not to be called again.
 	rest time.Duration
-	// sending: the request is still on its way, and its message in use.
+	// sending: the request is still being sent, and its message in use.
 	sending bool
 	body    body
 }
@@ -102,16 +103,14 @@ type body interface {
 	// the read that brought them returned. They are valid until the next call.
 	// The error is io.EOF behind a complete body.
 	next() ([]byte, time.Time, error)
-	// said tells that nothing more is expected but the body's end, which is not waited for
-	// long.
+	// said tells that nothing more is expected but the body's end, which is not waited for long.
 	said()
 	// close ends the use of the body; one that was read to its end frees its
 	// connection for the next request.
 	close()
 }
 
-// httpsTransport carries messages over TLS, by HTTP/2 where the server offers it,
-// with net/http.
+// httpsTransport carries messages over TLS with net/http, by HTTP/2 if the server offers it.
 type httpsTransport struct {
 	ctx    context.Context
 	url    string
@@ -119,13 +118,13 @@ type httpsTransport struct {
 	// kept keeps connections for further requests, fresh opens one for each.
 	kept, fresh *http.Transport
 	reuse       *reuse
-	// bodies lends out their buffers.
+	// bodies lends out the bodies, with their buffers.
 	bodies sync.Pool
 }
 
-// newHTTPTransport is a Transport without the limit of two idle connections per
-// host that the zero value has, and without compression. It writes into its TLS
-// configuration.
+// newHTTPTransport returns a Transport without the limit of two idle connections per host that the
+// zero value has, and without compression. A Transport writes into its TLS configuration, so it
+// gets a copy.
 func newHTTPTransport(conf *tls.Config, dial func(context.Context, string, string) (net.Conn, error)) *http.Transport {
 	return &http.Transport{
 		DialContext:            dial,
@@ -147,8 +146,8 @@ func newHTTPSTransport(of *Test) *httpsTransport {
 	return t
 }
 
-// send implements transport. The message of what it returns is always in use: net/http
-// may read a request's body when the answer has come already.
+// send implements transport. The message of what it returns is always in use: net/http may still
+// read a request's body when the answer has come.
 func (t *httpsTransport) send(m *message, deadline time.Time) (response, error) {
 	if t.reuse.none.Load() {
 		return t.try(t.fresh, m, deadline, &connUse{})
@@ -168,9 +167,9 @@ func (t *httpsTransport) send(m *message, deadline time.Time) (response, error) 
 	return t.try(t.fresh, m, deadline, &connUse{})
 }
 
-// connUse is what is known of one way of a request: when it got a connection that had
-// been kept, in nanoseconds, which, how much had been sent on it and whether for another
-// request, and whether any byte of an answer came on it.
+// connUse is what is known of one attempt to send a request: when it got a kept connection, in Unix
+// nanoseconds, which connection it got, how much had been sent on that before and whether for
+// another request, and whether any byte of an answer came.
 type connUse struct {
 	kept, before atomic.Int64
 	via          atomic.Pointer[countedConn]
@@ -190,8 +189,8 @@ func (u *connUse) on(i httptrace.GotConnInfo) {
 	}
 }
 
-// unread reports whether nothing came to the server that was written since the request
-// got its connection, which is closed.
+// unread reports whether nothing that was written since the request got its connection, which is
+// closed, reached the server.
 func (u *connUse) unread() bool {
 	c := u.via.Load()
 	if c == nil {
@@ -201,9 +200,8 @@ func (u *connUse) unread() bool {
 	return acked >= 0 && acked <= u.before.Load()
 }
 
-// countedConn knows whether a request has got it, how many bytes were written, and when it
-// was closed how many of them the other end had received, negative before and where that is
-// not known.
+// countedConn knows whether a request has used it, how many bytes were written, and, once it is
+// closed, how many of them the other end had received, negative before and if that is not known.
 type countedConn struct {
 	net.Conn
 	used        atomic.Bool
@@ -211,7 +209,7 @@ type countedConn struct {
 	once        sync.Once
 }
 
-// counting makes the connections of dial count.
+// counting makes dial return connections that count.
 func counting(dial func(context.Context, string, string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		nc, err := dial(ctx, network, address)
