@@ -14,21 +14,21 @@ import (
 	"planner/sweep/measure"
 )
 
-// silent is the error of a server of which nothing came for so long.
+// silent returns the error of a server from which nothing came for so long.
 func silent(d time.Duration) error {
 	return endpoint.TooLate(fmt.Sprintf("nothing came in %v; a longer workload.timeout or search.budget waits longer", d.Round(time.Second)))
 }
 
-// overdue is the error of what was not over when a trial was to be.
+// overdue returns the error of what had not ended when the trial had to.
 func overdue(limit time.Duration) error {
 	return endpoint.TooLate(note.New(note.TrialLimit, limit).String())
 }
 
-// silenceOf is how long a server may answer nothing of what it was sent in a trial before it
-// hangs: a tenth of what the workload gives a request, and minutes at least, as what is
-// slower than a short timeout is a question of speed; a quarter of what the trial may take,
-// where that is less, though more than an idle engine took, alone, for a request. given, if
-// it is not 0, takes its place.
+// silenceOf returns how long nothing may come of what a server was sent in a trial before it counts
+// as hanging: a tenth of the workload's timeout, but three minutes at least, as what misses a short
+// timeout is a matter of speed. It is at most a quarter of the trial's limit, or all of the limit
+// if it is not known how long a request took alone on an idle engine; though not less than 30 s,
+// nor than three times that. given, if it is not 0, takes its place.
 func silenceOf(t *measure.Trial, alone, given time.Duration) time.Duration {
 	long := max(3*time.Minute, t.Workload.Timeout/10)
 	const short = 30 * time.Second
@@ -41,8 +41,8 @@ func silenceOf(t *measure.Trial, alone, given time.Duration) time.Duration {
 	return cmp.Or(given, long)
 }
 
-// within is the context of all that a trial waits for beside its load: it ends with what the
-// trial may take, and a silence in which a server shows that nothing comes.
+// within returns the context of all that a trial waits for besides its load: it ends after the
+// trial's limit, if there is one, and the silence in which a server shows that nothing comes.
 func within(ctx context.Context, limit, silence time.Duration) (context.Context, context.CancelFunc) {
 	if limit <= 0 {
 		return ctx, func() {}
@@ -50,16 +50,15 @@ func within(ctx context.Context, limit, silence time.Duration) (context.Context,
 	return context.WithTimeoutCause(ctx, limit+silence, overdue(limit))
 }
 
-// late reports whether a context of [within] is over for its time.
+// late reports whether a context of [within] ended because its time was over.
 func late(ctx context.Context) bool {
 	_, is := errors.AsType[endpoint.TooLate](context.Cause(ctx))
 	return is
 }
 
-// alone sends requests of the trial's own workload to an engine that has nothing else to
-// do, or is busy with what is left of a load. What fails there fails for no want of speed:
-// the error says how. It is nil as soon as a request does not fail; done tells whether that
-// one ended well.
+// alone sends requests of the trial's own workload to an engine that has nothing else to do, or is
+// busy with what is left of a load. What fails there does not fail for lack of speed: the error
+// says how. It is nil as soon as a request does not fail; done tells whether that one ended well.
 func (l *Live) alone(ctx context.Context, e *engine.Engine, t *measure.Trial, silence time.Duration, busy func() bool) (done bool, err error) {
 	draw := t.Seed
 	var last error
@@ -68,7 +67,7 @@ func (l *Live) alone(ctx context.Context, e *engine.Engine, t *measure.Trial, si
 		if done, err = l.loneRequest(ctx, e, t, silence, draw); last == nil || !late(ctx) {
 			last = err
 		}
-		return last // of one that was cut short nothing is known
+		return last // a request that was cut short tells nothing
 	})
 	return done, err
 }
@@ -78,7 +77,7 @@ func (l *Live) rests(err error, rest time.Duration) { l.remark(askedAgain, err, 
 // askedAgain says why a server is asked again, and when.
 const askedAgain = "%v; it is asked again in %v"
 
-// loneRequest sends one; done tells whether it ended well.
+// loneRequest sends one request; done tells whether it ended well.
 func (l *Live) loneRequest(ctx context.Context, e *engine.Engine, t *measure.Trial, silence time.Duration, seed uint64) (done bool, err error) {
 	client := l.client(e)
 	patient := *t.Workload
@@ -102,7 +101,7 @@ func (l *Live) loneRequest(ctx context.Context, e *engine.Engine, t *measure.Tri
 	return o.Records[0].Outcome == measure.OK, broken(&o.Records[0], o.Rest, silence)
 }
 
-// broken says how a request that was alone failed; nil where it did not, or was slow.
+// broken returns how a request that was alone failed; nil if it did not, or was slow.
 func broken(r *measure.Record, rest, silence time.Duration) error {
 	const alone = "a request of the load, alone on the engine, "
 	switch {

@@ -10,11 +10,10 @@ import (
 	"planner/sweep/measure"
 )
 
-// factsWithin bounds how long a server that takes what comes is asked for what it says of
-// itself.
+// factsWithin bounds how long a server that is measured as it is may take to say what it is.
 const factsWithin = 15 * time.Second
 
-// bare runs a trial against a server that takes what comes.
+// bare runs a trial against a server that is measured as it is: see [Live.Bare].
 func (l *Live) bare(ctx context.Context, t *measure.Trial, seen *EngineTelemetry) (o measure.Observation, err error) {
 	e := l.reach(ctx, t.Knobs)
 	switch {
@@ -34,8 +33,8 @@ func (l *Live) bare(ctx context.Context, t *measure.Trial, seen *EngineTelemetry
 	return o, err
 }
 
-// reach asks the server what it is and for one token, as any engine. One that says
-// nothing of itself need not stop anybody from measuring it.
+// reach asks the server what it is and for one token, as any engine. A server that says nothing
+// about itself is measured all the same.
 func (l *Live) reach(ctx context.Context, k measure.Knobs) *engine.Engine {
 	if l.current != nil {
 		return l.current
@@ -54,8 +53,8 @@ func (l *Live) reach(ctx context.Context, k measure.Knobs) *engine.Engine {
 	return e
 }
 
-// probe runs a trial that is not counted; again, as [engine.Engine.Insist] says, where
-// none of its requests ended well.
+// probe runs a trial that is not counted; again, as [engine.Engine.Insist] says, if none of its
+// requests ended well.
 func (l *Live) probe(ctx context.Context, e *engine.Engine, t *measure.Trial) (o measure.Observation, err error) {
 	client := l.client(e)
 	w := &watchdog{trial: t, silence: silenceOf(t, 0, l.Hang), stream: client.Stream}

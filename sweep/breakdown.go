@@ -13,15 +13,16 @@ import (
 	"planner/sweep/measure"
 )
 
-// attempts is how often a trial is tried when its engine breaks down: once more.
+// attempts is how often a trial, or the start of an engine, is tried if the engine breaks down.
 const attempts = 2
 
-// again is added to the name of the files of an engine that is started in the
-// place of one that failed, whose log is kept.
+// again is added to the names of the files of an engine that is started in place of one that
+// failed, whose log is kept.
 const again = "-again"
 
-// attempt runs a trial, a second time on a new engine if the first one broke
-// down in it, unless that is known of the knobs or takes longer than is left.
+// attempt runs a trial, and a second time on a new engine, or the same server, if the engine broke
+// down in it, unless it has done so under load with these knobs before or too little of the limit
+// is left.
 func (l *Live) attempt(ctx context.Context, t *measure.Trial, seen *EngineTelemetry) (measure.Observation, error) {
 	// Files of an engine are named after the first trial that it serves.
 	name := fileName(max(t.Number, 1))
@@ -33,7 +34,7 @@ func (l *Live) attempt(ctx context.Context, t *measure.Trial, seen *EngineTeleme
 		}
 		fell := slices.Contains(l.fell, t.Knobs)
 		if try == 1 && e.Done() != nil && !fell {
-			began = time.Now() // the start of an engine is no part of a trial, but for one in the place of another
+			began = time.Now() // the start of an engine is no part of a trial, except in place of one that broke down
 		}
 		seen.serve(e, e != l.reported)
 		o, err := l.once(ctx, e, t, seen)
@@ -69,9 +70,9 @@ func (l *Live) attempt(ctx context.Context, t *measure.Trial, seen *EngineTeleme
 	}
 }
 
-// once runs a trial on an engine, again if that compiled kernels while requests of it waited
-// and as much is left of the limit; the first stands if that fails. An observation has no end
-// where the load did not run.
+// once runs a trial on an engine, and again if the engine compiled kernels meanwhile and as much
+// time is left of the limit; if that fails the first run stands. An observation without an End is
+// one of which the load did not run.
 func (l *Live) once(ctx context.Context, e *engine.Engine, t *measure.Trial, seen *EngineTelemetry) (measure.Observation, error) {
 	if err := l.tryAlone(ctx, e, t); err != nil {
 		return measure.Observation{}, err
@@ -95,8 +96,8 @@ func (l *Live) once(ctx context.Context, e *engine.Engine, t *measure.Trial, see
 	return o, nil
 }
 
-// refused is the failure of a server that refused connections in a trial which can be
-// repeated, as one does that starts again, or for which a proxy did; nil of any other.
+// refused returns the failure of a server that refused connections, or for which a proxy did, in a
+// trial that can be repeated: it may be starting again. It is nil for any other.
 func (l *Live) refused(e *engine.Engine, t *measure.Trial, o *measure.Observation, repeat bool) error {
 	i := slices.IndexFunc(o.Records, func(r measure.Record) bool { return r.Outcome == measure.Refused })
 	if i < 0 && e.Done() == nil {
@@ -112,9 +113,9 @@ func (l *Live) refused(e *engine.Engine, t *measure.Trial, o *measure.Observatio
 	return nil
 }
 
-// outage is the first of the requests to which a proxy said for a while that there was no
-// server, and none that ended well was under way; -1 for none. A server that sheds load has
-// others under way.
+// outage returns the index of the first of the requests to which a proxy said for a while that
+// there was no server, while none that ended well was under way; -1 for none. A server that sheds
+// load has others under way.
 func outage(records []measure.Record) int {
 	const long = 2 * time.Second
 	absent := func(r measure.Record) bool {
@@ -138,10 +139,10 @@ func outage(records []measure.Record) int {
 	return -1
 }
 
-// leave gives up an engine that broke down, and reports whether there is one for the next
-// load. A server that somebody else started may be started again, if it fell under a load: it
-// is waited for as long as it may be silent, and no longer than is left of what the trial may
-// take.
+// leave gives up an engine that broke down, and reports whether there is one for the next load, as
+// always if planner starts it. A server that somebody else started may be started again, if it fell
+// under a load: it is waited for as long as it may be silent, but no longer than is left of the
+// trial's limit.
 func (l *Live) leave(ctx context.Context, e *engine.Engine, t *measure.Trial, failed *engine.Failure, loaded bool, left time.Duration) (back bool) {
 	l.drop(engine.HastyGrace)
 	l.answers = false
@@ -157,9 +158,9 @@ func (l *Live) leave(ctx context.Context, e *engine.Engine, t *measure.Trial, fa
 	return e.Insist(ctx, wait, func() bool { return true }, l.rests, func() error { return e.Check(ctx, signOfLife) }) == nil
 }
 
-// overloaded is what comes of a trial whose engine broke down. Where it did so under the load,
-// and there is one for another, the objective is missed there: a smaller load may be met.
-// Knobs with which that happens time and again, and no trial was completed, cannot run.
+// overloaded returns what comes of a trial whose engine broke down. If it did so under the load,
+// and there is an engine for another, the objective is missed at this rate: a smaller load may be
+// met. Knobs with which that happens enoughAlike times, and no trial was completed, cannot run.
 func (l *Live) overloaded(t *measure.Trial, o measure.Observation, failed *engine.Failure, back bool, seen *EngineTelemetry) (measure.Observation, error) {
 	missed := back && o.End > 0 && t.Rate > 0 && !t.Objective.Empty() && !failed.Final()
 	if missed {
@@ -176,8 +177,8 @@ func (l *Live) overloaded(t *measure.Trial, o measure.Observation, failed *engin
 	return o, nil
 }
 
-// cutOff makes failures of the requests that were in flight when an engine broke down, and of
-// those that would have come until the end of the window.
+// cutOff turns into failures the requests that were in flight when an engine broke down, and those
+// that would have come until the end of the window.
 func cutOff(t *measure.Trial, o *measure.Observation, failed *engine.Failure) {
 	why, inFlight := failed.Error(), measure.Timeout
 	if failed.Ended() {

@@ -1,5 +1,4 @@
-// Package sweep runs trials one after another, on a launched or a simulated
-// engine, and keeps the journal.
+// Package sweep runs trials on real or simulated engines, and keeps the journal.
 package sweep
 
 import (
@@ -13,7 +12,7 @@ import (
 	"planner/sweep/measure"
 )
 
-// A Source chooses trials and is told what came of them.
+// A Source chooses trials and is told their measurements.
 type Source interface {
 	// Next proposes trials that may run side by side; none means that the
 	// source has finished. It is called again only after all of them were
@@ -102,8 +101,8 @@ func (l *Loop) step(ctx context.Context, batch []measure.Trial) error {
 		done[i] <- err
 		return err
 	})
-	// Every result is waited for, so that no trial outlives its sweep; behind
-	// the first failure they are dropped.
+	// Every result is waited for, so that no trial outlives its sweep; after the first failure they
+	// are dropped.
 	var failed error
 	for i, t := range batch {
 		if err := <-done[i]; failed == nil {
@@ -167,8 +166,7 @@ type Ground struct {
 	Fetch func(context.Context, measure.Trial) (measure.Measurement, error)
 	// Parallel is how many trials run side by side; 0 means 1.
 	Parallel int
-	// Virtual says that time costs nothing and that a trial can be run again to the
-	// byte.
+	// Virtual says that trials run in virtual time, and can be run again to the byte.
 	Virtual bool
 	// Owned says that planner starts and stops the engine: trials of other knobs are
 	// other starts.
@@ -180,10 +178,10 @@ type Ground struct {
 	Records bool
 	// Recall, if set, is told of the trials of an earlier process before any is run.
 	Recall func([]measure.Measurement)
-	// Confirm, if set, is asked before the journal is written: it is an error where
-	// another process has taken the run over.
+	// Confirm, if set, is called before the journal is written: it fails if another process has
+	// taken the run over.
 	Confirm func() error
-	// Close stops whatever was started; nil where nothing is.
+	// Close stops whatever was started; nil if nothing was.
 	Close func()
 }
 
@@ -192,11 +190,10 @@ func SimulatedGround(s *Simulated, parallel int) Ground {
 	return Ground{Run: s.Run, Parallel: parallel, Virtual: true, Owned: true, Predict: s}
 }
 
-// Watcher is told what happens while trials run: a []measure.Trial that runs next,
-// the measure.Measurement of each, and on real engines the engine.Command that
-// is started, [Starting] while it does, the *engine.Engine that serves, the
-// *load.Test of a trial, the [EngineTelemetry] behind it, and remarks as strings. It may
-// be called from several goroutines.
+// Watcher is told what happens while trials run: a []measure.Trial that runs next, the
+// measure.Measurement of each, and on real engines the engine.Command that is started, [Starting]
+// while it does, the *engine.Engine that serves, the *load.Test of a trial, the [EngineTelemetry]
+// after it, and remarks as strings. It may be called from several goroutines.
 type Watcher func(event any)
 
 // Starting is how far the start of an engine is: its stage, the last line of its log,
@@ -213,10 +210,10 @@ func (w Watcher) See(event any) {
 	}
 }
 
-// Drive runs a study on a ground until it has an answer, stop asks for an end
-// between two trials, or ctx ends; the error wraps [ErrInterrupted] then, and the
-// answer is what is known by that time. What the journal of the folder holds is
-// not run again. Without a folder nothing is kept.
+// Drive runs a study on a ground until it has an answer, stop asks for an end between two trials,
+// or ctx ends; in the last two cases the error wraps [ErrInterrupted], and the answer is what is
+// known by then. What the journal of the folder holds is not run again. Without a folder nothing is
+// kept.
 func Drive(ctx context.Context, f *Folder, g Ground, s Study, stop func() bool, see Watcher) (Answer, error) {
 	var j *Journal
 	if f != nil {
@@ -266,8 +263,8 @@ func (j *Journal) answer(ctx context.Context, l Loop, s Study) (Answer, error) {
 	return answer, errors.Join(stopped, err)
 }
 
-// keeper stores the records of trials: always those of real engines, of the
-// simulated one, with their histograms, where they are wanted.
+// keeper returns the function that stores the records of trials: always those of real engines;
+// those of the simulated one, with their histograms, if they are wanted.
 func (g Ground) keeper(f *Folder) func(measure.Trial, measure.Observation) error {
 	if f == nil || g.Virtual && !g.Records {
 		return nil

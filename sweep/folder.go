@@ -95,11 +95,11 @@ func stage(dir string, about About, files map[string][]byte) (string, error) {
 	return path, nil
 }
 
-// staged begins the names of folders that are no run yet, and of none but planner's.
+// staged begins the names of folders that are not runs yet; nothing else has such names.
 const staged = ".planner-new-"
 
-// dropStaged removes what processes left that were killed while they made a run folder,
-// which takes a moment.
+// dropStaged removes folders left by processes that were killed while they made a run folder, which
+// takes a moment: those older than an hour.
 func dropStaged(dir string) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
@@ -110,7 +110,7 @@ func dropStaged(dir string) {
 	}
 }
 
-// slug keeps what is safe in a file name.
+// slug keeps what is safe in a file name, in lower case.
 func slug(s string) string {
 	return strings.Trim(strings.Map(func(r rune) rune {
 		switch {
@@ -123,8 +123,8 @@ func slug(s string) string {
 	}, s), "-.")
 }
 
-// OpenFolder opens a run folder that exists. One that holds links is refused: what they
-// point to is not the run's to read or to write.
+// OpenFolder opens a run folder that exists. One that holds links is refused: what they point to
+// does not belong to the run.
 func OpenFolder(path string) (Folder, About, error) {
 	f := Folder{path}
 	var about About
@@ -155,8 +155,8 @@ func (f Folder) Has(name string) bool {
 // Open opens a file of the run for reading.
 func (f Folder) Open(name string) (*os.File, error) { return f.open(name, os.O_RDONLY) }
 
-// open opens a plain file within the folder, whatever links there are in it. What prompts,
-// addresses and logs tell is for its owner alone.
+// open opens a plain file within the folder; no link leads out of it. Prompts, addresses and logs
+// are for its owner alone.
 func (f Folder) open(name string, flag int) (*os.File, error) {
 	root, err := os.OpenRoot(f.Path)
 	if err != nil {
@@ -201,11 +201,11 @@ func (f Folder) ReadJSON(name string, v any) error {
 // mostValues bounds the values of a JSON document of a run.
 const mostValues = 4_000_000
 
-// temporary begins the names of files that are not written yet.
+// temporary begins the names of files that are not complete yet.
 const temporary = ".tmp-"
 
-// Write puts a file in place whole: written beside it, synced, renamed. Folders are made,
-// but nothing is written where a link leads out of the run.
+// Write writes a file whole: beside its place, synced, then renamed. Folders are made, but nothing
+// is written where a link leads out of the run.
 func (f Folder) Write(name string, data []byte) error {
 	if err := f.write(name, data); err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
@@ -239,8 +239,8 @@ func (f Folder) write(name string, data []byte) error {
 	return err
 }
 
-// Tidy removes what a process that was killed left half written. Nobody else may write,
-// but for the processes that run the parts of the run.
+// Tidy removes what a process that was killed left half written. Nobody else may be writing, except
+// the processes that run the parts of the run.
 func (f Folder) Tidy() error {
 	return f.Clear(".", func(name string) bool {
 		return strings.HasPrefix(filepath.Base(name), temporary) && !strings.HasPrefix(name, PartsDir+"/")
@@ -266,7 +266,7 @@ func (f Folder) Clear(name string, unwanted func(name string) bool) error {
 	return err
 }
 
-// WriteFrom puts a file in place that fill writes.
+// WriteFrom writes the file that fill produces.
 func (f Folder) WriteFrom(name string, fill func(io.Writer) error) error {
 	var b bytes.Buffer
 	if err := fill(&b); err != nil {
@@ -275,7 +275,7 @@ func (f Folder) WriteFrom(name string, fill func(io.Writer) error) error {
 	return f.Write(name, b.Bytes())
 }
 
-// WriteJSON puts a JSON document in place, indented for readers.
+// WriteJSON writes a JSON document, indented for readers.
 func (f Folder) WriteJSON(name string, v any) error {
 	data, err := wire.Print(v)
 	if err != nil {

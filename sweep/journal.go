@@ -14,15 +14,13 @@ import (
 	"planner/sweep/measure"
 )
 
-// Journal is the file that makes a run repeatable: one JSON line a trial or a
-// rejected configuration, synced before the next trial begins. A nil Journal
-// keeps nothing.
+// Journal is the file that makes a run repeatable: one JSON line per trial or rejected
+// configuration, synced before the next trial begins. A nil Journal keeps nothing.
 type Journal struct {
 	file *os.File
-	// held are the measurements of an earlier process that were not yet asked
-	// for, in order.
+	// held are the measurements of an earlier process that were not yet asked for, in order.
 	held []measure.Measurement
-	// confirm, if set, is asked before a line is written.
+	// confirm, if set, is called before a line is written.
 	confirm func() error
 }
 
@@ -73,8 +71,7 @@ const (
 	longestLine    = 1 << 20
 )
 
-// parseJournal reads the whole lines of a journal and gives the length of the
-// part that is sound.
+// parseJournal reads the whole lines of a journal and returns the length of the part that is sound.
 func parseJournal(data []byte) (held []measure.Measurement, size int, err error) {
 	err = errors.Join(input.CheckJSON(data, input.Composite, mostComposites), input.CheckJSON(data, input.AnyValue, mostValues))
 	if err != nil {
@@ -109,8 +106,8 @@ func ReadJournal(path string) ([]measure.Measurement, error) {
 	return held, err
 }
 
-// ReadJournalFrom returns the measurements behind a place in a journal, the beginning of
-// a line, and the place to go on from.
+// ReadJournalFrom returns the measurements after an offset in a journal, where a line must begin,
+// and the offset to go on from.
 func ReadJournalFrom(path string, from int) ([]measure.Measurement, int, error) {
 	data, err := Folder{filepath.Dir(path)}.Read(filepath.Base(path))
 	if err != nil {
@@ -140,8 +137,7 @@ func (j *Journal) Close() error {
 	return j.file.Close()
 }
 
-// Held is how many measurements of an earlier process are still to be asked
-// for.
+// Held returns how many measurements of an earlier process are still to be asked for.
 func (j *Journal) Held() int {
 	if j == nil {
 		return 0
@@ -149,7 +145,7 @@ func (j *Journal) Held() int {
 	return len(j.held)
 }
 
-// trialText tells a trial from any other, all digits of its rate included.
+// trialText describes a trial so that it differs from any other, with all digits of its rate.
 func trialText(t *measure.Trial) string {
 	load := fmt.Sprintf("%v requests/s", t.Rate)
 	if t.Closed() {
@@ -161,8 +157,8 @@ func trialText(t *measure.Trial) string {
 // ErrOtherTrials says that a journal does not hold the trials that a study asks for.
 var ErrOtherTrials = errors.New("the journal holds other trials")
 
-// recall gives back what was measured for t. The trial must be the one that
-// was journaled at this place: a journal belongs to one configuration.
+// recall returns what was measured for t. The trial must be the one that was journaled at this
+// place: a journal belongs to one configuration.
 func (j *Journal) recall(t measure.Trial) (measure.Measurement, error) {
 	m := j.held[0]
 	was := m.Trial
@@ -245,8 +241,8 @@ func (j *Journal) reject(all []measure.Rejection) error {
 	return nil
 }
 
-// ForgetFailures drops from the end of the journal the knobs whose engines failed, so
-// that they are tried again.
+// ForgetFailures drops from the end of the journal the knobs whose engines failed, so that they are
+// tried again.
 func (f Folder) ForgetFailures() error {
 	j, err := openJournal(f.File(JournalFile))
 	if err != nil {
@@ -267,7 +263,7 @@ func (f Folder) ForgetFailures() error {
 	return nil
 }
 
-// WriteJournal makes the journal of measurements that no study asked for.
+// WriteJournal writes the journal of measurements that no study asked for.
 func (f Folder) WriteJournal(all []measure.Measurement) error {
 	j, err := openJournal(f.File(JournalFile))
 	if err != nil {

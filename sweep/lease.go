@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Files of a run folder that say which process may write to it: the holder's name, a lock
-// that tells on one machine whether it lives, and a folder with a file an attempt.
+// Files of a run folder that say which process may write to it: the holder's name, a lock that
+// tells on one machine whether the holder lives, and a folder with a file per attempt.
 const (
 	leaseFile   = "lease.json"
 	lockFile    = "lease.lock"
@@ -44,13 +44,13 @@ type Attempt struct {
 	Ended bool `json:"ended"`
 }
 
-// ErrLeaseLost says that another process has taken a run over, or that nothing can be
-// written there.
+// ErrLeaseLost says that another process has taken a run over, or that nothing can be written
+// there.
 var ErrLeaseLost = errors.New("this process has lost the run and writes no more")
 
-// Lease is the right to write a run folder, on file systems without locks too. No two
-// clocks are compared: a holder that sees another's name in the lease ends, and who
-// takes a lease over waits until that has been seen.
+// Lease is the right to write a run folder, even on file systems without locks. No two clocks are
+// compared: a holder that sees another's name in the lease ends, and a process that takes a lease
+// over waits for long enough that the holder has seen it.
 type Lease struct {
 	folder Folder
 	terms  LeaseTerms
@@ -85,8 +85,8 @@ func (f Folder) Lease(ctx context.Context, job string, terms LeaseTerms) (*Lease
 	return l, held, nil
 }
 
-// claim writes the own name into the lease once its holder is known to be dead, or has
-// had the time to see that it lost it.
+// claim writes the own name into the lease once its holder is known to be dead, or has had the time
+// to see that it lost it.
 func (l *Lease) claim(ctx context.Context) error {
 	alone := unix.Flock(int(l.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
 	holder, err := l.holder()
@@ -145,7 +145,7 @@ func (l *Lease) holder() (id string, err error) {
 	return id, l.folder.ReadJSON(leaseFile, &id)
 }
 
-// attempt reads what is known of an attempt, nothing where there is no such file.
+// attempt reads what is known of an attempt, nothing if there is no such file.
 func (l *Lease) attempt(id string) (a Attempt, err error) {
 	if err = l.folder.ReadJSON(path.Join(attemptsDir, id+".json"), &a); errors.Is(err, fs.ErrNotExist) {
 		err = nil
@@ -153,7 +153,7 @@ func (l *Lease) attempt(id string) (a Attempt, err error) {
 	return a, err
 }
 
-// Confirm is an error unless the lease is still held.
+// Confirm returns an error unless the lease is still held.
 func (l *Lease) Confirm() error {
 	id, err := l.holder()
 	switch {
@@ -167,8 +167,8 @@ func (l *Lease) Confirm() error {
 	return nil
 }
 
-// beat shows that the holder lives, until it ends or the lease is lost. A lease that
-// cannot be read for as long as it takes to lose it is lost.
+// beat shows that the holder lives, until it ends or the lease is lost. A lease that cannot be
+// confirmed for half of Expiry is lost.
 func (l *Lease) beat() {
 	confirmed := time.Now()
 	for {
@@ -202,12 +202,12 @@ func (l *Lease) Release() error {
 	return errors.Join(l.record(), l.lock.Close())
 }
 
-// AttemptFiles are the files of the processes that held the lease of a run folder.
+// AttemptFiles lists the files of the processes that held the lease of a run folder.
 func (f Folder) AttemptFiles() ([]string, error) {
 	return fs.Glob(os.DirFS(f.Path), attemptsDir+"/*.json")
 }
 
-// Attempts are those processes.
+// Attempts lists those processes.
 func (f Folder) Attempts() ([]Attempt, error) {
 	names, err := f.AttemptFiles()
 	if err != nil {

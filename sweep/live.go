@@ -21,15 +21,14 @@ import (
 type Live struct {
 	// Settings say how to start an engine, or where one listens.
 	Settings engine.Settings
-	// Client is the load generator; address and model are filled in, and the
-	// dialect where it is not given: that of the engine, or what a server of
-	// unknown kind says of itself.
+	// Client is the load generator; address and model are filled in, and the dialect if it is not
+	// given: that of the engine, or what a server of unknown kind says of itself.
 	Client load.Client
-	// Hang is how long nothing may come from an engine with requests in flight
-	// before it is asked for a sign of life; 0 means what silenceOf says.
+	// Hang is how long nothing may come from an engine with requests in flight before it is asked
+	// for a sign of life; 0 means what silenceOf gives.
 	Hang time.Duration
-	// Bare measures a server that runs already as it is: nothing is repeated, and one
-	// that fails is measured as one that fails.
+	// Bare measures a server that runs already as it is: no counted trial is repeated, and requests
+	// that fail are measured as failures.
 	Bare bool
 	// See, if set, is told what happens to engines and trials.
 	See Watcher
@@ -43,22 +42,22 @@ type Live struct {
 	current  *engine.Engine
 	failures []*engine.Failure
 	served   []measure.Knobs
-	// answers says that a request of the load has ended well, loneTook how long one took on an
-	// idle engine. Both are guarded by mu.
+	// answers says that a request of the load has ended well, loneTook how long one took on an idle
+	// engine. Both are guarded by mu.
 	answers  bool
 	loneTook time.Duration
-	// stood has the knobs of each trial that was completed, fell those of each in which the
-	// engine broke down under the load for good. Both are guarded by mu.
+	// stood has the knobs of each trial that was completed, fell those of each in which the engine
+	// broke down under the load for good. Both are guarded by mu.
 	stood, fell []measure.Knobs
-	// reported is the engine of the last trial that was reported, unreported the time that
-	// trials without a number took since. Both are guarded by mu.
+	// reported is the engine of the last trial that was reported, unreported the time that trials
+	// without a number took since. Both are guarded by mu.
 	reported   *engine.Engine
 	unreported time.Duration
 }
 
-// Run is a [Runner]. A configuration whose engine cannot be started, or breaks
-// down whatever the load, is an error of type *[measure.Rejection]. A trial without a
-// number is not told of; its time is counted with the next one's.
+// Run is a [Runner]. A configuration whose engine cannot be started, or breaks down whatever the
+// load, is an error of type *[measure.Rejection]. A trial without a number is not reported; its
+// time is counted with the next one's.
 func (l *Live) Run(ctx context.Context, t measure.Trial) (measure.Observation, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -93,8 +92,8 @@ func (l *Live) Run(ctx context.Context, t measure.Trial) (measure.Observation, e
 	return o, err
 }
 
-// tryAlone sends one request of the load ahead of it, until one has ended well in this
-// run: what refuses every request is known at once.
+// tryAlone sends one request of the load ahead of it, until one has ended well in this run: an
+// engine that fails every request is found out at once.
 func (l *Live) tryAlone(ctx context.Context, e *engine.Engine, t *measure.Trial) (err error) {
 	if l.answers {
 		return nil
@@ -107,7 +106,7 @@ func (l *Live) tryAlone(ctx context.Context, e *engine.Engine, t *measure.Trial)
 	return l.orFailure(short, e, err)
 }
 
-// orFailure is the failure of an engine on which a request failed that was alone.
+// orFailure returns the failure of an engine on which a request failed that was alone.
 func (l *Live) orFailure(ctx context.Context, e *engine.Engine, err error) error {
 	var known *engine.Failure
 	switch {
@@ -129,8 +128,8 @@ func (l *Live) Ground(predict *Simulated) Ground {
 	return Ground{Run: l.Run, Owned: l.Settings.Kind != "attach", Predict: predict, Recall: l.Recall, Close: l.Close}
 }
 
-// Recall tells of trials of an earlier process, so that a run that is resumed
-// knows as well which knobs serve.
+// Recall is told the trials of an earlier process, so that a run that is resumed also knows which
+// knobs serve.
 func (l *Live) Recall(seen []measure.Measurement) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -154,8 +153,8 @@ func (l *Live) Close() {
 	l.drop(0)
 }
 
-// ensure returns a running engine for a trial; one that is started names its
-// files name, and the next one by a name of its own. A server that runs already has no longer to answer than the trial may take.
+// ensure returns a running engine for a trial. One that it starts names its files by name, which it
+// changes for the next one. A server that runs already must answer within the trial's limit.
 func (l *Live) ensure(ctx context.Context, t *measure.Trial, name *string, seen *EngineTelemetry) (*engine.Engine, error) {
 	k, settings := t.Knobs, l.Settings
 	if settings.Kind == "attach" && t.Limit > 0 {
@@ -210,8 +209,8 @@ func (l *Live) announce(e *engine.Engine) {
 	}
 }
 
-// drop stops the engine that runs, if any, which may take grace to end (0: the limit of
-// the settings). What it leaves behind is told, and costs no answer: the next engine has
+// drop stops the engine that runs, if any, which may take grace to end (0: the limit of the
+// settings). What it leaves behind is reported but does not stop the run: the next engine has
 // another port, and says so if memory is short.
 func (l *Live) drop(grace time.Duration) {
 	e := l.current
@@ -228,16 +227,15 @@ func (l *Live) drop(grace time.Duration) {
 	}
 }
 
-// unable remembers a failure for other knobs that share it, and rejects these.
+// unable remembers a failure for other knobs that share it, and rejects k.
 func (l *Live) unable(k measure.Knobs, f *engine.Failure, seen *EngineTelemetry) *measure.Rejection {
 	l.failures = append(l.failures, f)
 	seen.Failure = f
 	return &measure.Rejection{Knobs: k, Reason: f.Reason()}
 }
 
-// condemned rejects knobs that are bound to fail as others did. A failure that
-// would condemn knobs with which an engine has served is not what it seems, and
-// tells nothing of other knobs.
+// condemned rejects knobs that are bound to fail as others did. A failure that would also condemn
+// knobs with which an engine has served is not what it seems, and tells nothing about other knobs.
 func (l *Live) condemned(k measure.Knobs) *measure.Rejection {
 	if f := l.alike(); f != nil {
 		return &measure.Rejection{Knobs: k, Reason: note.Because(note.EngineAlike, enoughAlike, f)}
@@ -253,10 +251,12 @@ func (l *Live) condemned(k measure.Knobs) *measure.Rejection {
 	return nil
 }
 
-// enoughAlike starts that failed alike, before any engine served, are the machine's doing.
+// enoughAlike is how many starts must fail alike, before any engine served, for that to be the
+// machine's doing.
 const enoughAlike = 3
 
-// alike is the last failure where that many starts failed alike and no engine has served.
+// alike returns the last failure if that many starts failed alike and no engine has served,
+// otherwise nil.
 func (l *Live) alike() *engine.Failure {
 	n := len(l.failures)
 	if n < enoughAlike || len(l.served) > 0 {

@@ -70,8 +70,8 @@ func (l *Live) trial(ctx context.Context, e *engine.Engine, t measure.Trial, see
 	return o, nil
 }
 
-// standing is the failure of an engine that broke down in a trial, or that fails requests
-// alone as it did those of the load.
+// standing returns the failure of an engine that broke down in a trial, or that fails requests
+// alone as it did those of the load; nil if it still stands.
 func (l *Live) standing(ctx context.Context, e *engine.Engine, w *watchdog, o *measure.Observation) error {
 	if w.hung {
 		if err := l.stillHangs(ctx, e, w, o); err != nil {
@@ -104,8 +104,9 @@ func (l *Live) standing(ctx context.Context, e *engine.Engine, w *watchdog, o *m
 	return nil
 }
 
-// stillHangs is the failure of an engine of which nothing came for so long, unless it has
-// answered requests of a load and answers another one now: it has lost those, and no others.
+// stillHangs returns the failure of an engine from which nothing came for so long, unless it has
+// answered requests of the load and answers another one now: then it has lost some requests, but
+// serves.
 func (l *Live) stillHangs(ctx context.Context, e *engine.Engine, w *watchdog, o *measure.Observation) error {
 	answered := slices.ContainsFunc(o.Records, func(r measure.Record) bool { return r.Outcome == measure.OK })
 	if answered && !w.sampling.Mute() && e.Check(ctx, signOfLife) == nil {
@@ -119,8 +120,8 @@ func (l *Live) stillHangs(ctx context.Context, e *engine.Engine, w *watchdog, o 
 	return e.Broken(fmt.Errorf("with requests in flight %w", silent(w.silence)))
 }
 
-// giveUp takes what has been in flight for so long at the end of a trial, in which nothing
-// came any more, for what never ends.
+// giveUp turns requests that have been in flight for at least silence when a hanging trial ends
+// into timeouts: they would never end.
 func giveUp(o *measure.Observation, silence time.Duration) {
 	for i := range o.Records {
 		if r := &o.Records[i]; r.Outcome == measure.InFlight && r.Sent >= 0 && o.End-r.Sent >= silence {
@@ -136,8 +137,8 @@ func (l *Live) client(e *engine.Engine) load.Client {
 	return c
 }
 
-// orBroken turns the error of a trial that did not begin into the breakdown of
-// its engine, if that is what it was.
+// orBroken turns the error of a trial that did not begin into the breakdown of its engine, if that
+// is what it was.
 func (l *Live) orBroken(ctx context.Context, e *engine.Engine, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -162,7 +163,7 @@ func serverOf(e *engine.Engine, said *engine.Metrics) measure.Server {
 	return s
 }
 
-// from is x, nil where it is no number or less than the least that is a figure.
+// from returns x, nil if it is NaN or below the least that is a figure.
 func from[T int | float64 | time.Duration](least, x T) *T {
 	if x >= least {
 		return &x
@@ -173,26 +174,26 @@ func from[T int | float64 | time.Duration](least, x T) *T {
 // signOfLife is how long an engine without load may take for one token.
 const signOfLife = 20 * time.Second
 
-// watchdog watches one trial: it ends the trial when it is hopeless and when its
-// engine is dead or hangs.
+// watchdog watches one trial: it ends the trial if it is hopeless, or if its engine is dead or
+// hangs.
 type watchdog struct {
 	engine   *engine.Engine
 	sampling *engine.Sampling
 	trial    *measure.Trial
-	// silence is how long nothing may come of the load; stream says that an answer shows
-	// itself before its end.
+	// silence is how long nothing may come of the load; stream says that answers show progress
+	// before their end.
 	silence time.Duration
 	stream  bool
 	// wait is told when the engine is asked again.
 	wait func(err error, rest time.Duration)
-	// look is when the records are looked at next for a hopeless trial.
+	// look is when the records are next examined for a hopeless trial.
 	look time.Duration
-	// moved is when something last came, seen what had come by then, and counted when
-	// that was last looked at.
+	// moved is when something last came, seen what had come by the last look, and counted when that
+	// was.
 	moved, counted time.Duration
 	seen           arrivals
-	// refused says that the engine refused whatever ended between two looks, hung that
-	// it hangs, lost that nothing came of the load for as long.
+	// refused says that the engine refused whatever ended between two looks, hung that it hangs,
+	// lost that nothing of the load came for as long as silence.
 	refused, hung, lost bool
 }
 
@@ -217,11 +218,12 @@ func (v *watchdog) ask(now time.Duration, records func() []measure.Record) note.
 	return measure.Hopeless(t, records(), now)
 }
 
-// looks is the part of ask that is of any load: with requests in flight nothing may come
-// for longer than the silence, unless the engine's counters of tokens move. An answer that
-// is not streamed shows nothing before its end.
+// looks is the part of ask that applies to any load. With requests in flight, something must come
+// before silence is over, or the engine's token counters must move. Without counters this is not
+// held against answers that are not streamed, which show nothing before their end. A trial also
+// ends at its limit.
 func (v *watchdog) looks(now time.Duration, records func() []measure.Record) (why note.Reason) {
-	// A look at all records is not free, so it is rare where the limit allows.
+	// A look at all records is not free, so it is rare if silence allows.
 	if now-v.counted < v.silence/30 {
 		return why
 	}
@@ -244,16 +246,16 @@ func (v *watchdog) looks(now time.Duration, records func() []measure.Record) (wh
 	return why
 }
 
-// arrivals counts what came: first tokens and ends but the client's own, of these what is good, first tokens and
-// good ends, and the refusals. last is when the last of an answer came that is under way,
-// waiting says whether requests are in flight.
+// arrivals counts what came: events are first tokens and ends except timeouts, good the first
+// tokens and good ends, refusals the ends by refusal. last is when any part of an answer under way
+// last came, waiting says whether requests are in flight.
 type arrivals struct {
 	events, good, refusals int
 	last                   time.Duration
 	waiting                bool
 }
 
-// enoughRefusals between two looks, and nothing good beside them, end a trial.
+// enoughRefusals is how many refusals between two looks, with nothing good besides, end a trial.
 const enoughRefusals = 3
 
 func tally(records []measure.Record) (seen arrivals) {
@@ -268,7 +270,7 @@ func tally(records []measure.Record) (seen arrivals) {
 			seen.waiting, seen.last = true, max(seen.last, r.Last)
 			continue
 		case measure.Timeout:
-			continue // of a server nothing comes when the client gives up
+			continue // the client gave up, so nothing came
 		case measure.OK:
 			seen.good++
 		case measure.Refused:
@@ -283,9 +285,9 @@ func tally(records []measure.Record) (seen arrivals) {
 	return seen
 }
 
-// breakdown decides after a trial whether its engine broke down in it: it ended,
-// or requests failed and it gives no sign of life any more. One from which something came to
-// the end may be too slow for that by the time that the trial must be over.
+// breakdown decides after a trial whether its engine broke down in it: it ended, or requests failed
+// and it gives no sign of life any more. An engine from which something came until the end may
+// merely be too slow to give one before the trial must be over.
 func (v *watchdog) breakdown(ctx context.Context, o *measure.Observation, busy func() bool, came bool) *engine.Failure {
 	failed := slices.ContainsFunc(o.Records, func(r measure.Record) bool { return r.Broken() || r.Outcome == measure.Timeout })
 	if !failed && o.Aborted.Text == "" && busy == nil {
@@ -301,20 +303,20 @@ func (v *watchdog) breakdown(ctx context.Context, o *measure.Observation, busy f
 	return nil
 }
 
-// leftOver reports whether an engine may still be busy with requests behind a trial that
-// was over at end. One that had just been sent may as well be refused as those before it:
-// an engine with a backlog has older ones, too.
+// leftOver reports whether an engine may still be busy with requests after a trial that was over at
+// end. A request that had just been sent may as well be refused as those before it: an engine with
+// a backlog has older ones, too.
 func leftOver(records []measure.Record, end time.Duration) bool {
 	return slices.ContainsFunc(records, func(r measure.Record) bool {
 		return r.Outcome == measure.Timeout || r.Outcome == measure.InFlight && (r.First >= 0 || r.Sent >= 0 && end-r.Sent > justSent)
 	})
 }
 
-// justSent is how long a server that refuses takes for it, at most.
+// justSent is the longest that a server takes to refuse a request.
 const justSent = time.Second
 
-// ended reports whether the process of an engine has ended. One that breaks its
-// connections does so a moment later.
+// ended reports whether the process of an engine has ended, which may be a moment after its
+// connections broke.
 func ended(e *engine.Engine) bool {
 	select {
 	case <-e.Done():
@@ -323,17 +325,17 @@ func ended(e *engine.Engine) bool {
 	return e.Failure() != nil
 }
 
-// backlog is how long at most an engine may work off what nobody waits for any
+// backlog is the longest that an engine may take to work off requests that nobody waits for any
 // more.
 const backlog = 5 * time.Minute
 
 // unmoved is how long counters of tokens may stand still while an engine works.
 const unmoved = time.Minute
 
-// patience is for how long behind a trial an engine without counters may be at work on what it
-// was sent and did not answer, if it goes on with requests that nobody waits for any more: since
-// the last that came for as long as these take at its pace until then, and a while, or, where no
-// answer tells its pace, for a silence.
+// patience returns for how long after a trial an engine without counters may be at work on what it
+// was sent and did not answer, if it goes on with requests that nobody waits for any more. This
+// counts from the last sign of it: as long as these take at its pace until then, and up to a minute
+// more; or, if no answer tells its pace, as long as silence.
 func (v *watchdog) patience(o *measure.Observation) time.Duration {
 	last, done, left, most := v.seen.last, 0, 0, v.silence
 	for i := range o.Records {
@@ -352,8 +354,8 @@ func (v *watchdog) patience(o *measure.Observation) time.Duration {
 	return most - (o.End - last)
 }
 
-// works tells whether an engine may still be at work on what is left of a trial: as long as
-// its counters move, or where it has none for the time patience.
+// works returns a function that tells whether an engine may still be at work on what is left of a
+// trial: as long as its counters move or, if it has none, for the time patience.
 func (v *watchdog) works(counters *engine.Sampling, patience time.Duration) func() bool {
 	began := time.Now()
 	return func() bool {

@@ -13,31 +13,30 @@ import (
 // PartsDir is the folder of a run that holds the run folders of its parts.
 const PartsDir = "parts"
 
-// Part is what of a study needs GPUs of its own: the trials of one kind of instance.
+// Part is the part of a study that needs GPUs of its own: the trials of one kind of instance.
 type Part struct {
 	// Name is fit for a folder: "h100-sxm-tp4".
 	Name string
-	// GPU is a name of the catalog, "" where none is known, GPUs how many the largest
-	// instance takes.
+	// GPU is a name of the catalog, "" if none is known, GPUs how many the largest instance takes.
 	GPU  string
 	GPUs int
 }
 
-// A Divided study can run in parts, side by side on several machines: what it proposes
-// of a part depends on the measurements of that part alone, but for its last stages.
+// A Divided study can run in parts, side by side on several machines: except in its last stages,
+// what it proposes for a part depends on the measurements of that part alone.
 type Divided interface {
 	Study
-	// Parts lists the parts of which anything can run.
+	// Parts lists the parts in which anything can run.
 	Parts() []Part
 	// PartOf names the part of a trial.
 	PartOf(t measure.Trial) string
-	// Narrow leaves nothing but one part in a study that has not begun. Unless whole is
-	// set it ends before the stages that ask what the other parts have found.
+	// Narrow leaves only one part in a study that has not begun. Unless whole is set it ends before
+	// the stages that ask what the other parts have found.
 	Narrow(part string, whole bool)
 }
 
-// KindOf is the part of the instances of one kind, by its GPU, degrees of parallelism and
-// number formats.
+// KindOf returns the part of one kind of instance, by its GPU, degrees of parallelism and number
+// formats.
 func KindOf(k measure.Knobs) Part {
 	name := fmt.Sprintf("tp%d", max(k.TensorParallel, 1))
 	for _, n := range measure.KnobTable {
@@ -75,30 +74,30 @@ func Measures(m *measure.Measurement, t *measure.Trial) bool {
 // EndingFile says in the run folder of a part how its last process ended.
 const EndingFile = "ended.json"
 
-// Ending says how the process of a part ended. There is none while one runs, nor where
-// it was killed.
+// Ending says how the process of a part ended. There is none while one runs, or if it was killed.
 type Ending struct {
 	// Done says that the part has nothing more to propose; Whole, that this includes the
 	// last stages.
 	Done  bool `json:"done"`
 	Whole bool `json:"whole"`
-	// Lines are those of its journal: network file systems show one file later than another.
+	// Lines is the length of its journal: network file systems may show one file later than
+	// another.
 	Lines int `json:"lines"`
-	// Failure is what kept it from measuring, "" where it was interrupted.
+	// Failure is what kept it from measuring, "" if it was interrupted.
 	Failure string `json:"failure,omitempty"`
 }
 
-// Begin removes what an earlier process of a part left of its end.
+// Begin removes the Ending of an earlier process of a part.
 func (f Folder) Begin() error {
 	return f.Clear(EndingFile, func(string) bool { return true })
 }
 
-// Ending reads how the process of a part ended; nil where it did not say.
+// Ending reads how the process of a part ended; nil if it did not say.
 func (f Folder) Ending() (*Ending, error) {
 	return optional[Ending](f, EndingFile)
 }
 
-// optional reads a JSON document of a run; nil where there is none.
+// optional reads a JSON document of a run; nil if there is none.
 func optional[T any](f Folder, name string) (*T, error) {
 	v := new(T)
 	switch err := f.ReadJSON(name, v); {
@@ -110,9 +109,8 @@ func optional[T any](f Folder, name string) (*T, error) {
 	return v, nil
 }
 
-// Gather copies the files of a trial of a part to where those of the run's own trials
-// are, under the number that it has there. What was seen of its engine is returned; nil
-// where nothing was.
+// Gather copies the files of a trial of a part to where those of the run's own trials are, under
+// the number that it has there. It returns what was seen of its engine, nil if nothing was.
 func (f Folder) Gather(part string, was, number int) (*EngineTelemetry, error) {
 	from := Folder{f.File(filepath.Join(PartsDir, part))}
 	for _, name := range []func(int) string{RecordsName, HistogramsName, SamplesName} {
@@ -142,12 +140,12 @@ func (f Folder) Gather(part string, was, number int) (*EngineTelemetry, error) {
 	return seen, f.WriteJSON(EngineTelemetryName(number), seen)
 }
 
-// Jobs is how the jobs of a run stand whose parts run elsewhere.
+// Jobs is the state of the jobs of a run whose parts run elsewhere.
 type Jobs struct {
 	Queued, Starting, Running, Ended int
 	// GPUHours are those of all jobs so far.
 	GPUHours float64
-	// Lines are what the jobs that run said last.
+	// Lines say of each running job where it runs and what it said last.
 	Lines []string
 }
 

@@ -24,8 +24,8 @@ import (
 // RecordsName is the file of a trial's records in a run folder.
 func RecordsName(trial int) string { return "records/" + fileName(trial) + ".jsonl.zst" }
 
-// WriteRecords puts the records of a trial into the run folder: one line of JSON
-// a request, compressed with Zstandard.
+// WriteRecords writes the records of a trial into the run folder: one line of JSON per request,
+// compressed with Zstandard.
 func (f Folder) WriteRecords(trial int, records []measure.Record) error {
 	return f.WriteFrom(RecordsName(trial), func(w io.Writer) error {
 		z, err := zstd.NewWriter(w)
@@ -81,9 +81,8 @@ const engineDir = "engine"
 // fileName begins the names of a trial's files.
 func fileName(trial int) string { return fmt.Sprintf("%04d", trial) }
 
-// link gives a trial the log of an engine that an earlier one started, under its
-// own name too. A file system without links does without; its telemetry names
-// the log as well.
+// link gives the log of an engine that an earlier trial started a second name, after this trial. On
+// a file system without links only the telemetry of the trial names the log.
 func (l *Live) link(e *engine.Engine, trial int) {
 	own := fileName(trial) + ".log"
 	if trial == 0 || e.Log == "" || filepath.Base(e.Log) == own {
@@ -97,8 +96,8 @@ func (l *Live) link(e *engine.Engine, trial int) {
 	_ = os.Symlink(filepath.Base(e.Log), path)
 }
 
-// unlink removes a log's second name, lest an engine that is started under that
-// name writes over the first: a run that is resumed starts one in the middle.
+// unlink removes a log's second name, lest an engine that is started under that name overwrites the
+// first: a resumed run starts one in the middle.
 func (l *Live) unlink(name string) {
 	path := filepath.Join(l.Settings.Dir, name+".log")
 	if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSymlink != 0 {
@@ -106,8 +105,8 @@ func (l *Live) unlink(name string) {
 	}
 }
 
-// EngineTelemetryName is the file of a run folder that sums up what was seen of the
-// engine in a trial.
+// EngineTelemetryName is the file of a run folder that sums up what was seen of the engine in a
+// trial.
 func EngineTelemetryName(trial int) string { return engineDir + "/" + fileName(trial) + ".json" }
 
 // SamplesName is the file of a run folder with what an engine and its GPUs said
@@ -117,15 +116,15 @@ func SamplesName(trial int) string { return engineDir + "/" + fileName(trial) + 
 // HistogramsName is the file of a trial's latencies in a run folder.
 func HistogramsName(trial int) string { return "histograms/" + fileName(trial) + ".hlog" }
 
-// WriteHistograms puts the latencies of a trial into the run folder, second by
-// second, as a HdrHistogram log.
+// WriteHistograms writes the latencies of a trial into the run folder, second by second, as an
+// HdrHistogram log.
 func (f Folder) WriteHistograms(trial int, log []byte) error {
 	return f.Write(HistogramsName(trial), log)
 }
 
-// WriteEngineTelemetry puts what was seen of an engine in a trial into the run folder:
-// its summary, its samples, and the client's latencies. Of an engine that never
-// got to serve there is only the summary.
+// WriteEngineTelemetry writes what was seen of an engine in a trial into the run folder: its
+// summary, its samples, and the client's latencies. For an engine that never got to serve there is
+// only the summary.
 func (f Folder) WriteEngineTelemetry(s EngineTelemetry) error {
 	kept := s
 	kept.Engine.Log = logName(s.Engine.Log)
@@ -174,8 +173,8 @@ func logName(path string) string {
 	return engineDir + "/" + filepath.Base(path)
 }
 
-// writeSamples writes the samples of an engine and its GPUs in the order of
-// time, one line of JSON each.
+// writeSamples writes the samples of an engine and its GPUs in order of time, one line of JSON
+// each.
 func writeSamples(w io.Writer, said *engine.Metrics) error {
 	type sample struct {
 		at   time.Duration

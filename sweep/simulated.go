@@ -21,7 +21,7 @@ type Simulated struct {
 	Deployment func(measure.Knobs) model.Deployment
 	// Version is the release of vLLM that is simulated; "" is the newest known.
 	Version string
-	// Settings are what is configured of it besides.
+	// Settings are its other configured features.
 	Settings model.EngineFeatures
 	// Constants replaces those of the hardware's generation, as a calibration
 	// does; nil leaves them.
@@ -55,8 +55,8 @@ func (s *Simulated) Roofline(k measure.Knobs) (*model.Roofline, error) {
 	return model.NewRoofline(dep, c, s.Args(k))
 }
 
-// Model is what is computed of an instance with these knobs: its step time and its memory. It is an error
-// of type *[measure.Rejection] if they do not run.
+// Model returns what is computed of an instance with these knobs: its step time and its memory. It
+// is an error of type *[measure.Rejection] if they do not run.
 func (s *Simulated) Model(k measure.Knobs) (*model.Roofline, model.Memory, error) {
 	memory, err := s.Fit(k)
 	if err != nil {
@@ -69,7 +69,7 @@ func (s *Simulated) Model(k measure.Knobs) (*model.Roofline, model.Memory, error
 	return roofline, memory, err
 }
 
-// Spread is how far the constants may be off with these knobs.
+// Spread returns how far the constants may be off with these knobs.
 func (s *Simulated) Spread(k measure.Knobs) model.Spread {
 	dep := s.Deployment(k)
 	spread := model.SpreadFor(dep, s.Args(k))
@@ -79,9 +79,9 @@ func (s *Simulated) Spread(k measure.Knobs) model.Spread {
 	return spread
 }
 
-// Capacity is about the load of requests like a mean one that knobs carry within the latency limits of an
-// objective, by arithmetic that knows no queueing. It is an error of type
-// *[measure.Rejection] if the knobs do not run.
+// Capacity returns about the load of mean requests that knobs carry within the latency limits of an
+// objective, by arithmetic without queueing. It is an error of type *[measure.Rejection] if the
+// knobs do not run.
 func (s *Simulated) Capacity(k measure.Knobs, q model.MeanRequest, objective measure.SLO) (model.Capacity, error) {
 	roofline, memory, err := s.Model(k)
 	if err != nil {
@@ -90,13 +90,13 @@ func (s *Simulated) Capacity(k measure.Knobs, q model.MeanRequest, objective mea
 	return roofline.Capacity(q, memory, targets(objective)), nil
 }
 
-// MeanRequest is the mean request of a workload.
+// MeanRequest returns the mean request of a workload.
 func MeanRequest(w *workload.Workload) model.MeanRequest {
 	prompt, output := w.MeanTokens()
 	return model.MeanRequest{Prompt: prompt, Output: output}
 }
 
-// targets are the limits of an objective as arithmetic takes them.
+// targets returns the tightest limits of an objective on TTFT and, ITL included, on TPOT.
 func targets(o measure.SLO) model.Targets {
 	var t model.Targets
 	tighten := func(x *float64, limit time.Duration) {
@@ -115,7 +115,7 @@ func targets(o measure.SLO) model.Targets {
 	return t
 }
 
-// Parts are what an engine is made of: its step time and its scheduling.
+// Parts returns what an engine is made of: its step time and its scheduling.
 func (s *Simulated) Parts(k measure.Knobs) (*model.Roofline, sim.Config, error) {
 	roofline, memory, err := s.Model(k)
 	if err != nil {
@@ -137,8 +137,8 @@ func (s *Simulated) Engine(k measure.Knobs) (*sim.Engine, error) {
 	return sim.NewEngine(timer, config), nil
 }
 
-// watchEvery is how often a trial is looked at in virtual time; Trial.NextLook
-// decides whether there is anything to see.
+// watchEvery is how often, in virtual time, a trial is looked at; Trial.NextLook decides whether
+// there is anything to see.
 const watchEvery = 5 * time.Second
 
 // Observe runs a trial that nobody interrupts.

@@ -7,28 +7,28 @@ import (
 	"planner/sweep/measure"
 )
 
-// A Study is a question that trials answer. It chooses trials as a [Source] does,
-// and can be asked at any time what it knows by then. A study is pure: the same
-// measurements give the same proposals and the same answer, so that a run goes on
-// by telling a new study what its journal holds.
+// A Study is a question that trials answer. It chooses trials as a [Source] does, and can be asked
+// at any time what it knows by then. A study is deterministic: the same measurements give the same
+// proposals and the same answer, so that a run is resumed by telling a new study what its journal
+// holds.
 type Study interface {
 	Source
 	// Rejected lists the knobs that the study knows beforehand cannot run.
 	Rejected() []measure.Rejection
-	// Answer is what is known by now. It is an error only where the study itself
-	// failed, which is no word on any engine.
+	// Answer returns what is known by now. It is an error only if the study itself failed, which
+	// says nothing about any engine.
 	Answer() (Answer, error)
 }
 
 // Answer is what a study knows.
 type Answer struct {
 	State StudyState
-	// Value is what --json prints and what a report is built of; nil where there is
-	// nothing to show yet.
+	// Value is what --json prints and what a report is built from; nil if there is nothing to show
+	// yet.
 	Value any
 }
 
-// StudyState says how a study stands.
+// StudyState is the state of a study.
 type StudyState int
 
 // The states of a study.
@@ -37,15 +37,15 @@ const (
 	Unfinished StudyState = iota
 	// Done says that the question is answered.
 	Done
-	// Infeasible says that what was asked for cannot be.
+	// Infeasible says that what was asked for is impossible.
 	Infeasible
-	// Undecided says that what was measured does not tell.
+	// Undecided says that the measurements do not tell.
 	Undecided
-	// Failed says that nothing could be measured, which is no word on any limit.
+	// Failed says that nothing could be measured, which says nothing about any limit.
 	Failed
 )
 
-// ExitCode is how a command ends whose study stands so.
+// ExitCode returns the exit code of a command whose study is in this state.
 func (s StudyState) ExitCode() int {
 	switch s {
 	case Done:
@@ -76,7 +76,7 @@ type List struct {
 	failed []measure.Knobs
 }
 
-// Planned is how many trials are to run, and how long they are under load.
+// Planned returns how many trials are to run, and how long they are under load.
 func (l *List) Planned() (trials int, load time.Duration) {
 	for _, t := range l.Trials {
 		load += t.Warmup + t.Window + t.Cooldown
@@ -119,8 +119,8 @@ type Chain struct {
 	current Source
 }
 
-// Next proposes the next trials of the stage under way, or of the first stage
-// behind it that has any.
+// Next proposes the next trials of the stage under way, or of the first stage after it that has
+// any.
 func (c *Chain) Next() []measure.Trial {
 	for {
 		if c.current != nil {
@@ -150,7 +150,7 @@ type Together struct {
 	// Finished is how many of them had nothing more to propose when they were last asked.
 	Finished int
 
-	// pending says whose trial is observed next.
+	// pending holds the sources of the trials that are still to be observed, in order.
 	pending []int
 }
 

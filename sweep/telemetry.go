@@ -13,35 +13,34 @@ import (
 	"planner/sweep/measure"
 )
 
-// EngineTelemetry is what was seen of an engine in one trial, beside the records of the
-// requests. Durations that are not known are negative.
+// EngineTelemetry is what was seen of an engine in one trial, besides the records of the requests.
+// Durations that are not known are negative.
 type EngineTelemetry struct {
 	Trial int           `json:"trial"`
 	Knobs measure.Knobs `json:"knobs"`
-	// EngineTime is for how long the trial held the engine's GPUs: its load, what
-	// was left of it, and the starts of engines that it took.
+	// EngineTime is for how long the trial held the engine's GPUs: its load, what was left of it,
+	// and the engine starts that it took.
 	EngineTime time.Duration `json:"engine_time_s"`
-	// Engine is the one that served, or that failed; its zero value is one that
-	// never got to serve.
+	// Engine is the one that served, or that failed; its zero value stands for one that never got
+	// to serve.
 	Engine TrialEngine `json:"engine"`
 	// Failure says why the knobs are rejected; nil if they are not.
 	Failure *engine.Failure `json:"failure"`
-	// RoundTrip is the network's.
+	// RoundTrip is that of the network to the engine.
 	RoundTrip time.Duration `json:"round_trip_ms"`
 	// ClientTTFT is the mean time from sending to the first token as the client
 	// saw it, over all requests of the trial, to be put beside Said.TTFT.
 	ClientTTFT time.Duration `json:"client_ttft_mean_ms"`
-	// Gap says where the difference between the two lies, where it is above the
-	// noise: GapNetwork, GapFrontEnd or GapClient; "" where it is not, or where
-	// they cannot be compared.
+	// Gap says where the difference between the two arises, if it is above the noise: GapNetwork,
+	// GapFrontEnd or GapClient; "" if it is not, or if they cannot be compared.
 	Gap string `json:"ttft_gap"`
 	// Said is what the engine said meanwhile.
 	Said engine.Metrics `json:"said"`
-	// Client is what the load generator says of itself; nil where it did not run.
+	// Client is what the load generator says of itself; nil if it did not run.
 	Client *load.Telemetry `json:"client"`
 	// GPU sums up what the GPUs did; nil where there is none that can be asked.
 	GPU *engine.GPUUse `json:"gpu"`
-	// Notes are worth knowing, and no reason to doubt the trial.
+	// Notes are worth knowing, but no reason to doubt the trial.
 	Notes note.Notes `json:"notes"`
 }
 
@@ -76,24 +75,24 @@ func (s *EngineTelemetry) note(k note.Kind, figures ...any) {
 	s.Notes = append(s.Notes, note.New(k, figures...))
 }
 
-// Where a gap between the times of client and server lies.
+// Where a gap between the times of client and server arises.
 const (
 	GapNetwork  = "network"
 	GapFrontEnd = "front end"
 	GapClient   = "client"
 )
 
-// Gaps between the times of client and server that are not worth a word: what a
-// server's parsing and a client's wake-up take, and a share of the whole.
+// Gaps between the times of client and server that are too small to mention: what a server's
+// parsing and a client's wake-up take, and a share of the whole.
 const (
 	leastGap = 3 * time.Millisecond
 	gapShare = 0.1
 )
 
-// compare puts the client's mean time to first token beside the server's and
-// names a gap that is above the noise. Both means are over the same requests but
-// for those at the ends; the noise is three standard errors of as many as they
-// differ by.
+// compare sets the client's mean time to first token against the server's and explains a gap that
+// is above the noise. Both means are over the same requests except at the ends of the trial; the
+// noise is three standard errors of the mean, times the root of the share by which their numbers of
+// requests differ.
 func (s *EngineTelemetry) compare(records []measure.Record, v load.Telemetry) {
 	var seen []float64
 	for i := range records {

@@ -34,11 +34,11 @@ type Moment struct {
 	TTFT float64
 }
 
-// timelineSteps is how many steps a time line has about.
+// timelineSteps is about how many steps a timeline has.
 const timelineSteps = 120
 
-// timelineOf cuts the records of a trial into steps; usage says at which times which share
-// of the KV cache was in use.
+// timelineOf cuts the records of a trial into steps; usage is the share of the KV cache in use, by
+// time.
 func timelineOf(t measure.Trial, records []measure.Record, usage map[time.Duration]float64) Timeline {
 	end := time.Duration(0)
 	for i := range records {
@@ -104,7 +104,7 @@ func (s *Simulated) Timeline(t measure.Trial) (Timeline, error) {
 	return timelineOf(t, engine.Run(load).Records, usage), nil
 }
 
-// Timeline reads what was kept of a trial on a real engine. Its clock begins with the trial,
+// Timeline reads what was kept of a trial on a real engine. Its clock begins with the trial, and
 // that of the engine's samples with the sampling, a moment apart.
 func (f Folder) Timeline(t measure.Trial) (Timeline, error) {
 	records, err := f.Records(t.Number)
