@@ -203,7 +203,7 @@ type Starting struct {
 	Elapsed     time.Duration
 }
 
-// See tells a watcher that may be nil.
+// See tells an event to a watcher, which may be nil.
 func (w Watcher) See(event any) {
 	if w != nil {
 		w(event)

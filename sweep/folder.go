@@ -32,7 +32,7 @@ type About struct {
 	Command string   `json:"command"`
 	Args    []string `json:"args"`
 	Version string   `json:"version"`
-	// Build tells builds of one version apart: the revision of the source, where it is known.
+	// Build identifies the build of a version: the revision of the source, where it is known.
 	Build   string    `json:"build,omitempty"`
 	Started time.Time `json:"started"`
 }

@@ -120,15 +120,14 @@ func (l *Live) orFailure(ctx context.Context, e *engine.Engine, err error) error
 	return e.Failing(err)
 }
 
-// Ground runs trials on the engines of l, which tells see what happens. Predict is
-// the simulated engine of the same model and hardware, nil where these are not
-// known.
+// Ground runs trials on the engines of l and tells l.See what happens. Predict is the simulated
+// engine of the same model and hardware, nil if these are not known.
 func (l *Live) Ground(predict *Simulated) Ground {
 	l.Settings.Launching = func(c engine.Command) { l.See.See(c) }
 	return Ground{Run: l.Run, Owned: l.Settings.Kind != "attach", Predict: predict, Recall: l.Recall, Close: l.Close}
 }
 
-// Recall is told the trials of an earlier process, so that a run that is resumed also knows which
+// Recall takes in the trials of an earlier process, so that a run that is resumed also knows which
 // knobs serve.
 func (l *Live) Recall(seen []measure.Measurement) {
 	l.mu.Lock()

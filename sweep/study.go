@@ -39,7 +39,7 @@ const (
 	Done
 	// Infeasible says that what was asked for is impossible.
 	Infeasible
-	// Undecided says that the measurements do not tell.
+	// Undecided says that the measurements leave the question open.
 	Undecided
 	// Failed says that nothing could be measured, which says nothing about any limit.
 	Failed

@@ -26,10 +26,10 @@ type EngineTelemetry struct {
 	Engine TrialEngine `json:"engine"`
 	// Failure says why the knobs are rejected; nil if they are not.
 	Failure *engine.Failure `json:"failure"`
-	// RoundTrip is that of the network to the engine.
+	// RoundTrip is the round-trip time of the network to the engine.
 	RoundTrip time.Duration `json:"round_trip_ms"`
-	// ClientTTFT is the mean time from sending to the first token as the client
-	// saw it, over all requests of the trial, to be put beside Said.TTFT.
+	// ClientTTFT is the mean time from sending to the first token as the client saw it, over all
+	// requests of the trial, for comparison with Said.TTFT.
 	ClientTTFT time.Duration `json:"client_ttft_mean_ms"`
 	// Gap says where the difference between the two arises, if it is above the noise: GapNetwork,
 	// GapFrontEnd or GapClient; "" if it is not, or if they cannot be compared.

@@ -36,8 +36,8 @@ func PairedT(differences, others []float64, confidence float64) (d Difference, p
 	return d, p
 }
 
-// scatter returns the mean of differences, NaN if there are none, with its standard error and the
-// degrees of freedom of that.
+// scatter returns the mean of differences, NaN if there are none, its standard error, and the
+// degrees of freedom of that error.
 func scatter(differences, others []float64) (mean, spread, free float64) {
 	n := float64(len(differences))
 	mean, free = stat.Mean(differences, nil), n-1+float64(len(others))
@@ -52,7 +52,7 @@ func scatter(differences, others []float64) (mean, spread, free float64) {
 }
 
 // pairedP returns the two-sided p-value of a mean difference: 0 if all pairs differ by the same,
-// NaN if nothing tells the scatter.
+// NaN if the scatter is not known.
 func pairedP(mean, spread, free float64) float64 {
 	switch {
 	case !(free > 0):
@@ -66,7 +66,7 @@ func pairedP(mean, spread, free float64) float64 {
 }
 
 // mostFlipped is the largest number of pairs for which [SignFlips] goes through all signs; more
-// pairs are evidence enough by their number.
+// pairs are informative enough without.
 const mostFlipped = 12
 
 // SignFlips adjusts the p-values of Student's test over several figures of the same pairs, one row

@@ -27,11 +27,11 @@ import (
 	"planner/sweep/workload"
 )
 
-// Client is a load generator for one endpoint. It needs URL; the zero value of
-// every other field is a sensible default, but for Stream, which a measurement
-// of a first token needs. A Client may run several trials, one after another.
+// Client is a load generator for one endpoint. It needs URL; the zero value of every other field is
+// a sensible default, except for Stream, which measuring a first token needs. A Client may run
+// several trials, one after another.
 type Client struct {
-	// URL is the server's address, with or without the /v1 behind it.
+	// URL is the server's address, with or without the final /v1.
 	URL string
 	// Model is the name that the server knows; "" means the first of its list.
 	Model string

@@ -23,8 +23,7 @@ type prompter struct {
 	salt uint64
 	// vocab is the size of the model's vocabulary, 0 where it is not known.
 	vocab int
-	// A text of words has overhead + perWord x words tokens; the overhead is that of a chat
-	// template.
+	// A text of words has overhead + perWord x words tokens; overhead is what a chat template adds.
 	perWord, overhead float64
 	// conversations hold what the engine said in them; nil for none.
 	conversations *conversations

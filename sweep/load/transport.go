@@ -84,7 +84,7 @@ type response struct {
 	body    body
 }
 
-// newResponse takes what the head says of the body.
+// newResponse makes a response from the head of an answer and its body.
 func newResponse(res *http.Response, b body) (response, error) {
 	if how := res.Header.Get("Content-Encoding"); how != "" && !strings.EqualFold(how, "identity") {
 		return response{}, malformed("content-encoding %q, which was not asked for", how)
@@ -99,9 +99,8 @@ func newResponse(res *http.Response, b body) (response, error) {
 
 // body yields what has arrived of an answer.
 type body interface {
-	// next blocks for the next bytes and returns them with the time at which
-	// the read that brought them returned. They are valid until the next call.
-	// The error is io.EOF behind a complete body.
+	// next blocks for the next bytes and returns them with the time at which the read that brought
+	// them returned. They are valid until the next call. The error is io.EOF after a complete body.
 	next() ([]byte, time.Time, error)
 	// said tells that nothing more is expected but the body's end, which is not waited for long.
 	said()

@@ -73,7 +73,7 @@ func (c *cohort) tolerates(lag time.Duration, all []judged, o *Observation) bool
 	return len(all) > 0
 }
 
-// sendLag collects how long after its intended time each request was sent, 0 for one sent early.
+// sendLag collects how long after its intended time each request was sent; 0 for one sent early.
 func (c *cohort) sendLag() *series {
 	return c.collect(func(r *Record) (time.Duration, bool, bool) { return max(r.Sent-r.Due, 0), false, r.Sent >= 0 })
 }
@@ -153,7 +153,7 @@ func (c *cohort) forgiving(lag time.Duration) *cohort {
 }
 
 // movedOut returns the bound with its limits raised by what a client that reads late by lag adds:
-// all of the lag, but for the time per token of a request of so many tokens only its share of it.
+// all of the lag, except that a limit on the time per token rises by lag/(tokens-1).
 func (b Bound) movedOut(lag time.Duration, tokens float64) Bound {
 	each := time.Duration(float64(lag) / max(tokens-1, 1))
 	switch b.Metric {

@@ -126,8 +126,7 @@ type Tally struct {
 	Failures map[string]int `json:"failures"`
 }
 
-// Broken reports whether all requests failed, most of them for other reasons than the server's
-// speed.
+// Broken reports whether all requests failed, most of them for reasons other than speed.
 func (t *Tally) Broken() bool { return t.Failed == t.Requests && t.Refuses() }
 
 // Refuses reports whether requests failed, most of them by something that the server did other than
@@ -185,15 +184,15 @@ type Throughput struct {
 }
 
 // Latencies are the four latencies of those requests due in the window that reached the event.
-// Failed requests count in the verdict, as beyond every limit, and not here. Requests in flight at
-// the end are censored at their age (Kaplan and Meier 1958): a quantile that depends on them is
-// Unresolved, and so is the mean when they are more than 1 %.
+// Failed requests count in the verdict, as beyond every limit but those on means, and not here.
+// Requests in flight at the end are censored at their age (Kaplan and Meier 1958): a quantile that
+// depends on them is Unresolved, and so is the mean when they are more than 1 %.
 type Latencies struct {
 	TTFT Summary `json:"ttft_ms"`
 	TPOT Summary `json:"tpot_ms"`
 	ITL  Summary `json:"itl_ms"`
 	E2E  Summary `json:"e2e_ms"`
-	// ByPrompt relates TTFT to prompt lengths; nil where nothing can be told.
+	// ByPrompt relates TTFT to prompt lengths; nil if there is nothing to tell.
 	ByPrompt *ByPrompt `json:"ttft_by_prompt,omitempty"`
 }
 

@@ -50,8 +50,8 @@ func Hopeless(t *Trial, records []Record, now time.Duration) note.Reason {
 	return note.Reason{}
 }
 
-// clearlyMissed returns that a bound is clearly missed: so many requests are beyond the limit that
-// a server which just meets the bound would hardly ever show as many.
+// clearlyMissed returns the reason if a bound is clearly missed: so many requests are beyond the
+// limit that a server which just meets the bound would hardly ever show as many.
 func (c *cohort) clearlyMissed(b Bound) note.Reason {
 	// Late requests in a burst of a trace say little of the rest of it.
 	if b.Metric == ITL || b.Quantile == 0 || c.trial.replayed() {

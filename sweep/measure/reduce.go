@@ -83,7 +83,7 @@ func tally(records []*Record) Tally {
 	return t
 }
 
-// latencies summarises the latencies that records tell: not ITL, and not TPOT if tokens were not
+// latencies summarises the latencies that records give: all but ITL, and TPOT only if tokens were
 // paced.
 func (c *cohort) latencies(unpaced bool) Latencies {
 	l := unresolvedLatencies()

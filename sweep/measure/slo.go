@@ -25,7 +25,7 @@ type SLO struct {
 	Errors float64
 }
 
-// Empty reports whether there is nothing to judge.
+// Empty reports whether there is nothing to judge; Errors alone is not judged.
 func (s SLO) Empty() bool { return len(s.Bounds) == 0 && !s.Throughput }
 
 // Bound returns the bound of a name, see [Bound.String]; false if there is none.

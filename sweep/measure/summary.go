@@ -345,7 +345,7 @@ func gapTail(h *hdrhistogram.Histogram, quantile, phi, cluster float64) tail {
 // Statistics 3, 1975). Each clump counts as one exceedance, and both the share above the level and
 // the exponent are taken at the unfavourable end of their interval. Latencies of queues fall faster
 // than any power, so the bound is conservative there: at a limit that is just met, 400 trials each
-// of 60 to 1,800 s of M/M/1, M/M/8 and M/D/1 went below the allowed share in 0 to 1 %, of queues
+// of 60 to 1,800 s of M/M/1, M/M/8 and M/D/1 fell below the allowed share in 0 to 1 %, of queues
 // with lognormal (sigma 1 to 2) and Pareto (2.2) services in 0 to 8 %. It says nothing of events
 // with causes of their own that did not occur while the trial ran. It is 1 if the tail is not
 // known.

@@ -101,7 +101,8 @@ func Broke(why note.Reason) bool {
 // nobody has seen end.
 type Outcome int
 
-// The outcomes of a request. Everything but OK misses every latency bound.
+// The outcomes of a request. All but OK and InFlight count as beyond every limit on single
+// requests.
 const (
 	InFlight    Outcome = iota // the trial ended before the request did
 	OK                         // the request ended well, with all of its tokens

@@ -31,7 +31,7 @@ type Description struct {
 	Output      LengthSummary `json:"output_tokens"`
 	Total       LengthSummary `json:"total_tokens"`
 	Correlation float64       `json:"prompt_output_correlation"`
-	// Prefix is nil for a trace that does not tell prefixes.
+	// Prefix is nil for a trace that does not identify prefixes.
 	Prefix *PrefixSummary `json:"prefix"`
 	// BusiestHour and BusiestMinute are those with the most arrivals.
 	BusiestHour   Busiest `json:"busiest_hour"`
@@ -47,8 +47,8 @@ type DispersionIndex struct {
 	Windows int `json:"windows"`
 }
 
-// LengthSummary describes lengths in tokens; quantiles are those of the inverse
-// distribution function.
+// LengthSummary describes lengths in tokens; quantiles are those of the inverse empirical
+// distribution.
 type LengthSummary struct {
 	Mean   float64 `json:"mean"`
 	StdDev float64 `json:"stddev"`

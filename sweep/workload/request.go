@@ -15,9 +15,8 @@ type Request struct {
 	Prompt int
 	// Output is the number of tokens to generate.
 	Output int
-	// Shared lists the leading parts of the prompt, and of the output where that
-	// is known, whose content other requests may have too. The tokens behind them
-	// belong to this request alone.
+	// Shared lists the leading parts of the prompt, and of the output where that is known, whose
+	// content other requests may have too. The tokens after them belong to this request alone.
 	Shared []Segment
 	// Own and Generated identify the prompt tokens after Shared and the tokens that the request
 	// generates, where a later turn carries them in its prompt; 0 means that no other request does.
