@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// smallest is the first n at which the share's upper bound reaches 1 %.
+// smallest is the first n at which the upper bound of the share reaches 1 %.
 func smallest(k int, p float64, d Dispersion, alpha float64) int {
 	low, high := k+1, 1<<20
 	for low < high {

@@ -39,8 +39,8 @@ func TestPairedTOfFewPairs(t *testing.T) {
 	}
 }
 
-// The interval holds the truth as often as it says, and the test is wrong as
-// often as it says, of one pair beside others too.
+// The interval holds the truth, and the test raises false alarms, as often as they say, also for
+// one pair with others to tell the variance.
 func TestPairedTCoverage(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 4))
 	const runs = 4000
@@ -84,8 +84,8 @@ func TestHolm(t *testing.T) {
 	}
 }
 
-// TestSignFlips: figures that move together count as few, none is more probable than the signs of the pairs allow,
-// and without a difference any of them is found in no more runs than the level says.
+// TestSignFlips: figures that move together count as one, no p-value is below what the signs of the
+// pairs allow, and without a difference false alarms are about as frequent as the level says.
 func TestSignFlips(t *testing.T) {
 	slower := []float64{0.82, 0.76, 0.56, 0.46, 0.32, 0.01}
 	noise := []float64{0.1, -0.2, 0.15, math.NaN(), -0.1, 0.05}

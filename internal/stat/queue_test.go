@@ -9,8 +9,8 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// mm1 returns the times in the system of the n customers behind a warm-up, by
-// Lindley's recursion, and their arrival times as positions in [0, 1).
+// mm1 returns the times in the system of the n customers after a warm-up, by Lindley's recursion,
+// and their arrival times as positions in [0, 1).
 func mm1(lambda, mu float64, warm, n int, rng *rand.Rand) (at, times []float64) {
 	sojourn, clock, start := 0.0, 0.0, 0.0
 	for i := range warm + n {
@@ -30,9 +30,8 @@ func mm1(lambda, mu float64, warm, n int, rng *rand.Rand) (at, times []float64) 
 	return at, times
 }
 
-// The dispersion of the exceedances of a high level in M/M/1 is
-// ((1+rho)/(1-rho))^2. Four hundred batches of some forty clumps each know it to
-// 8 %, the batches of a trial to less.
+// The dispersion of the exceedances of a high level in M/M/1 is ((1+rho)/(1-rho))^2. Four hundred
+// batches of some forty clumps each measure it to 8 %, the batches of a trial less well.
 func TestDispersionOfMM1(t *testing.T) {
 	for _, c := range []struct{ rho, want float64 }{{0.5, 9}, {0.7, 32.1}, {0.8, 81}} {
 		rng := rand.New(rand.NewPCG(11, uint64(c.rho*10)))
@@ -63,16 +62,16 @@ func TestDispersionOfMM1(t *testing.T) {
 		if got := variance / mean; math.Abs(got/c.want-1) > 0.25 {
 			t.Errorf("rho %g: dispersion between batches %.1f, want %.1f", c.rho, got, c.want)
 		}
-		// Each of the parts of a batch holds two clumps and more; the largest of
-		// three estimates makes good for what the short parts miss.
+		// Each part of a batch holds two clumps or more; the largest of three estimates makes up
+		// for what the short parts miss.
 		if math.Abs(own/c.want-1) > 0.25 {
 			t.Errorf("rho %g: dispersion within trials %.1f, want %.1f", c.rho, own, c.want)
 		}
 	}
 }
 
-// Under the level of which no more is exceeded than in a trial of its own p90,
-// the estimate is of the same size but smaller: what a blend may count on.
+// Above a trial's own p90 the estimated dispersion is of the same size as above the limit, but
+// smaller, on which a blend may rely.
 func TestDispersionAtOwnLevel(t *testing.T) {
 	rng := rand.New(rand.NewPCG(12, 1))
 	const rho, want, runs = 0.737, 43.6, 40

@@ -71,7 +71,7 @@ func TestNegativeBinomial(t *testing.T) {
 			t.Errorf("%+v: sum %g, mean %g, variance %g", d, sum, mean, square-mean*mean)
 		}
 	}
-	// As the dispersion goes to 1, Poisson is met without a jump.
+	// As the dispersion goes to 1, Poisson is reached without a jump.
 	a, b := NegativeBinomial{7, 1 + 2e-6}, NegativeBinomial{7, 1}
 	if math.Abs(a.logProb(3)-b.logProb(3)) > 1e-5 || math.Abs(a.CDF(3)-b.CDF(3)) > 1e-5 {
 		t.Errorf("near Poisson %g %g, Poisson %g %g", a.logProb(3), a.CDF(3), b.logProb(3), b.CDF(3))
@@ -143,7 +143,7 @@ func TestBlend(t *testing.T) {
 	}
 }
 
-// logProb is the log probability of k, which the distribution is held against.
+// logProb is the log probability of k, to which the distribution is compared.
 func (d NegativeBinomial) logProb(k float64) float64 {
 	if d.Mean <= 0 {
 		if k == 0 {

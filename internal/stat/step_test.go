@@ -2,8 +2,9 @@ package stat
 
 import "testing"
 
-// TestUpperHasNoStep: what is excluded at a share is excluded at all larger ones, also across that from which counts
-// have another distribution, as far as there are many more requests than come in one clump.
+// TestUpperHasNoStep: with many more requests than a clump holds, the probability of no exceedance
+// hardly ever rises with the share, even across commonShare, where the distribution of counts
+// changes.
 func TestUpperHasNoStep(t *testing.T) {
 	for _, phi := range []float64{1, 5, 20, 40} {
 		d, n := Dispersion{At: phi, Level: 0.1, Gamma: Growth}, 20*phi

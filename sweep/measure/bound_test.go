@@ -43,8 +43,7 @@ func TestGoodputIsDecidedByAllLimits(t *testing.T) {
 	}
 }
 
-// spread is an open loop whose requests break one limit or the other, none or
-// both, at random.
+// spread is an open loop whose requests break one limit or the other, none or both, at random.
 func spread(n int, late, slow float64, seed uint64) (Trial, Observation) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	t, o := even(n, func(int) time.Duration { return 100 * ms })
@@ -61,8 +60,8 @@ func spread(n int, late, slow float64, seed uint64) (Trial, Observation) {
 	return t, o
 }
 
-// A bound on goodput counts each request once, however many limits it breaks;
-// with one limit it is the bound on that quantile.
+// A bound on goodput counts each request once, however many limits it breaks; with one limit it is
+// the same as the bound on that quantile.
 func TestGoodputCounts(t *testing.T) {
 	trial, o := spread(4000, 0.015, 0.015, 1)
 	trial.Objective = SLO{Errors: -1, Bounds: []Bound{
@@ -94,7 +93,7 @@ func TestGoodputCounts(t *testing.T) {
 	}
 }
 
-// Each limit may be met by enough requests, and both together not.
+// Each limit may be met by enough requests, but not both together.
 func TestGoodputIsMissedWhereEachLimitIsMet(t *testing.T) {
 	trial, o := spread(8000, 0.035, 0.035, 2)
 	trial.Objective = SLO{Errors: -1, Bounds: []Bound{
@@ -150,8 +149,8 @@ func TestGoodputInFiles(t *testing.T) {
 	}
 }
 
-// A client may be late by a hundredth of the tightest latency that contains the
-// delay; limits between tokens allow a quarter of theirs.
+// A client may be late by a hundredth of the tightest latency that includes the delay; limits per
+// token allow a quarter of theirs.
 func TestClientLag(t *testing.T) {
 	ms := time.Millisecond
 	for _, c := range []struct {

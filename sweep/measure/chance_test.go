@@ -8,10 +8,8 @@ import (
 	"planner/internal/stat"
 )
 
-// In a stationary process a request is beyond the limit with the probability
-// allowed, and so n in a row are no more probable than that; one alone is as
-// probable but for the clump's chance to end before it. Where exceedances are
-// common the quasi-binomial distribution is more careful still.
+// In a stationary process a request is beyond the limit with the allowed probability, so n in a row
+// are no more probable than that, and one alone is about as probable: the clump may end before it.
 func TestChanceOfAllBeyond(t *testing.T) {
 	for _, allowed := range []float64{0.001, 0.01, 0.1} {
 		before := 1.0
@@ -28,7 +26,7 @@ func TestChanceOfAllBeyond(t *testing.T) {
 	}
 }
 
-// More beyond the limit are less probable, and so they are where less is allowed.
+// The probability falls with the number beyond the limit, and with the allowed share.
 func TestChanceIsMonotone(t *testing.T) {
 	for _, n := range []float64{20, 200, 2000} {
 		for k := 2.0; k <= n; k = math.Ceil(k * 1.5) {
@@ -45,10 +43,9 @@ func TestChanceIsMonotone(t *testing.T) {
 	}
 }
 
-// A process that is beyond its limit in clumps of exponential length, at any
-// dispersion that servers have, must be held to be too bad no more often than
-// falseStop says in the mean over the dispersions, which 300,000 windows know to
-// 6 %, and not much less often.
+// A process that exceeds its limit in clumps of exponential length must be given up no more often
+// than falseStop says, in the mean over the dispersions that servers have, which 300,000 windows
+// tell to 6 %, and not much less often.
 func TestChanceAgainstClumps(t *testing.T) {
 	const allowed, runs = 0.01, 300_000
 	rng := rand.New(rand.NewPCG(5, 6))
@@ -69,8 +66,8 @@ func TestChanceAgainstClumps(t *testing.T) {
 	}
 }
 
-// clumped is how many of n requests are beyond a limit when they are so in clumps
-// of the given mean, with the long-run share given.
+// clumped returns how many of n requests are beyond a limit if they are so in clumps of the given
+// mean and with the given long-run share.
 func clumped(rng *rand.Rand, n int, clump, share float64) int {
 	beyond, at := 0.0, 0.0
 	in := rng.Float64() < share

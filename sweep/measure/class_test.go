@@ -9,9 +9,9 @@ import (
 	"planner/sweep/workload"
 )
 
-// TestClassesAreHeldToTheirOwnLimits is worked by hand: of 4,000 requests every fourth is
-// of the class batch and takes two seconds to its first token, the others take 100 ms, but
-// for every hundredth of them, which takes 700 ms.
+// TestClassesAreHeldToTheirOwnLimits is worked by hand: of 4,000 requests every fourth is of the
+// class batch and takes two seconds to its first token. The others take 100 ms, except one in every
+// hundred requests, which takes 700 ms.
 func TestClassesAreHeldToTheirOwnLimits(t *testing.T) {
 	const n = 4000
 	first := func(i int) time.Duration {

@@ -11,8 +11,8 @@ import (
 	"planner/internal/wire"
 )
 
-// queue runs an open-loop trial against one exponential server (or, where
-// servers > 1, several with one line) and returns what was seen.
+// queue runs an open-loop trial against one exponential server (or, if servers > 1, several with
+// one queue) and returns what was seen.
 func queue(t *Trial, servers int, mu float64, end time.Duration) Observation {
 	arrivals := rand.New(rand.NewPCG(t.Seed, 1))
 	services := rand.New(rand.NewPCG(t.Seed, 2))
@@ -64,11 +64,10 @@ func verdicts(share float64, window time.Duration, runs int) (states [3]int, ind
 	return states, independent, invalid
 }
 
-// At the true boundary a verdict of met must come in no more than 5 % of the
-// trials. 300 trials know that to 1.3 %, and 22 of them are allowed: a true share
-// of 5 % would fail once in 20 draws of the seeds, the 4 % seen over 2,000 trials
-// once in 500. Statistics of independent requests must fail the same test by far,
-// or it could not tell.
+// At the true boundary a verdict of met must come in no more than 5 % of the trials. 300 trials
+// measure that to 1.3 %, and 22 of them are allowed: a true share of 5 % would fail for one in 20
+// draws of the seeds, the 4 % seen over 2,000 trials for one in 500. Statistics of independent
+// requests must fail the same test by far, or it would show nothing.
 func TestFalseMetAtTheBoundary(t *testing.T) {
 	for _, window := range []time.Duration{60 * time.Second, 180 * time.Second, 400 * time.Second} {
 		const runs = 300
@@ -88,7 +87,7 @@ func TestFalseMetAtTheBoundary(t *testing.T) {
 	}
 }
 
-// Away from the boundary the answer comes, at a light load from 1,500 requests.
+// Away from the boundary the verdict is clear, at a light load from 1,500 requests on.
 func TestDecidedAwayFromTheBoundary(t *testing.T) {
 	for _, c := range []struct {
 		share  float64
@@ -106,7 +105,7 @@ func TestDecidedAwayFromTheBoundary(t *testing.T) {
 	}
 }
 
-// Eight servers with one line queue differently and keep the rate.
+// Eight servers with one queue behave differently, but at the boundary met must be as rare.
 func TestFalseMetOfPooledServers(t *testing.T) {
 	const runs = 120
 	met := 0
@@ -157,7 +156,7 @@ func TestHopeless(t *testing.T) {
 	}
 }
 
-// seen is what was known of the records at a time.
+// seen returns what was known of the records at a time.
 func seen(records []Record, now time.Duration) []Record {
 	out := make([]Record, 0, len(records))
 	for _, r := range records {
@@ -172,9 +171,10 @@ func seen(records []Record, now time.Duration) []Record {
 	return out
 }
 
-// Some of the requests have not ended when the trial does: those that are younger than the limit say nothing against it.
-// At the boundary a verdict of met still comes in no more than 5 % of the trials, of requests that do not wait for each
-// other and of a slow queue; far from it the tail of those that ended, and the age of the others, decide.
+// Some requests have not ended when the trial does: those that are younger than the limit do not
+// count against it. At the boundary a verdict of met still comes in no more than 5 % of the trials,
+// of requests that do not wait for each other and of a slow queue; far from it the tail of those
+// that ended, and the age of the others, decide.
 func TestOpenAtTheEnd(t *testing.T) {
 	const p99 = 12800 * time.Millisecond // of lognormal times of 4 s in the median, sigma 0.5
 	met := func(limit time.Duration, runs int) (share float64, open int) {

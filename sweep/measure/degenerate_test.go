@@ -9,9 +9,9 @@ import (
 	"planner/sweep/workload"
 )
 
-// Whatever a trial was and however it ended, there is a measurement of it that can be
-// written: cut short before the first request or between any two events, without a window,
-// without an engine, with records that contradict each other.
+// Whatever a trial was and however it ended, its measurement can be made and written: cut short
+// before the first request or between any two events, without a window, without an engine, with
+// records that contradict each other.
 func TestReduceWhateverCame(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(300) {
@@ -29,7 +29,7 @@ func TestReduceWhateverCame(t *testing.T) {
 	}
 }
 
-// anyTrial draws a trial and what came of it, of which each part may be missing or absurd.
+// anyTrial draws a trial and an observation of it, any part of which may be missing or absurd.
 func anyTrial(rng *rand.Rand) (Trial, Observation) {
 	pick := func(of ...time.Duration) time.Duration { return of[rng.IntN(len(of))] }
 	whenever := func() time.Duration {
@@ -65,7 +65,7 @@ func anyTrial(rng *rand.Rand) (Trial, Observation) {
 	return t, o
 }
 
-// TestRowOfGaps: gaps that are added in rows are in the same parts as one by one.
+// TestRowOfGaps: gaps that are added in rows fall into the same parts as one by one.
 func TestRowOfGaps(t *testing.T) {
 	for _, from := range []time.Duration{0, 999 * time.Millisecond, 5 * time.Second, 30 * time.Second} {
 		one, row := NewGaps(time.Second, 21*time.Second), NewGaps(time.Second, 21*time.Second)

@@ -69,7 +69,7 @@ func TestClientExcusesOnlyWhatItCan(t *testing.T) {
 			t.Errorf("%s: %q does not say what paused", c.name, m.Warnings)
 		}
 	}
-	// Nothing is bounded that a pause could be held against.
+	// No limit tells how long a pause is harmless.
 	trial, o := late(100 * ms)
 	trial.Objective = SLO{Errors: 0.001, Throughput: true}
 	paused(10 * time.Second)(&o)
@@ -78,7 +78,8 @@ func TestClientExcusesOnlyWhatItCan(t *testing.T) {
 	}
 }
 
-// What stays behind in a server is no late client's doing beyond what it held back itself, if it sent all.
+// A late client excuses a backlog only as far as it held requests back itself, and only if it sent
+// all.
 func TestClientExcusesNoBacklog(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -105,7 +106,8 @@ func TestClientExcusesNoBacklog(t *testing.T) {
 	}
 }
 
-// One pause of the client adds next to nothing to a time per token, and all of it to a gap between two tokens.
+// Requests that were sent late make a trial invalid only if a bound on the time per token depends
+// on what that may have added.
 func TestPauseOfTheClient(t *testing.T) {
 	for _, c := range []struct {
 		metric Metric
@@ -123,7 +125,8 @@ func TestPauseOfTheClient(t *testing.T) {
 	}
 }
 
-// A bound on good requests condemns by its limits, each moved out like a bound of its own by what the client adds to it.
+// A bound on goodput is missed for its limits, each raised by what the client adds, as in a bound
+// of its own.
 func TestClientExcusesInGoodput(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -149,8 +152,7 @@ func TestClientExcusesInGoodput(t *testing.T) {
 	}
 }
 
-// Tokens count whether they come one by one, all in one piece, or in an answer
-// that is not streamed.
+// Tokens count whether they come one by one, all at once, or in an answer that is not streamed.
 func TestTokensInOnePieceCount(t *testing.T) {
 	for name, shape := range map[string]func(r *Record){
 		"one by one":   func(*Record) {},

@@ -48,7 +48,7 @@ func sample() (Trial, Observation) {
 	return t, o
 }
 
-// TestNothingCame: a trial in whose window requests end and none comes has a line that reads
+// TestNothingCame: a trial in whose window requests end but none arrives has a line that reads
 // back, without a negative count.
 func TestNothingCame(t *testing.T) {
 	trial := Trial{Number: 1, Workload: &workload.Workload{Turns: 1}, Rate: 0.1, Warmup: 5 * time.Second, Window: 5 * time.Second,
@@ -108,9 +108,9 @@ func TestMeasurementKeys(t *testing.T) {
 	}
 }
 
-// The lines of a journal that an earlier version wrote (an open and a closed loop, on the
-// simulated and on a real engine, of a mix, against goodput, and a rejected set of
-// knobs) come back as they were, but for the notes that lines have had since.
+// The lines of a journal that an earlier version wrote (an open and a closed loop, on the simulated
+// and on a real engine, of a mix, against goodput, and a rejected set of knobs) come back as they
+// were, except for the notes that lines have had since.
 func TestJournalOfEarlierVersion(t *testing.T) {
 	data := must.Get(os.ReadFile("testdata/journal.jsonl"))
 	for line := range bytes.Lines(data) {

@@ -10,8 +10,8 @@ import (
 	"planner/internal/wire"
 )
 
-// Every field of Knobs stands in the table under its key of JSON, and its row reads
-// and writes that field alone.
+// Every field of Knobs is in the table under its JSON key, and its row reads and writes that field
+// alone.
 func TestKnobTable(t *testing.T) {
 	rows := map[string]Knob{}
 	for _, n := range KnobTable {
@@ -61,8 +61,8 @@ func TestKnobsFillAndDescribe(t *testing.T) {
 	}
 }
 
-// A knob that nobody told is null, and comes back as such; a journal without the key
-// means off, as it always did.
+// A knob that is not known is null, and comes back as such; a journal without the key means off, as
+// it always did.
 func TestKnobsJSON(t *testing.T) {
 	for _, k := range []Knobs{
 		{}, {PrefixCaching: true, MaxNumSeqs: 8, TensorParallel: 2}, {PrefixUnknown: true, MaxNumSeqs: 256, GPU: "L40S"},

@@ -8,8 +8,8 @@ import (
 	"planner/sweep/workload"
 )
 
-// A trial that saw a part of a trace offered what came in it, by the definition of its
-// rate; one that saw a lap, and one without a trace, what was asked.
+// A trial that saw part of a trace offered the rate of what arrived in it, in the terms of its
+// rate; one that saw a lap, and one without a trace, the rate that was asked.
 func TestOfferedRate(t *testing.T) {
 	trace := &workload.Workload{Arrivals: workload.Trace,
 		Rates: &workload.Rates{Of: workload.RateOfBusiestHour, Mean: 0.5, BusiestHour: 2, BusiestMinute: 3}}
@@ -32,8 +32,8 @@ func TestOfferedRate(t *testing.T) {
 	}
 }
 
-// What a trial of conversations shows counts at the rate that was sent where all was well, and else at that at which
-// requests would have come.
+// A trial of conversations counts at the rate that was sent if it met its bound, and otherwise at
+// the rate at which requests would have come.
 func TestTrialsCountAtTheRateThatWasSent(t *testing.T) {
 	one := workload.Lengths{Dist: workload.Fixed, Value: 1}
 	chat := &workload.Workload{Class: "chat", Shapes: []workload.Shape{{Prompt: one, Output: one}}, Arrivals: workload.Poisson, Turns: 20, Think: time.Second}

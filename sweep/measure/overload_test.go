@@ -11,10 +11,9 @@ import (
 	"planner/sweep/workload"
 )
 
-// wanderer is a batching engine whose requests stay for ten seconds and slow each
-// other down, so that the number in flight wanders slowly and far, and the
-// largest rate at which no more than 1 % of its requests take more than 50 ms a
-// token. The rate comes from bisection over long runs.
+// wanderer is a batching engine whose requests stay for ten seconds and slow each other down, so
+// that the number in flight fluctuates slowly and widely; wandererRate is the largest rate at which
+// no more than 1 % of its requests take more than 50 ms a token, by bisection over long runs.
 var wanderer = virtual.Engine{Budget: 2048, Sequences: 512, Base: 8 * time.Millisecond, PerToken: 40 * time.Microsecond, PerSequence: 60 * time.Microsecond}
 
 const wandererRate = 17.086
@@ -51,9 +50,9 @@ func count(all []measure.Measurement, is func(*measure.Measurement) bool) int {
 func aborted(m *measure.Measurement) bool    { return m.Aborted.Text != "" }
 func overloaded(m *measure.Measurement) bool { return m.Overloaded }
 
-// TestHopelessEngine ends trials of an engine with long answers: at the maximum
-// rate one in a hundred at most, which would fail here once in twenty draws of the
-// seeds, and well above it within half a minute.
+// TestHopelessEngine ends trials of an engine with long answers: at the maximum rate one in a
+// hundred at most, which would fail here for one in twenty draws of the seeds, and well above it
+// within half a minute.
 func TestHopelessEngine(t *testing.T) {
 	tpot := measure.Bound{Metric: measure.TPOT, Quantile: 0.99, Limit: 50 * time.Millisecond}
 	if n := count(trials(1, tpot, 80), aborted); n > 2 {
@@ -73,8 +72,8 @@ func TestHopelessEngine(t *testing.T) {
 	}
 }
 
-// TestDrainingBacklogIsNoMiss has requests that are all late as the warm-up left a backlog. While
-// it shrinks the trial goes on; one whose backlog stays is given up.
+// TestDrainingBacklogIsNoMiss has requests that are all late because the warm-up left a backlog.
+// While it shrinks the trial goes on; one whose backlog stays is given up.
 func TestDrainingBacklogIsNoMiss(t *testing.T) {
 	trial := measure.Trial{Workload: chat(), Rate: 10, Warmup: 30 * time.Second, Window: 300 * time.Second,
 		Objective: measure.SLO{Bounds: []measure.Bound{{Metric: measure.TTFT, Quantile: 0.99, Limit: time.Second}}, Errors: -1}}
@@ -100,8 +99,8 @@ func TestDrainingBacklogIsNoMiss(t *testing.T) {
 	}
 }
 
-// TestMissedTrialShowsIt has requests that take for ever from the warm-up on. A trial is not given up for those of the
-// warm-up before one of its own, which are all that it counts, is late: it would tell a search nothing.
+// TestMissedTrialShowsIt has requests that never end, in the warm-up as well. A trial is not given
+// up before a request of its window is late, as only these count: it would tell a search nothing.
 func TestMissedTrialShowsIt(t *testing.T) {
 	trial := measure.Trial{Workload: chat(), Rate: 10, Warmup: 300 * time.Second, Window: 300 * time.Second,
 		Objective: measure.SLO{Bounds: []measure.Bound{{Metric: measure.E2E, Quantile: 0.95, Limit: 20 * time.Second}}, Errors: -1}}
@@ -121,8 +120,8 @@ func TestMissedTrialShowsIt(t *testing.T) {
 	}
 }
 
-// TestWanderingIsNoBacklog leaves the backlog alone to decide: a limit on the mean
-// never ends a trial by its count.
+// TestWanderingIsNoBacklog leaves only the backlog to decide: a limit on the mean never ends a
+// trial by its count.
 func TestWanderingIsNoBacklog(t *testing.T) {
 	mean := measure.Bound{Metric: measure.TPOT, Limit: time.Hour}
 	at := trials(1, mean, 80)
@@ -135,10 +134,9 @@ func TestWanderingIsNoBacklog(t *testing.T) {
 	}
 }
 
-// TestBurstOfATraceIsNoOverload replays a trace that comes in bursts of ten seconds, in
-// which a queue grows that the silence behind them works off. A trial goes on, and one
-// over the whole trace is not marked overloaded; at a rate that the server cannot
-// carry in the long run it is.
+// TestBurstOfATraceIsNoOverload replays a trace that comes in bursts of ten seconds, in which a
+// queue grows that is worked off in the silence after them. A trial goes on, and one over the whole
+// trace is not marked overloaded; at a rate that the server cannot carry in the long run it is.
 func TestBurstOfATraceIsNoOverload(t *testing.T) {
 	w := &workload.Workload{Class: "trace", Arrivals: workload.Trace}
 	for burst := range 20 {

@@ -31,7 +31,7 @@ func even(n int, first func(i int) time.Duration) (Trial, Observation) {
 }
 
 func TestCohortIsChosenByArrival(t *testing.T) {
-	// A value a request: 1 ms to 2000 ms, shuffled; others outside the window.
+	// One value per request: 1 ms to 2000 ms, shuffled; others outside the window.
 	trial, o := even(2000, func(i int) time.Duration {
 		if i < 0 || i >= 2000 {
 			return 9 * time.Second
@@ -103,7 +103,8 @@ func TestReplayedTraceDecidesByPlainShare(t *testing.T) {
 // atEnd is when the requests of flying are looked at.
 const atEnd = 100 * time.Second
 
-// flying is a request without an end, of an age and of a time since its first token; below 0 it has none.
+// flying is a request in flight of an age and with a time since its first token, which it has not
+// seen if that is below 0.
 func flying(age, sinceFirst time.Duration) *Record {
 	r := &Record{Due: atEnd - age, Sent: atEnd - age, First: Never, Last: Never, Asked: 101}
 	if sinceFirst >= 0 {
@@ -167,7 +168,7 @@ func TestFailuresMissEveryBound(t *testing.T) {
 	}
 }
 
-// What failed by the server's doing is so of a request as of a count.
+// Whether the server is at fault is the same for a request as for a count.
 func TestBrokenIsOneWord(t *testing.T) {
 	for o := Timeout; o <= Rejected; o++ {
 		r := Record{Outcome: o}
@@ -229,8 +230,8 @@ func TestErrorsBound(t *testing.T) {
 	}
 }
 
-// None failed of fewer requests than show the usual share: what was asked of latencies decides,
-// and what of the failures is not proven is told.
+// With no failure among fewer requests than would prove the allowed share, the latencies decide,
+// and a note says what is not proven.
 func TestNoFailureIsMet(t *testing.T) {
 	trial, o := even(708, func(int) time.Duration { return 50 * ms })
 	trial.Objective = SLO{Bounds: []Bound{{Metric: TTFT, Quantile: 0.9, Limit: 500 * ms}}, Errors: 0.001}
@@ -277,8 +278,8 @@ func late(records []Record, by time.Duration) {
 	}
 }
 
-// stall holds back the ends of the last requests of the window far beyond it, so
-// that less was in flight in it than their latencies would explain.
+// stall holds the ends of the window's last requests back until long after it, so that fewer were
+// in flight in it than their latencies would explain.
 func stall(records []Record) {
 	for i := range records[:len(records)-20] {
 		r := &records[i]
@@ -300,11 +301,11 @@ func TestOverloadedIsNeverMet(t *testing.T) {
 	}
 }
 
-// TestGoodputIsPartOfWhatWasDone: requests that a slow server was given and has not done
-// are no goodput, nor are those done too late.
+// TestGoodputIsPartOfWhatWasDone: requests that a slow server has not completed are no goodput, nor
+// are those completed too late.
 func TestGoodputIsPartOfWhatWasDone(t *testing.T) {
 	trial, o := even(100, func(i int) time.Duration { return time.Duration(max(i, 0)) * 500 * ms })
-	// A first token every 1.5 s: 67 done in the window. The first 41 wait for at most 20 s,
+	// A first token every 1.5 s: 67 completed in the window. The first 41 wait for at most 20 s,
 	// the first 81 for at most 40 s, of which 14 end after the window.
 	for limit, want := range map[time.Duration]float64{20 * time.Second: 0.41, 40 * time.Second: 0.67} {
 		trial.Objective = SLO{Bounds: []Bound{{Metric: TTFT, Quantile: 0.9, Limit: limit}}}
@@ -389,8 +390,7 @@ func TestSLORoundTrip(t *testing.T) {
 }
 
 func TestSummaryOfCensored(t *testing.T) {
-	// Sixty of a thousand still wait for their end: the median is known, p99 is
-	// not, and neither is the mean.
+	// A hundred of 1,250 have not ended: the median is known, p99 is not, and neither is the mean.
 	trial, o := even(1250, func(i int) time.Duration { return time.Duration(1+(i+10)*37%1000) * ms })
 	for i := 1160; i < 1260; i++ {
 		o.Records[i].Outcome, o.Records[i].Last = InFlight, Never
@@ -401,9 +401,9 @@ func TestSummaryOfCensored(t *testing.T) {
 	}
 }
 
-// TestClumpsOfGaps: where long gaps come alone, many of them count as many, but the tokens that a
-// failed request owed count as one. Gaps that the parts of the window do not tell from the limit
-// tell nothing of clumps, nor do parts that are shorter than requests.
+// TestClumpsOfGaps: long gaps that come alone count one by one, but the tokens that a failed
+// request owed count as one. If the parts of the window cannot tell gaps from the limit, they say
+// nothing of clumps, nor do parts that are shorter than requests.
 func TestClumpsOfGaps(t *testing.T) {
 	judge := func(slow, failed int) Count {
 		trial, o := even(4000, func(int) time.Duration { return 50 * ms })

@@ -26,8 +26,8 @@ func refusing(n int, say func(i int) string) Measurement {
 	return Reduce(Trial{Rate: 10, Window: window, Objective: slo}, Observation{Records: records, End: window + time.Second})
 }
 
-// TestFailuresBind: where requests were refused and the others are fast, the
-// failures decide, and the report says what they were.
+// TestFailuresBind: if requests are refused and the others are fast, the failures decide, and the
+// report says what they were.
 func TestFailuresBind(t *testing.T) {
 	m := refusing(300, func(int) string { return "429: slow down" })
 	if m.Verdict.State != Missed || m.Verdict.Binding != ErrorsBound {
@@ -38,7 +38,7 @@ func TestFailuresBind(t *testing.T) {
 	}
 }
 
-// TestComplaints: the most frequent come first, few are told, none twice.
+// TestComplaints: the most frequent come first, few are reported, none twice.
 func TestComplaints(t *testing.T) {
 	words := []string{"a", "b", "b", "c", "c", "c", "d", "e", "e", "e"}
 	m := refusing(300, func(i int) string { return words[i/3%len(words)] })
@@ -58,8 +58,8 @@ func TestComplaints(t *testing.T) {
 	}
 }
 
-// A trial whose conversations are still starting meets the objective at less than
-// the offered rate, and so not at that rate.
+// A trial whose conversations are still starting meets the objective at less than the offered rate,
+// and so not at that rate.
 func TestConversationsThatAreStillStarting(t *testing.T) {
 	one := workload.Lengths{Dist: workload.Fixed, Value: 1}
 	w := &workload.Workload{Arrivals: workload.Poisson, Turns: 10, Think: 10 * time.Second, Shapes: []workload.Shape{{Prompt: one, Output: one}}}

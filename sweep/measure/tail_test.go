@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Far below the limit the tail decides what the count alone leaves open for thousands
-// of requests more: 1,000 requests at a third of the rate that M/M/1 carries.
+// Far below the limit the tail decides what the count alone would leave open for thousands of
+// requests more: 1,000 requests at about a third of the rate that M/M/1 carries.
 func TestFarBelowTheLimit(t *testing.T) {
 	const runs = 100
 	met, without := 0, 0
@@ -25,8 +25,8 @@ func TestFarBelowTheLimit(t *testing.T) {
 	}
 }
 
-// What has causes of its own is not the tail of the rest: 6 in 1,000 requests stall, and
-// the others say nothing of them.
+// Exceedances with a cause of their own are not the tail of the rest: 6 in 1,000 requests stall,
+// and the others say nothing about them.
 func TestTailIsContradicted(t *testing.T) {
 	trial, o := even(3000, func(i int) time.Duration { return time.Duration(50+i*37%101) * ms })
 	for i := range 18 {

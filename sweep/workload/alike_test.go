@@ -8,8 +8,8 @@ import (
 	"planner/internal/wire"
 )
 
-// A workload is like itself after a journal, whatever its seed and its engine, and
-// unlike one that differs in what its users ask.
+// A workload is like itself after a journal, whatever its seed and its engine, and unlike one that
+// differs in what its users ask for.
 func TestAlike(t *testing.T) {
 	make := func(edit func(*Workload)) *Workload {
 		shape, _ := Class("chat")

@@ -28,7 +28,7 @@ func generated(w *Workload, rate float64, span time.Duration) []TraceRow {
 	return rows
 }
 
-// What is known of a process in closed form is found in its trace.
+// What is known of a process in closed form is found in a trace of it.
 func TestDescribeKnownProcesses(t *testing.T) {
 	chat, _ := Class("chat")
 	for _, c := range []struct {
@@ -53,7 +53,7 @@ func TestDescribeKnownProcesses(t *testing.T) {
 		if c.name != "constant" && math.Abs(d.GapCorrelation) > 0.02 {
 			t.Errorf("%s: gaps correlate by %.3f, want 0", c.name, d.GapCorrelation)
 		}
-		// 200 windows of 10 s know the index to 10 % of itself.
+		// 200 windows of 10 s give the index to 10 %.
 		if got := d.Dispersion[1]; got.Windows < 198 || math.Abs(got.Index-c.index) > 0.3*c.index+0.01 {
 			t.Errorf("%s: dispersion %.2f in %d windows, want %.0f", c.name, got.Index, got.Windows, c.index)
 		}
@@ -127,8 +127,8 @@ func TestDescribeGeneratedPrefixes(t *testing.T) {
 	}
 }
 
-// Thinned Poisson traffic is Poisson at the smaller rate, and bursty traffic
-// keeps the share of its excess.
+// Thinned Poisson traffic is Poisson at the smaller rate, and bursty traffic keeps that share of
+// its excess dispersion.
 func TestThin(t *testing.T) {
 	chat, _ := Class("chat")
 	w := Workload{Arrivals: Gamma, Burstiness: 0.2, Shapes: []Shape{chat}}

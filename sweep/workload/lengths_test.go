@@ -96,7 +96,7 @@ func TestWorkloadRoundTrip(t *testing.T) {
 	}
 }
 
-// TestMeanTokensOfSchedule: the mean lengths are those of what is drawn, also where requests or
+// TestMeanTokensOfSchedule: the mean lengths are those of what is drawn, even if requests or
 // conversations are cut at the longest that the engine takes.
 func TestMeanTokensOfSchedule(t *testing.T) {
 	chat, _ := Class("chat")
@@ -126,7 +126,7 @@ func TestMeanTokensOfSchedule(t *testing.T) {
 	}
 }
 
-// TestWords: a workload is called by its class only where it has the lengths of the class.
+// TestWords: a workload is called by its class only if it has the lengths of the class.
 func TestWords(t *testing.T) {
 	chat := must.Get(Class("chat"))
 	own := chat

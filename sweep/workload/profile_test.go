@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Copies of a row are spread, also of the first and the last, which have half of the time: of a trace
-// that is multiplied by 400 no two arrive at once, and none outside of it.
+// Copies of a row are spread, those of the first and the last row over half of the interval: in a
+// trace that is multiplied by 400 no two arrive at once, and none arrives outside of it.
 func TestScaleSpreadsCopies(t *testing.T) {
 	var rows []TraceRow
 	for i := range 21 {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// threeHours has a request every six minutes in its first and its last hour and every
-// minute in the one between, in which one more comes at half past its first minute.
+// threeHours has a request every six minutes in its first and last hour and every minute in the one
+// between, with one more in the middle of the first of these minutes.
 func threeHours() []TraceRow {
 	var rows []TraceRow
 	add := func(at int) {
@@ -56,8 +56,8 @@ func TestRatesOfATrace(t *testing.T) {
 	}
 }
 
-// At ten times the rate of its busiest hour the trace has the requests of that hour in
-// six minutes, and a lap is a tenth of its own.
+// At ten times the rate of its busiest hour the trace has the requests of that hour in six minutes,
+// and a lap takes a tenth of its length.
 func TestReplayAtTheRateThatIsMeant(t *testing.T) {
 	rows := threeHours()
 	w := &Workload{Arrivals: Trace, Replay: rows, Rates: RatesOf(rows, RateOfBusiestHour)}
@@ -85,8 +85,8 @@ func TestReplayAtTheRateThatIsMeant(t *testing.T) {
 	}
 }
 
-// The busiest hour of a trace of an hour is the whole, to the last bit: what was said
-// of such a trace before there was a choice still holds.
+// The busiest hour of a trace of at most an hour is the whole, to the last bit: what was said of
+// such a trace before there was a choice still holds.
 func TestShortTraceIsItsBusiestHour(t *testing.T) {
 	for _, span := range []time.Duration{0, time.Second, 59*time.Minute + 7*time.Nanosecond, time.Hour} {
 		rows := []TraceRow{{}, {Arrival: span / 7}, {Arrival: span}}
@@ -108,8 +108,7 @@ func TestShortTraceIsItsBusiestHour(t *testing.T) {
 	}
 }
 
-// A day of many requests has a period: nanoseconds times rows are more than a duration
-// holds.
+// A day of many requests has a period: nanoseconds times rows would overflow a duration.
 func TestPeriodOfManyRows(t *testing.T) {
 	rows := make([]TraceRow, 400_001)
 	for i := range rows {

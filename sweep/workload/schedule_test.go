@@ -34,9 +34,9 @@ func meanAndCV(x []float64) (mean, cv float64) {
 	return mean, math.Sqrt(cv) / mean
 }
 
-// Twenty thousand gaps: the mean is known to 1/sqrt(20000) = 0.7 % and is held
-// to four of those; the Kolmogorov-Smirnov test is held to a probability of
-// 1e-4, at which one of a thousand such suites fails.
+// Twenty thousand gaps: the mean is known to 1/sqrt(20000) = 0.7 % and is held to four of those;
+// the Kolmogorov-Smirnov test is held to a probability of 1e-4, at which the five rates fail for
+// one in two thousand draws of their seeds.
 func TestPoissonArrivals(t *testing.T) {
 	for i, rate := range []float64{0.05, 1, 10, 100, 5000} {
 		w := plain(Poisson)
@@ -81,8 +81,8 @@ func TestRatesShareRequests(t *testing.T) {
 		if turns == 1 && len(slow) != len(fast) {
 			t.Fatalf("%d requests at 4/s, %d at 8/s", len(slow), len(fast))
 		}
-		// In conversations the order of turns depends on the rate; what each
-		// first turn asks for does not.
+		// In conversations the order of turns depends on the rate, but what each first turn asks
+		// for does not.
 		a, b := firstTurns(slow), firstTurns(fast)
 		for i := range min(len(a), len(b)) {
 			if a[i].Prompt != b[i].Prompt || a[i].Output != b[i].Output {
@@ -198,8 +198,8 @@ func TestConversations(t *testing.T) {
 	}
 }
 
-// Conversations that come to the engine's length early have fewer turns, and as many more
-// of them start as the rate needs.
+// Conversations that reach the engine's length early have fewer turns, and as many more of them
+// start as the rate needs.
 func TestRateOfCutConversations(t *testing.T) {
 	w := plain(Poisson)
 	w.Turns, w.Think, w.MaxLen, w.Seed = 8, time.Second, 1500, 3

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// However small a rate is, a trial has a length, and however large, it has one too.
+// However small or large a rate is, a trial has a length.
 func TestWindow(t *testing.T) {
 	for _, c := range []struct {
 		requests, rate float64
@@ -29,8 +29,8 @@ func talk(turns int, think time.Duration) *Workload {
 	return &Workload{Arrivals: Poisson, Turns: turns, Think: think, Shapes: []Shape{{Prompt: one, Output: one}}}
 }
 
-// The share of the offered requests that a window sees must be what schedules
-// hold, and 1 from the course of a conversation on.
+// The share of the offered requests that a window sees must be what schedules hold, and 1 from the
+// course of a conversation on.
 func TestSteadyIsWhatSchedulesHold(t *testing.T) {
 	w := talk(20, time.Second)
 	const rate, seeds = 200, 40
@@ -68,7 +68,7 @@ func TestSettling(t *testing.T) {
 	}
 	w := talk(1, 0)
 	w.Shapes[0].Prefix = Prefix{Groups: 10, Tokens: 100, Prompts: 4}
-	// Forty texts at 2/s: each comes every 20 s in the mean.
+	// Forty texts at 2/s: each comes every 20 s on average.
 	if got := w.Settling(2, time.Second); got != 100*time.Second {
 		t.Errorf("shared prompts settle in %v, want 100 s", got)
 	}
@@ -93,8 +93,8 @@ func bursts() *Workload {
 	return w
 }
 
-// The burst of gamma gaps is known; that of a trace of Poisson arrivals is 1 but for
-// the largest of five estimates, and that of one with bursts of 100 rows near 100.
+// The burst of gamma gaps is known; that of a trace of Poisson arrivals is 1, except that it is the
+// largest of five estimates, and that of one with bursts of 100 rows is near 100.
 func TestBurst(t *testing.T) {
 	if got := plain(Gamma).Burst(); got != 4 {
 		t.Errorf("gamma of shape 1/4: %g", got)
@@ -114,8 +114,8 @@ func TestBurst(t *testing.T) {
 	}
 }
 
-// A schedule from any row holds the trace once a lap, in its order and with its gaps,
-// wherever it begins; other seeds begin elsewhere.
+// A schedule from any row holds the trace once per lap, in its order and with its gaps, wherever it
+// begins; other seeds begin elsewhere.
 func TestScheduleFromAnyRow(t *testing.T) {
 	w := bursts()
 	first := w.Schedule(2, 500*time.Second, 1)
