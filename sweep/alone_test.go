@@ -91,14 +91,15 @@ func failingHandler(fails func(n, flying int64) (status int)) (h http.Handler, a
 	return mux, asked
 }
 
-// attached is a runner for a server that runs already, which hangs where nothing comes for so long.
+// attached is a runner for a server that runs already, which counts as hanging if nothing comes for
+// so long.
 func attached(t *testing.T, url string, hang time.Duration) *Live {
 	l := &Live{Settings: engine.Settings{Kind: "attach", Model: "m", Endpoint: endpoint.Endpoint{URL: url}}, Client: load.Client{Stream: true}, Hang: hang}
 	t.Cleanup(func() { l.Close() })
 	return l
 }
 
-// behind answers n requests of a load, and all behind them with a status.
+// behind answers n requests of a load, and all after them with a status.
 func behind(n int64, status int) func(n, flying int64) int {
 	return func(at, _ int64) int {
 		if at > n {
@@ -108,8 +109,8 @@ func behind(n int64, status int) func(n, flying int64) int {
 	}
 }
 
-// What fails for a request alone is no question of speed, and known before the load or
-// soon after it began; what fails under load alone is a failure of the trial.
+// A failure of a request that is alone is not a matter of speed, and is known before the load or
+// soon after it began; failures under load only are failures of the trial.
 func TestFailingAlone(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -194,8 +195,8 @@ func TestHalfHung(t *testing.T) {
 	}
 }
 
-// TestLostRequests: a server that loses some requests, and answers those behind them, is
-// measured with these as failures, by load points too.
+// TestLostRequests: a server that loses some requests, and answers those after them, is measured
+// with these as failures, by load points too.
 func TestLostRequests(t *testing.T) {
 	t.Parallel()
 	for _, bare := range []bool{false, true} {
@@ -220,8 +221,8 @@ func TestLostRequests(t *testing.T) {
 	}
 }
 
-// TestLimitOfTrial: a trial ends where its limit is. That is no word on the engine if
-// something came to the end; if nothing did, it is asked.
+// TestLimitOfTrial: a trial ends at its limit. That says nothing about the engine if something came
+// until the end; if nothing did, it is asked.
 func TestLimitOfTrial(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -279,9 +280,9 @@ func TestTimeoutsAreNoSignOfLife(t *testing.T) {
 	}
 }
 
-// TestFrozen: a server that answers nothing any more, nor a question about itself, is broken,
-// also where the trial's limit comes before the silence that tells it. No load is missed by
-// that, and nobody waits for it for much longer than the trial may take.
+// TestFrozen: a server that answers nothing any more, nor a question about itself, is broken, even
+// if the trial's limit comes before the silence that shows it. No load counts as missed by that,
+// and it is not waited for much longer than the trial may take.
 func TestFrozen(t *testing.T) {
 	t.Parallel()
 	for name, rate := range map[string]float64{"one at a time": 0, "under a rate": 100} {
@@ -321,7 +322,7 @@ func TestFrozen(t *testing.T) {
 	}
 }
 
-// TestSilenceOf: who gives requests longer waits longer for a sign of life.
+// TestSilenceOf: with a longer timeout for requests, the wait for a sign of life is longer too.
 func TestSilenceOf(t *testing.T) {
 	t.Parallel()
 	for timeout, want := range map[time.Duration]time.Duration{0: 3 * time.Minute, 5 * time.Second: 3 * time.Minute, 30 * time.Minute: 3 * time.Minute, 2 * time.Hour: 12 * time.Minute} {
@@ -344,8 +345,8 @@ func TestSilenceOf(t *testing.T) {
 	}
 }
 
-// TestSilentBench: a load point on a server of which nothing comes ends as that of one that
-// hangs, and that on a server that answers one of its requests goes on.
+// TestSilentBench: a load point on a server from which nothing comes ends as on a hanging one, and
+// one on a server that answers one request goes on.
 func TestSilentBench(t *testing.T) {
 	t.Parallel()
 	for name, first := range map[string]int{"silent": silence, "slow": slow, "stalling": stalling} {
@@ -388,8 +389,8 @@ func TestSlowAnswers(t *testing.T) {
 	}
 }
 
-// TestRest: a server that limits rates is asked again when it wants to be, ahead of a load
-// and for what a load point needs to know.
+// TestRest: a server that limits rates is asked again when it wants to be, before a load and for
+// what a load point needs to know.
 func TestRest(t *testing.T) {
 	t.Parallel()
 	for _, point := range []bool{false, true} {
@@ -435,7 +436,7 @@ func TestRest(t *testing.T) {
 	}
 }
 
-// Starts that fail alike, for what no knob mends, are not repeated for every set.
+// Starts that fail alike, for what no knob can change, are not repeated for every set of knobs.
 func TestStartsThatFailAlikeEnd(t *testing.T) {
 	t.Parallel()
 	l, _ := fakeLive(t.TempDir(), "no-choices")

@@ -25,8 +25,8 @@ func judgedTrial(number int, rate float64) measure.Trial {
 	return t
 }
 
-// TestDiesOnlyUnderLoad: a load that an engine dies under misses its objective, and smaller
-// ones are measured; an engine that dies under any cannot run.
+// TestDiesOnlyUnderLoad: a load under which an engine dies misses its objective, and smaller ones
+// are measured; an engine that dies under any load cannot run.
 func TestDiesOnlyUnderLoad(t *testing.T) {
 	t.Parallel()
 	for misbehave, want := range map[string][]string{
@@ -66,7 +66,7 @@ func TestDiesOnlyUnderLoad(t *testing.T) {
 	}
 }
 
-// restarting is a server at which nobody listens for a while, behind so many requests of a load.
+// restarting is a server at which nobody listens for a while, after so many requests of a load.
 func restarting(t *testing.T, requests int64, gone time.Duration) (url string) {
 	t.Helper()
 	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))
@@ -95,8 +95,8 @@ func restarting(t *testing.T, requests int64, gone time.Duration) (url string) {
 	return "http://" + address
 }
 
-// TestServerRestarts: a trial in which a server was started again is repeated once that is
-// back, however long it took; one that does not come back is given up.
+// TestServerRestarts: a trial in which a server was started again is repeated once it is back,
+// however long that took; a server that does not come back is given up.
 func TestServerRestarts(t *testing.T) {
 	t.Parallel()
 	for name, gone := range map[string]time.Duration{"soon": 300 * time.Millisecond, "late": 3 * time.Second} {
@@ -165,8 +165,8 @@ func TestEndlessAnswers(t *testing.T) {
 	}
 }
 
-// TestCutOff: what was in flight when an engine broke down was reset where the engine ended, and got no answer where
-// it only hangs.
+// TestCutOff: what was in flight when an engine broke down counts as reset if the engine ended, and
+// as unanswered if it only hangs.
 func TestCutOff(t *testing.T) {
 	t.Parallel()
 	trial := liveTrial(goodSeqs, 1)

@@ -11,8 +11,8 @@ import (
 	"planner/internal/evidence/must"
 )
 
-// TestWritesStayInTheFolder: a file is written within the folder or not at all, and what a
-// process that was killed left behind goes.
+// TestWritesStayInTheFolder: a file is written within the folder or not at all, and what a killed
+// process left behind is removed.
 func TestWritesStayInTheFolder(t *testing.T) {
 	t.Parallel()
 	outside, folder := t.TempDir(), Folder{t.TempDir()}
@@ -48,8 +48,8 @@ func TestWritesStayInTheFolder(t *testing.T) {
 	}
 }
 
-// TestOnlyOwnLeftoversGo: who makes a run folder drops what a killed process left of another
-// there, and nothing of anybody else's, whatever signs the folder's name has.
+// TestOnlyOwnLeftoversGo: making a run folder removes what a killed process left of another one
+// there, and nothing that is not planner's, whatever characters the folder's name has.
 func TestOnlyOwnLeftoversGo(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "runs [ab]*")

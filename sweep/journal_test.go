@@ -11,8 +11,8 @@ import (
 	"planner/sweep/measure"
 )
 
-// A journal whose counts no trial can have brought is refused with its file and line,
-// the last line too: it is not torn.
+// A journal with counts that no trial can have is refused with its file and line, even in the last
+// line: it is not torn.
 func TestJournalOfImpossibleCounts(t *testing.T) {
 	const good = `{"trial":1,"knobs":{},"rate_per_s":4,"requests":100,"failed":0,"counts":[{"bound":"ttft.p99","n":100,"k":3,"cluster":1}]}`
 	for _, bad := range []string{

@@ -68,8 +68,8 @@ func TestLeaseOfTheLiving(t *testing.T) {
 	}
 }
 
-// TestLeaseOfTheSilent: a holder on another host that shows no life loses the lease after
-// its expiry, a dead one on the own host at once.
+// TestLeaseOfTheSilent: a holder on another host that shows no life loses the lease after its
+// expiry, a dead one on the same host at once.
 func TestLeaseOfTheSilent(t *testing.T) {
 	f := Folder{t.TempDir()}
 	host := must.Get(os.Hostname())
@@ -85,7 +85,7 @@ func TestLeaseOfTheSilent(t *testing.T) {
 	}
 }
 
-// TestJournalOfALostLease: who lost the lease writes no line.
+// TestJournalOfALostLease: a process that lost the lease writes no line.
 func TestJournalOfALostLease(t *testing.T) {
 	f := Folder{t.TempDir()}
 	l, _ := leased(t, f, quickTerms)

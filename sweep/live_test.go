@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Knobs of the engine that misbehaves, and of the one beside it that does not.
+// Knobs of the engine that misbehaves, and of the other, which does not.
 const badSeqs, goodSeqs = 13, 16
 
 func liveKnobs(seqs int) measure.Knobs {
@@ -49,8 +49,8 @@ func liveTrial(seqs, number int) measure.Trial {
 	}
 }
 
-// fakeLive is a runner for engines of which the one with badSeqs misbehaves;
-// their processes have mark in their environment.
+// fakeLive returns a runner for engines, of which the one with badSeqs misbehaves; their processes
+// have mark in their environment.
 func fakeLive(dir, misbehave string) (l *Live, mark string) {
 	self, _ := os.Executable()
 	value := strings.ReplaceAll(dir, "/", "-")
@@ -83,9 +83,8 @@ func (s *given) Next() []measure.Trial {
 
 func (s *given) Observe(m measure.Measurement) { s.seen = append(s.seen, m) }
 
-// Each misbehaviour of an engine ends in its class, the sweep goes on to the end,
-// the configuration beside it is measured as if nothing had happened, and no
-// process is left.
+// Each misbehaviour of an engine ends in its class, the sweep goes on to the end, the other
+// configuration is measured as if nothing had happened, and no process is left.
 func TestSweepSurvives(t *testing.T) {
 	t.Parallel()
 	// The processes wait more than they compute, so more of them run side by side
@@ -190,7 +189,7 @@ func ends(t *testing.T, m *measure.Measurement, rejected, failures string) {
 	}
 }
 
-// A failure rejects what needs no less without another start.
+// A failure rejects knobs that need no less without another start.
 func TestCondemnedIsNotStarted(t *testing.T) {
 	t.Parallel()
 	l, _ := fakeLive(t.TempDir(), "no-kv")
@@ -206,8 +205,8 @@ func TestCondemnedIsNotStarted(t *testing.T) {
 	}
 }
 
-// A growing latency ends a trial early when it has an objective, and what ended
-// it is no breakdown of the engine.
+// A growing latency ends a trial early if it has an objective, and what ended it is not a breakdown
+// of the engine.
 func TestLiveTrialIsCutShort(t *testing.T) {
 	t.Parallel()
 	l, _ := fakeLive(t.TempDir(), "slow-death")
@@ -342,7 +341,7 @@ func TestKilledSweepResumes(t *testing.T) {
 	all.Wait()
 }
 
-// checkResumed looks at the journal of a sweep that was killed some times.
+// checkResumed checks the journal of a sweep that was killed some times.
 func checkResumed(t *testing.T, dir string, kills int) {
 	t.Helper()
 	seen, err := ReadJournal(filepath.Join(dir, JournalFile))

@@ -20,9 +20,8 @@ import (
 	"planner/sweep/measure"
 )
 
-// A live run leaves for each trial what the engine said, second by second and in
-// sum, the client's latencies and a log, also where the engine broke down or
-// never served; and no log is written over.
+// A live run leaves for each trial what the engine said, second by second and in sum, the client's
+// latencies and a log, even if the engine broke down or never served; and no log is overwritten.
 func TestLiveTrialsLeaveTheirFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -91,7 +90,7 @@ func TestEachStartHasItsLog(t *testing.T) {
 	}
 }
 
-// An engine that dies between two trials is told of.
+// An engine that dies between two trials is reported.
 func TestDeathBetweenTrialsIsTold(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -141,8 +140,8 @@ func samplesAndHistograms(t *testing.T, folder Folder, trial int) {
 	}
 }
 
-// A run that is resumed starts an engine in the middle: it must not write through
-// the second name of a log that is there.
+// A run that is resumed starts an engine in the middle: it must not write through the second name
+// of an existing log.
 func TestResumedEngineKeepsLogs(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -161,7 +160,7 @@ func TestResumedEngineKeepsLogs(t *testing.T) {
 	}
 }
 
-// What a file keeps of telemetry comes back from it, what is not known as such.
+// What a file keeps of telemetry is read back from it, unknown figures as unknown.
 func TestSightingRoundTrip(t *testing.T) {
 	s := newEngineTelemetry(&measure.Trial{Number: 7, Knobs: liveKnobs(16)})
 	s.EngineTime, s.ClientTTFT, s.Gap, s.Notes = 90*time.Second, 12500*time.Microsecond, GapFrontEnd, note.Notes{note.Text("a note")}

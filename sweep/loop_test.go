@@ -18,13 +18,13 @@ import (
 	"planner/sweep/workload"
 )
 
-// script proposes a fixed number of trials of which each depends on what was
-// observed before it, as a search's do.
+// script proposes a fixed number of trials, each of which depends on what was observed before it,
+// as a search's do.
 type script struct {
 	batches, size int
 	next          float64
 	objective     measure.SLO
-	// traffic, if set, is asked instead of the usual workload.
+	// traffic, if set, takes the place of the usual workload.
 	traffic *workload.Workload
 	seen    []measure.Measurement
 }
@@ -84,8 +84,8 @@ func runScript(t *testing.T, j *Journal, parallel int) *script {
 	return s
 }
 
-// A run that was cut at any byte of its journal and resumed observes the same
-// measurements and leaves the same journal as one that was not.
+// A run whose journal was cut at any byte and that was resumed observes the same measurements and
+// leaves the same journal as one that was not.
 func TestResumeFromEveryCut(t *testing.T) {
 	path := filepath.Join(t.TempDir(), JournalFile)
 	j := journal(t, path)
@@ -138,8 +138,8 @@ func TestJournalOfAnotherSearchIsRefused(t *testing.T) {
 	}
 }
 
-// What was counted against other limits or under other traffic is no evidence about those of
-// now; another seed of the same is, and an objective without a bound is as good as none.
+// Counts against other limits or under other traffic say nothing about the present ones; another
+// seed of the same traffic does not matter.
 func TestJournalOfAnotherTrialIsRefused(t *testing.T) {
 	limit := func(d time.Duration, failed float64) script {
 		return script{objective: measure.SLO{Bounds: []measure.Bound{{Metric: measure.TTFT, Quantile: 0.9, Limit: d}}, Errors: failed}}

@@ -7,7 +7,7 @@ import (
 	"planner/sweep/measure"
 )
 
-// TestLeftOver: requests that had just been sent when a trial ended are no work that a server has left.
+// TestLeftOver: requests that had just been sent when a trial ended are no work left to a server.
 func TestLeftOver(t *testing.T) {
 	t.Parallel()
 	const end = time.Minute
@@ -29,8 +29,9 @@ func TestLeftOver(t *testing.T) {
 	}
 }
 
-// TestPatience: a server without counters is waited for as long as what it did not answer takes at the pace that it had
-// while anything came, given up or not; and no longer than for a silence, if it never answered.
+// TestPatience: a server without counters is waited for as long as what it did not answer, given up
+// or not, takes at the pace that it had while anything came; if it never answered, for no longer
+// than a silence.
 func TestPatience(t *testing.T) {
 	t.Parallel()
 	const s = time.Second

@@ -13,8 +13,8 @@ import (
 	"planner/sweep/workload"
 )
 
-// strict reports whether figures of time are to be held to what an idle machine
-// gives: PLANNER_TIMING=1 go test -run TestAccuracy ./sweep/load
+// strict reports whether timings must be those of an idle machine: PLANNER_TIMING=1 go test -run
+// TestAccuracy ./sweep/load
 func strict() bool { return os.Getenv("PLANNER_TIMING") != "" }
 
 // fixedLengths is a workload of one prompt and one output length.
@@ -79,10 +79,10 @@ func measureAccuracy(t *testing.T, rate float64, window time.Duration) accuracy 
 	return a
 }
 
-// TestAccuracy holds the client to its promise on 2 cores shared with the
-// server: every token counted, and first tokens stamped within 0.2 ms in the
-// mean and 0.7 ms at p99 of their leaving, in the best of three runs. Without
-// PLANNER_TIMING only the counting, which no busy neighbour disturbs, is held.
+// TestAccuracy holds the client to its promise on 2 cores shared with the server: every token is
+// counted, and first tokens are stamped within 0.2 ms in the mean and 0.7 ms at p99 of their
+// leaving, in the best of three runs. Without PLANNER_TIMING only the counting is checked, which no
+// busy neighbour disturbs.
 func TestAccuracy(t *testing.T) {
 	runs, window := 1, time.Second
 	if strict() {

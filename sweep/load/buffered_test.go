@@ -13,7 +13,7 @@ import (
 	"planner/sweep/workload"
 )
 
-// held answers with a token every 30 ms, and gives them away in writes of so many.
+// held generates a token every 30 ms, and sends them in writes of so many.
 func held(sizes ...int) handler {
 	return func(c net.Conn, a asked) bool {
 		head, n := streamHead, 0
@@ -36,9 +36,9 @@ func held(sizes ...int) handler {
 var between = measure.SLO{Errors: -1, Bounds: []measure.Bound{
 	{Metric: measure.TPOT, Quantile: 0.5, Limit: 20 * time.Millisecond}, {Metric: measure.ITL, Quantile: 0.5, Limit: 20 * time.Millisecond}}}
 
-// TestCoalesced: events that one read returns share its time and are counted. Where many
-// do, the times between them are none between tokens, nor, where they are many of one
-// answer, the time per token.
+// TestCoalesced: events that one read returns share its time and are counted. If many do, the times
+// between them are not those between tokens, nor, if they are many of one answer, is the time per
+// token.
 func TestCoalesced(t *testing.T) {
 	for _, c := range []struct {
 		sizes     []int
@@ -64,7 +64,7 @@ func TestCoalesced(t *testing.T) {
 				}
 				trial := measure.Trial{Workload: &workload.Workload{}, Concurrency: 8, Requests: 400, Objective: between}
 				obs, err = client.Run(t.Context(), trial, requests(400, 8, n, 0))
-				// A busy machine is no matter here.
+				// A busy machine does not matter here.
 				obs.Doubts = slices.DeleteFunc(obs.Doubts, func(d note.Note) bool { return strings.HasPrefix(d.String(), "client: ") })
 				m := measure.Reduce(trial, obs)
 				if err != nil || m.Valid != (c.itl && c.tpot) || m.Verdict.State == measure.Met || m.TPOT.N > 0 != c.tpot || !c.tpot && m.TPOT.P50 != measure.Unresolved {
@@ -103,7 +103,7 @@ func TestCountBelowChunks(t *testing.T) {
 	})
 }
 
-// TestBufferingProxy: what comes whole, in one write that takes many reads, has no times
+// TestBufferingProxy: an answer that comes whole, in one write that takes many reads, has no times
 // between its tokens.
 func TestBufferingProxy(t *testing.T) {
 	conf, roots := certificate()

@@ -34,7 +34,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestDropped: what the client ran out of is its own failure, and says so.
+// TestDropped: if the client runs out of files or ports, that is reported as its own failure.
 func TestDropped(t *testing.T) {
 	for _, errno := range []syscall.Errno{syscall.EMFILE, syscall.EADDRNOTAVAIL} {
 		c := &Client{URL: "http://127.0.0.1:1", dial: func(context.Context, string, string) (net.Conn, error) {
@@ -69,8 +69,8 @@ func TestStaleConnection(t *testing.T) {
 	}
 }
 
-// TestThrownAway: requests that a server reads and throws away now and then are failures,
-// all of them, however alike they are to those that meet a connection which had just been closed.
+// TestThrownAway: requests that a server reads and throws away now and then are all failures,
+// however much they look like those that meet a connection which had just been closed.
 func TestThrownAway(t *testing.T) {
 	conf, roots := certificate()
 	for name, breaks := range map[string]handler{"reset": reset(), "closed": say()} {
@@ -96,8 +96,8 @@ func TestThrownAway(t *testing.T) {
 	}
 }
 
-// TestCrossingClose: requests that leave while the server closes a connection which it has
-// kept for some answers leave again on new ones, which are kept.
+// TestCrossingClose: requests that leave while the server closes a connection which it has kept for
+// some answers are sent again on new ones, which are kept.
 func TestCrossingClose(t *testing.T) {
 	conf, roots := certificate()
 	for _, secure := range []bool{false, true} {
@@ -152,7 +152,7 @@ func TestCrossingClose(t *testing.T) {
 	}
 }
 
-// leaving is a connection that runs a function ahead of each write.
+// leaving is a connection that runs a function before each write.
 type leaving struct {
 	net.Conn
 	ahead func()
@@ -167,8 +167,8 @@ func (l *leaving) Write(b []byte) (int, error) {
 	return l.Conn.Write(b)
 }
 
-// TestClosedBehindTheFirst: requests that meet the close of a connection behind its first
-// answer, many at once, leave again on new ones.
+// TestClosedBehindTheFirst: requests that meet the close of a connection after its first answer,
+// many at once, are sent again on new ones.
 func TestClosedBehindTheFirst(t *testing.T) {
 	conf, roots := certificate()
 	for _, secure := range []bool{false, true} {
@@ -215,8 +215,8 @@ func checkResent(t *testing.T, obs *measure.Observation) {
 	}
 }
 
-// TestEarlyAnswers: what a server reads of a request behind its answer is that request
-// still. It is in virtual time, in which the client goes on whenever the server rests.
+// TestEarlyAnswers: what a server reads of a request after its answer still belongs to that
+// request. It runs in virtual time, in which the client goes on whenever the server rests.
 func TestEarlyAnswers(t *testing.T) {
 	conf, roots := certificate()
 	for _, secure := range []bool{false, true} {
@@ -294,9 +294,9 @@ func TestHungUp(t *testing.T) {
 	}
 }
 
-// TestShorterAnswers: an engine that is not told to go on behind its end gives
-// less load than asked for, and the trial says so; one that says that it gave what was asked
-// for, and did not, gives no good answers.
+// TestShorterAnswers: an engine that is not told to go on after its end gives less load than asked
+// for, and the trial says so; one that says that it gave what was asked for, and did not, gives no
+// good answers.
 func TestShorterAnswers(t *testing.T) {
 	for _, n := range []int{4, 3} {
 		url := serve(t, say(streamHead, tokensOf(n), strings.Replace(ending(8, n), `"length"`, `"stop"  `, 1)))

@@ -44,15 +44,15 @@ func (s *talker) serve(c net.Conn, a asked) bool {
 	return true
 }
 
-// conversation is three turns of which each carries the ones before it.
+// conversation is three turns, each of which carries the ones before it.
 func conversation() []workload.Request {
 	w := fixedLengths(10, 4, workload.Constant)
 	w.Turns = 3
 	return w.Schedule(30, 200e6, 1)[:3]
 }
 
-// TestEchoTokens: a later turn carries the very tokens that the engine
-// generated, where it names them, and says so where it does not.
+// TestEchoTokens: a later turn carries the very tokens that the engine generated, if it names them,
+// and the trial says so if it does not.
 func TestEchoTokens(t *testing.T) {
 	for _, names := range []bool{true, false} {
 		s := &talker{names: names}

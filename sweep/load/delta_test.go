@@ -119,7 +119,7 @@ func deep(in []byte) bool {
 	return n > 200
 }
 
-// TestCountBehindTheEnd: a usage with an empty choice, behind the end of an answer, is no token.
+// TestCountBehindTheEnd: a usage with an empty choice, after the end of an answer, is not a token.
 func TestCountBehindTheEnd(t *testing.T) {
 	f := &inFlight{limit: 1 << 16}
 	f.decoder.reset(1000)

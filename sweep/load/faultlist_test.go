@@ -6,14 +6,12 @@ import (
 	"planner/sweep/measure"
 )
 
-// fault is a server that misbehaves, with what is to be said of it. Requests ask for 4
-// tokens.
+// fault is a server that misbehaves, with what must be reported of it. Requests ask for 4 tokens.
 type fault struct {
 	name    string
 	server  handler
 	outcome measure.Outcome
-	// detail is what is told of it, or how that begins where it ends in "..."; "" for
-	// anything.
+	// detail is the detail of its outcome, or how that begins if it ends in "..."; "" for anything.
 	detail string
 	// output is how many tokens came, -1 for any number.
 	output int

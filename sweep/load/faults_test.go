@@ -36,7 +36,7 @@ func say(pieces ...string) handler {
 	}
 }
 
-// reset says something and then breaks the connection off.
+// reset sends something and then breaks the connection.
 func reset(pieces ...string) handler {
 	return func(c net.Conn, a asked) bool {
 		say(pieces...)(c, a)
@@ -52,7 +52,7 @@ func reset(pieces ...string) handler {
 	}
 }
 
-// stall says something and then nothing any more.
+// stall sends something and then nothing more.
 func stall(pieces ...string) handler {
 	return func(c net.Conn, a asked) bool {
 		say(pieces...)(c, a)
@@ -61,12 +61,12 @@ func stall(pieces ...string) handler {
 	}
 }
 
-// whole is an answer with a length.
+// whole is an answer that states its length.
 func whole(status, kind, body string) string {
 	return fmt.Sprintf("HTTP/1.1 %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s", status, kind, len(body), body)
 }
 
-// tokensOf is the chunks of n tokens.
+// tokensOf returns the chunks of n tokens.
 func tokensOf(n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -77,7 +77,7 @@ func tokensOf(n int) string {
 
 const eventStream = "text/event-stream"
 
-// flood says something and then something else again and again.
+// flood sends something and then something else again and again.
 func flood(head, rest string) handler {
 	again := []byte(rest)
 	return func(c net.Conn, _ asked) bool {
@@ -105,18 +105,18 @@ func drip(head, rest string) handler {
 // request.
 type rough struct {
 	fault
-	// reads: it does read the request first.
+	// reads: it reads the request first.
 	reads bool
-	// held: it ends with the time-out only.
+	// held: only the time-out ends it.
 	held bool
-	// bare: it acts on the connection as it was accepted, ahead of TLS and of any request.
+	// bare: it acts on the connection as it was accepted, before TLS and any request.
 	bare bool
-	// only is the scheme for which there is such a fault; "" for both.
+	// only is the scheme that the fault exists for; "" for both.
 	only string
 }
 
-// roughs are what a server may do to a connection without reading a request to its end;
-// these have longer bodies than fit into the buffers on the way.
+// roughs are what a server may do to a connection without reading a request to its end; these
+// requests have longer bodies than fit into the buffers on the way.
 var roughs = []rough{
 	{fault: fault{"refused unread", say(whole("413 Too Large", "text/plain", "too long")), measure.HTTPStatus, "413: too long", 0}},
 	{fault: fault{"refused unread, and stalls", stall("HTTP/1.1 500 Oops\r\nContent-Length: 99\r\n\r\nout of"), measure.HTTPStatus, "500: out of", 0}, held: true},
@@ -147,15 +147,15 @@ func ahead(c net.Conn, a asked) bool {
 	return false
 }
 
-// way is how a request comes to a server that misbehaves.
+// way is how a request reaches a server that misbehaves.
 type way struct{ secure, reused bool }
 
 func (w way) String() string {
 	return map[bool]string{false: "http", true: "https"}[w.secure] + map[bool]string{false: ", new connection", true: ", kept connection"}[w.reused]
 }
 
-// serveFault runs a server that answers the first request well where the connection is
-// to be reused, and misbehaves from then on. It returns its URL.
+// serveFault runs a server that answers the first request well if the connection is to be reused,
+// and misbehaves from then on. It returns its URL.
 func serveFault(l net.Listener, w way, f rough, conf *tls.Config) (stop func()) {
 	var seen atomic.Int64
 	good := say(streamHead, tokensOf(4), ending(8, 4))
@@ -191,9 +191,9 @@ func serveFault(l net.Listener, w way, f rough, conf *tls.Config) (stop func()) 
 	})
 }
 
-// TestFaults: whatever a server does, over TLS or not, at the first request of a
-// connection or at a later one, is told for what it is, and never taken for a success or
-// a latency, nor waited for beyond the time-out.
+// TestFaults: whatever a server does, over TLS or not, at the first request of a connection or at a
+// later one, is reported as what it is, never taken for a success or a latency, and not waited for
+// beyond the time-out.
 func TestFaults(t *testing.T) {
 	conf, roots := certificate()
 	cases := slices.Clone(roughs)
@@ -277,7 +277,7 @@ func (f *fault) check(r *measure.Record, end, timeout time.Duration) error {
 	return nil
 }
 
-// slack is what a busy machine may be late by.
+// slack is how late a busy machine may be.
 const slack = 2 * time.Second
 
 // narrow opens a connection that takes little in advance.
@@ -289,7 +289,7 @@ func narrow(ctx context.Context, network, address string) (net.Conn, error) {
 	return c, err
 }
 
-// certificate makes a server for TLS and those who trust it.
+// certificate makes a server's TLS configuration and the pool that trusts it.
 func certificate() (*tls.Config, *x509.CertPool) {
 	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
 	plain := &x509.Certificate{SerialNumber: big.NewInt(1), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, NotAfter: time.Now().Add(time.Hour)}

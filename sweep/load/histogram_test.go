@@ -58,8 +58,8 @@ func TestHistogramLog(t *testing.T) {
 	}
 }
 
-// What records tell is logged in the second in which each request ended, and
-// failures not at all.
+// The latencies of records are logged in the second in which each request ended, and failures not
+// at all.
 func TestHistogramLogOfRecords(t *testing.T) {
 	ms := time.Millisecond
 	records := []measure.Record{

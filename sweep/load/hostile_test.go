@@ -31,8 +31,8 @@ var mixedKinds = []struct {
 	{say("HTTP/1.1 307 T\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n"), measure.HTTPStatus},
 }
 
-// TestMixedFaults: in a trial among good answers and nine kinds of others, each is
-// counted as often as the server gave it, in virtual time.
+// TestMixedFaults: in a trial with good answers and nine other kinds, each kind is counted as often
+// as the server gave it, in virtual time.
 func TestMixedFaults(t *testing.T) {
 	conf, roots := certificate()
 	for _, secure := range []bool{false, true} {
@@ -50,8 +50,8 @@ func TestMixedFaults(t *testing.T) {
 	}
 }
 
-// mixer gives one request after another another kind of answer, and the same again where
-// a request comes twice.
+// mixer gives each request another kind of answer than the one before, and the same again if a
+// request comes twice.
 type mixer struct {
 	mu   sync.Mutex
 	turn map[string]int
@@ -82,7 +82,8 @@ func (m *mixer) next(key string) int {
 	return n
 }
 
-// TestWholeAnswerWithoutText: an answer that is not streamed may be known by its count alone.
+// TestWholeAnswerWithoutText: an answer that is not streamed may show its tokens by its count
+// alone.
 func TestWholeAnswerWithoutText(t *testing.T) {
 	for usage, want := range map[string]measure.Outcome{`,"usage":{"completion_tokens":4}`: measure.OK, `,"usage":{"completion_tokens":0}`: measure.Empty, "": measure.Empty} {
 		c := &Client{URL: serve(t, say(whole("200 OK", "application/json", `{"choices":[{"text":"","finish_reason":"length"}]`+usage+`}`))), Model: "m", Engine: "vllm"}
@@ -93,7 +94,8 @@ func TestWholeAnswerWithoutText(t *testing.T) {
 	}
 }
 
-// TestHostileAnswers: what an answer holds at most does not grow with what a server says.
+// TestHostileAnswers: the memory that an answer takes at most does not grow with what a server
+// sends.
 func TestHostileAnswers(t *testing.T) {
 	const requestsAtOnce = 60
 	for name, h := range map[string]handler{

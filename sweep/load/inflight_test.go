@@ -11,7 +11,7 @@ import (
 	"planner/sweep/measure"
 )
 
-// script is a connection that says what it was given, in reads of a few bytes.
+// script is a connection that returns what it was given, in reads of a few bytes.
 type script struct {
 	net.Conn
 	in   []byte
@@ -48,8 +48,8 @@ func hear(in []byte, step int) *inFlight {
 	return f
 }
 
-// FuzzAnswer: whatever a server says, and however it arrives, it is read to an
-// end, and read the same; and what is no stream of tokens is a failure.
+// FuzzAnswer: whatever a server sends, and however it arrives, it is read to an end, and read the
+// same; and what is not a stream of tokens is a failure.
 func FuzzAnswer(f *testing.F) {
 	good := streamHead + tokensOf(4) + ending(8, 4)
 	for i, s := range []string{good, streamHead + tokensOf(2), whole("503 No", "text/plain", "busy"), "HTTP/1.1 100 C\r\n\r\n" + good,
@@ -68,7 +68,7 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// TestAnswerBytewise: the reading of an answer does not depend on its reads.
+// TestAnswerBytewise: how an answer is read does not depend on how its bytes are split into reads.
 func TestAnswerBytewise(t *testing.T) {
 	good := []byte(streamHead + tokensOf(4) + ending(8, 4))
 	for step := 1; step < 600; step++ {

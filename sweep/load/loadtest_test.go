@@ -20,8 +20,8 @@ import (
 	"planner/sweep/workload"
 )
 
-// inBubble runs a client against h over pipes in virtual time, in which nothing
-// takes time but what sleeps: every figure is exact.
+// inBubble runs a client against h over pipes in virtual time, in which only sleeping takes time:
+// every figure is exact.
 func inBubble(t *testing.T, h handler, test func(t *testing.T, c *Client)) {
 	inBubbleOf(t, false, nil, nil, func(c net.Conn) { answerAll(c, h) }, test)
 }
@@ -102,8 +102,8 @@ func TestOpenLoopExactly(t *testing.T) {
 	})
 }
 
-// TestSlowServer: a server slower than the schedule is sent all of it, and the
-// time in its queue is in every latency.
+// TestSlowServer: a server slower than the schedule is sent all of it, and the time in its queue is
+// in every latency: no coordinated omission.
 func TestSlowServer(t *testing.T) {
 	var turn chan bool
 	inBubble(t, func(c net.Conn, a asked) bool {
@@ -119,7 +119,7 @@ func TestSlowServer(t *testing.T) {
 			if r.Sent != r.Due {
 				t.Fatalf("request %d due at %v was sent at %v", i, r.Due, r.Sent)
 			}
-			// Request i waits for i others of 20 ms and was due 10 ms behind each.
+			// Request i waits for i others of 20 ms, and was due 10 ms after each.
 			if d, _ := r.E2E(); i > 0 && (d-time.Duration(i)*10*time.Millisecond).Abs() > 40*time.Millisecond {
 				t.Fatalf("request %d took %v", i, d)
 			}
@@ -253,8 +253,8 @@ func TestSnapshot(t *testing.T) {
 	})
 }
 
-// TestChunksOfSeveralTokens: gaps between chunks are not passed off as those
-// between tokens, while the time per token counts tokens.
+// TestChunksOfSeveralTokens: gaps between chunks are not presented as those between tokens, while
+// the time per token counts tokens.
 func TestChunksOfSeveralTokens(t *testing.T) {
 	inBubble(t, func(c net.Conn, a asked) bool {
 		for n := 3; n <= 12; n += 3 {
@@ -287,8 +287,8 @@ func TestChunksOfSeveralTokens(t *testing.T) {
 	})
 }
 
-// TestTokensWithoutText: a server without a tokenizer names no text, and the chunk that
-// says why an answer ended brings its last token (vLLM 0.32 with --skip-tokenizer-init).
+// TestTokensWithoutText: a server without a tokenizer sends no text, and the chunk that says why an
+// answer ended brings its last token (vLLM 0.32 with --skip-tokenizer-init).
 func TestTokensWithoutText(t *testing.T) {
 	inBubble(t, func(c net.Conn, a asked) bool {
 		say(streamHead)(c, a)

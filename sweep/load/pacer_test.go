@@ -19,8 +19,8 @@ import (
 	"planner/sweep/workload"
 )
 
-// TestPacerKeepsTheSchedule: waits that end late do not move those behind them,
-// and one that is overdue returns at once.
+// TestPacerKeepsTheSchedule: waits that end late do not delay those after them, and one that is
+// overdue returns at once.
 func TestPacerKeepsTheSchedule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newRuntimePacer(0)
@@ -117,8 +117,8 @@ func TestArrivals(t *testing.T) {
 	}
 }
 
-// TestStopped: a client that is stopped for a second shows that second in the
-// latency from the intended time and says so, and catches up.
+// TestStopped: a client that is stopped for a second shows that second in the latency from the
+// intended time, reports it, and catches up.
 func TestStopped(t *testing.T) {
 	p := startProcess(t, "burst")
 	c := &Client{URL: p.url, Model: "m", Stream: true, Engine: "vllm"}

@@ -27,7 +27,7 @@ func ids(t *testing.T, p *prompter, r *workload.Request) []int {
 	return out
 }
 
-// alike is the number of leading elements that two prompts share.
+// alike returns the number of leading elements that two prompts share.
 func alike[T comparable](a, b []T) int {
 	n := 0
 	for n < min(len(a), len(b)) && a[n] == b[n] {
@@ -36,7 +36,7 @@ func alike[T comparable](a, b []T) int {
 	return n
 }
 
-// TestVocabulary: prompts have no id that the model has not.
+// TestVocabulary: prompts have no id that the model does not have.
 func TestVocabulary(t *testing.T) {
 	r := workload.Request{ID: 1, Prompt: 5000, Output: 1, Shared: []workload.Segment{{Content: 77, Tokens: 1000}}}
 	for vocab, want := range map[int][2]int{0: {1000, 30_000}, 128_256: {1000, 30_000}, 2048: {1000, 2048}, 300: {150, 300}, 2: {1, 2}, 1: {0, 1}} {
@@ -101,8 +101,7 @@ func TestConversationPrompt(t *testing.T) {
 	}
 }
 
-// TestTextPrompts: texts scale by the measured tokens per word, and alike
-// contents are alike texts.
+// TestTextPrompts: texts scale by the measured tokens per word, and equal contents are equal texts.
 func TestTextPrompts(t *testing.T) {
 	shared := []workload.Segment{{Content: 77, Tokens: 60}}
 	for _, p := range []prompter{{perWord: 1}, {perWord: 1.5}, {perWord: 0.8, overhead: 12}} {
@@ -124,8 +123,8 @@ func TestTextPrompts(t *testing.T) {
 	}
 }
 
-// TestBodies: every dialect's body is JSON with the fields that its engine
-// knows, behind a head of the right length.
+// TestBodies: every dialect's body is JSON with the fields that its engine knows, after a head with
+// the right length.
 func TestBodies(t *testing.T) {
 	all := []string{"prompt", "max_tokens", "model", "temperature"}
 	for _, c := range []struct {

@@ -60,7 +60,7 @@ func piped(serve func(net.Conn)) *Client {
 		}}
 }
 
-// pipeEnd is an end of a pipe that says of the other one's close what TCP says.
+// pipeEnd is an end of a pipe that reports the other end's close as TCP does.
 type pipeEnd struct{ net.Conn }
 
 func (p pipeEnd) Write(b []byte) (int, error) {
@@ -188,9 +188,9 @@ func ending(prompt, completion int) string {
 	return chunked(finishEvent()) + chunked(usageEvent(prompt, completion)) + chunked(doneEvent) + lastChunk
 }
 
-// paced answers with one token at ttft and the others every tpot behind it, on
-// deadlines of its own that count from the arrival of the request. leaves,
-// where it is not nil, is called right before each token leaves.
+// paced answers with one token at ttft and each of the others tpot later, on deadlines of its own
+// that count from the arrival of the request. leaves, if it is not nil, is called right before each
+// token leaves.
 func paced(ttft, tpot time.Duration, leaves func(token int)) handler {
 	return func(c net.Conn, a asked) bool {
 		p, err := newPacer()

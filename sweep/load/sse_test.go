@@ -10,8 +10,8 @@ import (
 // maxEvent is the longest event of these tests.
 const maxEvent = 1 << 20
 
-// collect reads a stream that arrives in the given spans and returns the data
-// of its events, "!" ahead of those of type error.
+// collect reads a stream that arrives in the given spans and returns the data of its events, with
+// "!" before those of type error.
 func collect(spans ...string) ([]string, error) {
 	s := sseReader{limit: maxEvent}
 	var out []string
@@ -107,8 +107,8 @@ func TestSSELimit(t *testing.T) {
 	}
 }
 
-// wholeStream is a second reader of streams, by the book and without regard to
-// cost, for streams that are there as a whole.
+// wholeStream is a second reader of streams that are there as a whole, which follows the standard
+// and disregards cost.
 func wholeStream(in string) []string {
 	in = strings.TrimPrefix(in, "\xef\xbb\xbf")
 	in = strings.ReplaceAll(strings.ReplaceAll(in, "\r\n", "\n"), "\r", "\n")
@@ -156,8 +156,8 @@ func FuzzSSE(f *testing.F) {
 			}
 			return
 		}
-		// A mark in the middle of the first line is none, and the standard's
-		// leftover at the end is taken where we take it.
+		// A byte order mark in the middle of the first line is none, and the rest that the standard
+		// drops at the end is an event here.
 		if want := wholeStream(string(in)); !slices.Equal(got, want) && !bytes.Contains(in, []byte("\xef\xbb\xbf")) {
 			t.Errorf("%q by %d: %q, want %q", in, int(step)+1, got, want)
 		}

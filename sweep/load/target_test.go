@@ -66,8 +66,8 @@ func wordServer(usage, tokenizer bool) handler {
 	}
 }
 
-// TestMeasuredText: prompts that are texts have the asked length by the server's
-// own count, and the model's name is the server's.
+// TestMeasuredText: prompts that are texts have the wanted length by the server's own count, and
+// the model's name is the server's.
 func TestMeasuredText(t *testing.T) {
 	for _, chat := range []bool{false, true} {
 		c := &Client{URL: serve(t, wordServer(true, false)), Chat: chat, Stream: true}
@@ -169,8 +169,8 @@ func TestTokenizeForms(t *testing.T) {
 	}
 }
 
-// TestRedirects: neither the calls ahead of the load nor the load go where a server sends
-// them, the key least of all.
+// TestRedirects: neither the load nor the calls before it go where a server redirects them, least
+// of all with the key.
 func TestRedirects(t *testing.T) {
 	t.Setenv("TEST_API_KEY", "sk-very-secret")
 	var gone atomic.Int64
@@ -194,8 +194,8 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// A server of one loop answers one connection until it ends: each call that is not
-// part of the load leaves it free for the next.
+// A single-threaded server answers one connection until it ends: each call that is not part of the
+// load leaves it free for the next.
 func TestCallsLeaveTheServerFree(t *testing.T) {
 	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))
 	defer l.Close()
