@@ -6,13 +6,13 @@ import (
 	"planner/model"
 )
 
-// adapterSlots are the slots for low-rank adapters: requests of at most so many different
-// ones run at once (max_loras), and those used last stay loaded. Its zero value is an engine
-// without adapters.
+// adapterSlots are the slots for LoRA adapters. The running requests use at most slots different
+// adapters (max_loras); idle ones stay loaded until their slot is needed, the least recently used
+// leaving first. The zero value is an engine without adapters.
 type adapterSlots struct {
 	slots   int
-	running map[int]int // how many requests run with each adapter
-	loaded  []int       // the one used longest ago first
+	running map[int]int // running requests per adapter
+	loaded  []int       // least recently used first
 }
 
 func newAdapterSlots(l model.LoRA) adapterSlots {
@@ -22,12 +22,12 @@ func newAdapterSlots(l model.LoRA) adapterSlots {
 	return adapterSlots{slots: l.Slots, running: map[int]int{}}
 }
 
-// takes reports whether a request with an adapter may run.
+// takes reports whether a request that uses the adapter may run now.
 func (a *adapterSlots) takes(adapter int) bool {
 	return a.slots == 0 || a.running[adapter] > 0 || len(a.running) < a.slots
 }
 
-// enter notes that a request runs, and reports whether its adapter is loaded for it.
+// enter notes that a request starts to run and reports whether its adapter must be loaded first.
 func (a *adapterSlots) enter(adapter int) (loads bool) {
 	if a.slots == 0 {
 		return false
@@ -46,7 +46,7 @@ func (a *adapterSlots) enter(adapter int) (loads bool) {
 	return at < 0
 }
 
-// leave notes that a request has ended or lost its place.
+// leave notes that a request has ended or was preempted.
 func (a *adapterSlots) leave(adapter int) {
 	if a.slots == 0 {
 		return

@@ -8,27 +8,27 @@ import (
 	"planner/sweep/measure"
 )
 
-// Timer says how long things take, in seconds. A [model.Roofline] is one.
+// Timer is a model of durations, all in seconds. A [model.Roofline] is one.
 type Timer interface {
-	// Step is the time of one step.
+	// Step returns the time of one step.
 	Step(model.Batch) model.StepTime
-	// Decode gives the times first, first + growth, first + 2 growth, ..., where the
-	// GPUs do not wait for the host, of successive steps of a batch of nothing but decodes, which must hold as long
-	// as the batch stays the same and no context reaches the window.
+	// Decode describes successive steps of a decode-only batch that are not bound by the host: they
+	// take first, first + growth, first + 2 growth and so on as long as the batch stays the same
+	// and no context reaches the window.
 	Decode(model.Batch) (first, growth float64)
-	// Frontend is what a request of so many prompt tokens spends outside the
-	// engine's loop.
+	// Frontend returns the time that a request of so many prompt tokens spends outside the engine's
+	// loop.
 	Frontend(promptTokens int) float64
 }
 
-// Config describes one simulated engine. [Configure] derives it from a model. All but
-// Replicas and LockStep hold for each replica.
+// Config describes one simulated engine. [Configure] derives it from a model. All fields but
+// Replicas and LockStep apply to each replica on its own.
 type Config struct {
 	Rules Rules
-	// Seqs is max_num_seqs: how many requests may run at once.
+	// Seqs is max_num_seqs: the most requests that run at once.
 	Seqs int
-	// BatchTokens is max_num_batched_tokens: the token budget of a step. With pipeline
-	// stages a step here is one batch for each of them, see [model.Roofline].
+	// BatchTokens is the token budget of a step: max_num_batched_tokens times the number of
+	// pipeline stages, since a step here is one micro-batch on every stage, see [model.Roofline].
 	BatchTokens int
 	// ModelLen is max_model_len: the longest prompt + output, in tokens.
 	ModelLen int
@@ -46,33 +46,32 @@ type Config struct {
 	// Blocks is the size of the pool as vLLM counts it (num_gpu_blocks): one of
 	// them is the null block, which is never handed out.
 	Blocks int
-	// Layout is how requests take blocks from the pool. Its Window is how far a
-	// window layer looks back even where all layers keep everything.
+	// Layout says how requests take blocks from the pool. Its Window is set even where window
+	// layers keep their whole KV cache.
 	//
-	// Three things are simpler than in vLLM. A sequence's window blocks are reserved
-	// when it first needs them and kept to its end instead of being exchanged as the
-	// window moves, which comes to the same number but for an edge. A prompt chunk
-	// longer than the window takes no extra blocks while it is computed. And a cached
-	// prefix is found by the full groups alone, with the window's last tokens taken to
-	// be there too. A model of nothing but window layers is treated as if they were
-	// full, as vLLM does without its hybrid cache manager.
+	// Three things are simpler than in vLLM. The blocks of a sequence's window are reserved when it
+	// first needs them and kept until it ends, instead of being replaced as the window moves; their
+	// number is the same except near block edges. A prompt chunk longer than the window takes no
+	// extra blocks while it is computed. And prefix lookup considers the full-attention groups
+	// alone and assumes that the window's last tokens are cached too. A model of window layers
+	// alone is treated as one of full attention, as vLLM does without its hybrid cache manager.
 	Layout model.KVLayout
 	// Replicas counts the attention replicas (data parallelism); 0 means 1. Each
 	// has its own scheduler and block pool.
 	Replicas int
-	// Speculation is how requests that decode bring along proposed tokens.
+	// Speculation says how many tokens decoding requests propose and how many are accepted.
 	Speculation model.Speculation
-	// LoRA is how many adapters requests choose among, each as likely as the others, and how
-	// many of them run at once.
+	// LoRA says how many adapters the requests draw from, with equal chances, and how many of them
+	// can be in use at once.
 	LoRA model.LoRA
-	// LockStep makes the replicas wait for each other in every step, as they do
-	// when they share a mixture of experts.
+	// LockStep makes all replicas wait for the slowest in every step, as they do when they share
+	// the experts of an MoE model.
 	LockStep bool
 }
 
-// Configure returns the configuration of the engine that a roofline and its
-// memory describe. It fails if the release in the roofline's arguments cannot be
-// read, or if the pool is empty.
+// Configure returns the configuration of the engine that a roofline and its memory plan describe.
+// It fails if the engine version in the roofline's arguments cannot be parsed, or if the pool is
+// empty.
 func Configure(r *model.Roofline, m model.Memory, prefixCaching bool) (Config, error) {
 	dep, args := r.Deployment(), r.Args()
 	v, err := model.ParseVersion(args.EngineVersion)
@@ -94,8 +93,8 @@ func Configure(r *model.Roofline, m model.Memory, prefixCaching bool) (Config, e
 	}, nil
 }
 
-// Args are the settings that knobs give an engine of a release with settings of its own; what they leave open
-// is up to its defaults.
+// Args returns the engine arguments for a set of knobs, a release and its feature settings. What
+// these leave open takes the engine's default.
 func Args(k measure.Knobs, version string, settings model.EngineFeatures) model.EngineArgs {
 	return model.EngineArgs{
 		MaxNumSeqs: k.MaxNumSeqs, MaxNumBatchedTokens: k.MaxNumBatchedTokens, Utilization: k.GPUMemoryUtilization,
@@ -103,37 +102,33 @@ func Args(k measure.Knobs, version string, settings model.EngineFeatures) model.
 	}
 }
 
-// valid panics on settings under which no scheduler can work: they come from code
-// that has checked the user's values.
+// valid panics on settings that no scheduler can work with; callers have checked the user's values.
 func (c *Config) valid() {
 	if c.Seqs <= 0 || c.BatchTokens <= 0 || c.ModelLen <= 1 || c.Layout.BlockTokens <= 0 || c.Blocks <= 1 || len(c.Speculation.Accepted) < c.Speculation.Tokens {
 		panic("sim: scheduler settings must be positive")
 	}
 }
 
-// Rules are the scheduling behaviours of vLLM V1 that changed between releases.
-// They were compared step by step with the scheduler classes of 0.15.1, 0.20.2,
-// 0.26.0, 0.32.0 and 0.33.0; the switching points between these are taken from the dates
-// on which the changes were merged.
+// Rules are the scheduling behaviours of vLLM V1 that changed between releases. They were compared
+// step by step with the scheduler classes of 0.15.1, 0.20.2, 0.26.0, 0.32.0 and 0.33.0; the release
+// at which each changed is inferred from the date on which the change was merged.
 type Rules struct {
-	// Async schedules a step before the output of the one before it is known.
-	// Default since 0.14 (merged 2025-12-29).
+	// Async schedules a step before the output of the previous one is known. Default since 0.14
+	// (merged 2025-12-29).
 	Async bool
-	// FullSequenceGate admits a waiting request only if all of its present
-	// tokens would fit now, not only its first chunk. Since 0.19
-	// (scheduler_reserve_full_isl, 2026-03-24).
+	// FullSequenceGate admits a waiting request only if all of its known tokens fit into the pool
+	// now, not only its first chunk. Since 0.19 (scheduler_reserve_full_isl, 2026-03-24).
 	FullSequenceGate bool
-	// UnkeyedFirst reuses freed blocks that hold nothing cacheable before all
-	// others, so that more of the cache survives. Since 0.24 (June 2026).
+	// UnkeyedFirst reuses freed blocks without cacheable content before all others, so that more of
+	// the cache survives. Since 0.24 (June 2026).
 	UnkeyedFirst bool
 	// LoneUncapped lifts the long-prefill threshold in a step that begins with
 	// fewer than two requests. Since 0.32.
 	LoneUncapped bool
 }
 
-// RulesFor returns the rules of a release with every option at its default. The
-// zero Version means the newest known release; one before 0.10 follows 0.10, one
-// between two known ones the earlier.
+// RulesFor returns the rules of a release with every option at its default. The zero Version means
+// the newest known release.
 func RulesFor(v model.Version) Rules {
 	return Rules{
 		Async:            v.AtLeast(0, 14),

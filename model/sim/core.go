@@ -8,29 +8,27 @@ import (
 	"planner/sweep/measure"
 )
 
-// core is one engine loop with its GPUs: a scheduler, or several that step
-// together.
+// core is one engine loop with its GPUs: one scheduler, or several that step together.
 //
-// The loop schedules, and then waits for the oldest step under way if there are
-// as many as it keeps: one without asynchronous scheduling, two with it. So with
-// asynchronous scheduling a step is scheduled when the one before it starts, and a
-// request that arrives during step N is computed in step N+2 at the earliest.
+// The loop schedules a step, then waits for the oldest step in flight if it already has as many as
+// [core.depth] allows: one, or two with asynchronous scheduling. So with asynchronous scheduling a
+// step is scheduled when its predecessor starts, and a request that arrives during step N is
+// computed in step N+2 at the earliest.
 type core struct {
 	engine   *Engine
 	replicas []*scheduler
-	// now is when the loop schedules next, free when the GPUs have nothing more
-	// to do (seconds).
+	// now is when the loop next schedules, free when the GPUs run out of work (seconds).
 	now, free float64
-	// flight holds the steps under way, of which there are flights; replicas[i] computes
+	// flight holds the steps in flight, flights of them, oldest first; replicas[i] computes
 	// batches[i].
 	flight [2]struct {
 		batches []*stepBatch
 		end     float64
 	}
 	flights int
-	// lastOutput is when output arrived last.
+	// lastOutput is when the last output arrived.
 	lastOutput float64
-	growths    []float64 // see core.growth
+	growths    []float64 // cache of core.growth, by number of decodes
 	streak     streak
 }
 
@@ -46,7 +44,7 @@ func (c *core) idle() bool {
 	return true
 }
 
-// reset throws out what an aborted run left and sets the clock to zero.
+// reset discards what an aborted run left behind and sets the clock to zero.
 func (c *core) reset() {
 	for _, s := range c.replicas {
 		for len(s.running) > 0 {
@@ -69,7 +67,7 @@ func (c *core) pop() {
 	c.flights--
 }
 
-// advance takes the loop's next step, or several.
+// advance performs the loop's next step, or several if it can fast-forward.
 func (c *core) advance(r *loadRun) {
 	if c.fastForward(r) {
 		return
@@ -107,8 +105,8 @@ func (c *core) advance(r *loadRun) {
 	}
 }
 
-// slowest is the step of the replica that takes longest, on which the others wait: they
-// share the experts, where the tokens of all of them meet.
+// slowest returns the time of the slowest replica's step. The others wait for it, because the
+// tokens of all replicas meet in the shared experts.
 func (c *core) slowest(batches []*stepBatch, tokens int) model.StepTime {
 	var slowest model.StepTime
 	for _, b := range batches {
@@ -125,7 +123,7 @@ func (c *core) slowest(batches []*stepBatch, tokens int) model.StepTime {
 	return slowest
 }
 
-// depth is how many steps the loop keeps under way.
+// depth is the number of steps that the loop keeps in flight.
 func (c *core) depth() int {
 	if c.engine.config.Rules.Async {
 		return 2
@@ -133,7 +131,7 @@ func (c *core) depth() int {
 	return 1
 }
 
-// output waits for the oldest step and tells the run what it brought.
+// output waits for the oldest step in flight and reports its tokens to the run.
 func (c *core) output(r *loadRun) {
 	f := &c.flight[0]
 	c.now = f.end
@@ -144,9 +142,9 @@ func (c *core) output(r *loadRun) {
 	c.lastOutput = c.now
 }
 
-// decodeOnly is how many steps the scheduler can take in which every running
-// request decodes and nothing else happens: nobody ends or passes the window, nobody can be admitted.
-// Arrivals, and a pool that runs out of blocks, are the caller's to watch.
+// decodeOnly returns the number of coming steps in which every running request decodes and nothing
+// else happens: none ends or passes the window, and none can be admitted. Arrivals and a pool that
+// runs out of blocks are the caller's to watch.
 func (s *scheduler) decodeOnly() int {
 	c := &s.steady
 	if c.off || len(s.running) == 0 {
@@ -167,27 +165,26 @@ func (s *scheduler) decodeOnly() int {
 	return int(next) - 1 - c.steps
 }
 
-// streak is a row of steps in which nothing happens but decoding. It is paused where
-// the driver of an online engine wants to look, and goes on as if nobody had looked:
-// where it stops for that changes no sum of its times.
+// streak is a run of decode-only steps. It is paused whenever the driver of an online engine looks
+// in, and resumes with the same running sums, so its times do not depend on when the driver looked.
 type streak struct {
 	load        model.Batch // of its first step
 	step        model.StepTime
-	growth      float64 // of the time, from a step to the next
+	growth      float64 // of the time from one step to the next
 	most, taken int
 	paused      bool
-	// begun is when the loop scheduled the first step, start when the GPUs began with it.
+	// begun is when the loop scheduled the first step, start when the GPUs began it.
 	begun, start float64
 	async        bool
 }
 
-// took is how long a step of the streak takes: one that the GPUs and not the host bound
-// takes longer the more tokens went before.
+// took returns the time of a step of the streak: constant while the host is the bottleneck, growing
+// with the contexts once the GPUs are.
 func (k *streak) took(step int) float64 {
 	return max(k.step.Total, k.step.Total-k.step.Host+k.growth*float64(step))
 }
 
-// alike is how many steps take as long as the first, which the host bounds.
+// alike returns how many steps, from the first on, are bound by the host and so equally long.
 func (k *streak) alike() float64 {
 	if k.growth <= 0 {
 		return math.Inf(1)
@@ -195,14 +192,14 @@ func (k *streak) alike() float64 {
 	return math.Ceil(k.step.Host / k.growth)
 }
 
-// spent is how long so many steps take: a sum of equal times, and then of an arithmetic series.
+// spent returns the time of the first steps: equal ones, then an arithmetic series.
 func (k *streak) spent(steps int) float64 {
 	n := float64(steps)
 	alike := min(n, k.alike())
 	return n*k.step.Total + (n-alike)*(k.growth*(n+alike-1)/2-k.step.Host)
 }
 
-// now is when the loop schedules next after so many steps.
+// now returns when the loop next schedules after so many steps.
 func (k *streak) now(steps int) float64 {
 	switch {
 	case steps == 0:
@@ -213,8 +210,8 @@ func (k *streak) now(steps int) float64 {
 	return k.start + k.spent(steps)
 }
 
-// gaps adds the inter-token times of steps from one up to another: those that differ by less than
-// a microsecond at once.
+// gaps adds the inter-token times of the steps in [from, end) for a number of sequences (each).
+// Those that round to the same microsecond become one row.
 func (k *streak) gaps(to *measure.Gaps, from, end, each int) {
 	if k.async {
 		from, end = from-1, end-1
@@ -229,7 +226,7 @@ func (k *streak) gaps(to *measure.Gaps, from, end, each int) {
 	}
 }
 
-// begin looks whether a streak can begin; there must be a step of it.
+// begin starts a streak if at least one step of it is possible.
 func (c *core) begin() bool {
 	if len(c.replicas) > 1 {
 		return false
@@ -246,7 +243,7 @@ func (c *core) begin() bool {
 	if c.streak.async {
 		c.streak.start = c.free
 	}
-	s.steady.steps++ // what the steady sequences will be in the next step
+	s.steady.steps++ // the state of the steady sequences in the next step
 	s.addSteadyLoad(&c.streak.load)
 	s.steady.steps--
 	c.streak.step = c.engine.timer.Step(c.streak.load)
@@ -254,7 +251,7 @@ func (c *core) begin() bool {
 	return true
 }
 
-// settle ends a streak that is paused.
+// settle ends a paused streak.
 func (c *core) settle(r *loadRun) {
 	if k := &c.streak; k.paused {
 		k.paused = false
@@ -262,10 +259,9 @@ func (c *core) settle(r *loadRun) {
 	}
 }
 
-// fastForward takes steps in which nothing happens but decoding, until something does.
-// The time of such a step grows by the same amount from one to the next, so that of all is
-// a sum that is known; block edges are counted, not stopped for. It returns
-// false if there is no such step.
+// fastForward takes decode-only steps until something else happens. Their times form a series with
+// a closed sum, so only block edges are gone through one by one. It returns false if not even one
+// such step is possible.
 func (c *core) fastForward(r *loadRun) bool {
 	k := &c.streak
 	if !k.paused && !c.begin() {
@@ -275,7 +271,7 @@ func (c *core) fastForward(r *loadRun) bool {
 	before := k.taken
 	limit := min(r.upcoming(), r.watchAt)
 	stop := min(limit, r.until)
-	// What another loop ends may start something here.
+	// A request that ends on another core may start one here.
 	others := c.engine.nextOther(c)
 	end := before + sort.Search(k.most-before, func(i int) bool {
 		now := k.now(before + i)
@@ -308,8 +304,8 @@ func (c *core) fastForward(r *loadRun) bool {
 	return k.taken > before
 }
 
-// growth is what each further step of the same decodes adds. Without windows it
-// depends on their number alone and is remembered.
+// growth returns by how much each further step of the same decodes is longer, in seconds. Without
+// windows that depends on their number alone and is cached.
 func (c *core) growth(load *model.Batch) float64 {
 	if c.replicas[0].config.Layout.Window > 0 {
 		_, g := c.engine.timer.Decode(*load)

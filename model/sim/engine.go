@@ -10,14 +10,14 @@ import (
 	"planner/sweep/workload"
 )
 
-// Engine is one simulated instance. Its prefix cache lives on from one run to the
-// next, so a run after another one finds it warm.
+// Engine is one simulated instance. Its prefix cache persists from run to run, so later runs find
+// it warm.
 //
-// A request reaches the engine's loop [Timer].Frontend after it is due. All of
-// that cost lies before the loop here. In a real server a part of it lies behind:
-// tokens leave through the front end too. Only the sum can be seen from outside,
-// since the way out delays the first token and the last one alike; what a split
-// would change is how early a request queues, by a few milliseconds.
+// A request reaches the engine's loop [Timer].Frontend after it is due: the whole front-end cost is
+// charged before the loop. In a real server a part of it comes after, as tokens leave through the
+// front end too. Only the sum can be seen from outside, since the way out delays the first token
+// and the last one alike; a split would only change, by a few milliseconds, when a request joins
+// the queue.
 type Engine struct {
 	timer    Timer
 	roofline *model.Roofline // the timer, if it is one; nil otherwise
@@ -60,57 +60,53 @@ func Build(dep model.Deployment, c model.Constants, args model.EngineArgs, prefi
 	return NewEngine(roofline, config), nil
 }
 
-// Load is what a run sends to an engine.
+// Load is the work that a run sends to an engine.
 type Load struct {
-	// Requests is the schedule. In open loop each is sent when it is due.
+	// Requests is the schedule. In an open loop each is sent when it is due.
 	Requests []workload.Request
-	// Slots, if above 0, makes it a closed loop: so many requests are under way
-	// at once, and the next one is due the moment a slot becomes free. Parents
-	// and intended times of the schedule play no part then.
+	// Slots, if above 0, makes it a closed loop: so many requests are in flight at once, and the
+	// next one is due the moment a slot becomes free. The schedule's parents and due times are then
+	// ignored.
 	Slots int
-	// Timeout is how long a client waits for a whole request before it gives up
-	// and the engine frees what the request held; 0 means forever.
+	// Timeout is how long a client waits for a complete answer before it gives up and the engine
+	// frees the request's blocks; 0 means forever.
 	Timeout time.Duration
-	// Gaps asks for the times between tokens of the requests due in
-	// [GapsFrom, GapsTo).
+	// Gaps asks for the inter-token times of the requests due in [GapsFrom, GapsTo).
 	Gaps             bool
 	GapsFrom, GapsTo time.Duration
-	// Watch, if set, is called about every Every of virtual time and ends the
-	// run by returning a reason. What is under way then stays in flight in the records.
+	// Watch, if set, is called about once per Every of virtual time and ends the run by returning a
+	// reason. Unfinished requests then stay marked as in flight in the records.
 	Watch func(Progress) (stop note.Reason)
 	Every time.Duration
 }
 
-// Progress is how far a run has come.
+// Progress is the state of a run under way.
 type Progress struct {
 	// Now is the virtual time since the start of the run.
 	Now time.Duration
-	// Arrived counts the requests that have reached the engine, Ended those
-	// that ended in any way.
+	// Arrived counts the requests that have reached the engine, Ended those that have ended, with
+	// any outcome.
 	Arrived, Ended int
 	Occupancy
-	// Records hold what is known so far, in the order of the schedule. They must
-	// not be changed.
+	// Records holds what is known so far, in the order of the schedule. It must not be modified.
 	Records []measure.Record
 }
 
-// Occupancy is what an engine holds, over all replicas.
+// Occupancy is the load on an engine and its counters, over all replicas.
 type Occupancy struct {
-	// Running and Waiting count requests with blocks and without.
+	// Running and Waiting count the requests that hold blocks and those that do not.
 	Running, Waiting int
-	// KV is the share of the blocks in use.
+	// KV is the share of the blocks in use, averaged over the replicas.
 	KV float64
-	// Preemptions count how often a request lost its blocks since the start, Queries the
-	// tokens that the prefix cache was asked for when requests were admitted, of which it
-	// held Hits. Resumed requests are left out, as vLLM does; its releases before 0.32 also
-	// count attempts at admission that failed.
+	// Preemptions counts the requests' losses of their blocks since the start, Queries the tokens
+	// looked up in the prefix cache at admission, Hits those it held. Resumed requests are left
+	// out, as in vLLM; its releases before 0.32 also count failed attempts at admission.
 	Preemptions, Queries, Hits int
 }
 
-// Run sends a load to the engine and returns when all of it has ended, or earlier
-// if the load says so. Two runs of one load on equal engines give equal results: one
-// record for every request of the load, in its order. The engine's version is left for
-// the caller, who knows it by name.
+// Run sends a load to the engine and returns when all of it has ended, or when Watch stops it. Runs
+// of one load on equal engines give equal results: one record per request, in the load's order. The
+// engine's version is for the caller to fill in.
 func (e *Engine) Run(load Load) measure.Observation { return e.run(load).observation() }
 
 func (e *Engine) run(load Load) *loadRun {
@@ -127,8 +123,7 @@ func (e *Engine) run(load Load) *loadRun {
 	}
 }
 
-// first returns the core that has something to do and whose turn is next, nil if
-// all are idle.
+// first returns the core with work to do whose turn comes first, nil if all are idle.
 func (e *Engine) first() *core {
 	var first *core
 	for _, c := range e.cores {
@@ -139,8 +134,8 @@ func (e *Engine) first() *core {
 	return first
 }
 
-// lightest returns the replica with the least to do, and its core: as vLLM's load balancer counts
-// it, four for a waiting request and one for a running one.
+// lightest returns the least loaded replica and its core by the score of vLLM's load balancer: four
+// per waiting request and one per running one.
 func (e *Engine) lightest() (at *core, replica *scheduler) {
 	least := math.MaxInt
 	for _, c := range e.cores {
@@ -153,8 +148,7 @@ func (e *Engine) lightest() (at *core, replica *scheduler) {
 	return at, replica
 }
 
-// nextOther is when the next of the other cores has its turn, infinite if they
-// are idle.
+// nextOther returns when the first of the other cores has its turn, infinite if they are idle.
 func (e *Engine) nextOther(than *core) float64 {
 	at := math.Inf(1)
 	for _, c := range e.cores {

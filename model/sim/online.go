@@ -9,34 +9,32 @@ import (
 	"planner/sweep/workload"
 )
 
-// Online drives an engine whose requests are not known in advance, such as those
-// that come in over a network. Its clock is moved by the caller, who says what
-// time it is; everything up to then has happened afterwards. An engine that is
-// driven online must not be used otherwise.
+// Online drives an engine whose requests are not known in advance, such as those that come in over
+// a network. The caller moves its clock; [Online.Advance] simulates everything up to the time it is
+// given. An engine that is driven online must not be used otherwise.
 type Online struct {
 	run     *loadRun
-	now     time.Duration // the caller's time
-	pending []Token       // beyond the caller's time
+	now     time.Duration // the caller's clock
+	pending []Token       // later than the caller's clock
 }
 
 // Token is one output token of a request.
 type Token struct {
-	// Request is the number that [Online.Submit] gave. Behind its last token, and
-	// when it was cancelled, another request may be given it.
+	// Request is the number that [Online.Submit] returned. It may be reused after the request's
+	// last token or its cancellation.
 	Request int
 	// At is when the token leaves the engine.
 	At time.Duration
-	// First and Last say that it is the first and the last one.
+	// First and Last mark the request's first and last token.
 	First, Last bool
-	// Wait is how long the request waited in the engine before its first step,
-	// Cached how many tokens of its prompt the prefix cache held. Both are told
-	// with the first token.
+	// Wait is how long the request waited in the engine before its first step, Cached the number of
+	// its prompt tokens that the prefix cache held. Both are set on the first token only.
 	Wait   time.Duration
 	Cached int
 }
 
-// Online begins to drive the engine at time zero, with its prefix cache as it is.
-// Tokens are told one by one, so steps are taken one by one.
+// Online starts driving the engine at time zero and keeps its prefix cache. Every token is
+// reported, so steps are taken one by one.
 func (e *Engine) Online() *Online {
 	for _, c := range e.cores {
 		c.reset()
@@ -49,7 +47,7 @@ func (e *Engine) Online() *Online {
 	return l
 }
 
-// add keeps a token until its time comes. Replicas that do not step together may
+// add keeps a token until the caller's clock reaches it. Replicas that do not step together may
 // report tokens out of order.
 func (l *Online) add(id int, at float64, first, last bool) {
 	k := Token{Request: id, At: duration(at), First: first, Last: last}
@@ -64,16 +62,15 @@ func (l *Online) add(id int, at float64, first, last bool) {
 	l.pending = p
 }
 
-// arrival is when a request is through the front end, in seconds.
+// arrival returns when a request leaves the front end, in seconds.
 func (l *Online) arrival(request int) float64 {
 	return l.run.calls[request].due + l.run.engine.timer.Frontend(l.run.load.Requests[request].Prompt)
 }
 
-// Submit sends a request and returns its number and true; false if the engine can
-// never serve it. One of a time before that of the last call of [Online.Advance]
-// comes at that time. Only its lengths and shared prefix matter. Which of two
-// requests that reach the engine at the same instant is served first is not
-// defined.
+// Submit sends a request and returns its number and true, or false if the engine can never serve
+// it. A time before that of the last [Online.Advance] counts as that time. Only the request's
+// lengths and the identities of its tokens affect its service. Which of two requests that reach the
+// engine at the same instant is served first is undefined.
 func (l *Online) Submit(at time.Duration, q workload.Request) (request int, ok bool) {
 	at = max(at, l.now)
 	if !l.run.engine.cores[0].replicas[0].fits(q.Prompt, q.Output) {
@@ -83,17 +80,17 @@ func (l *Online) Submit(at time.Duration, q workload.Request) (request int, ok b
 	return l.run.submit(q, at.Seconds(), at.Seconds()), true
 }
 
-// Cancel ends a request whose client has left; what it held is free for the next
-// step. It must not be called behind the last token of a request.
+// Cancel ends a request whose client has left; its blocks are free for the next step. It must not
+// be called after the request's last token.
 func (l *Online) Cancel(at time.Duration, request int) {
 	l.run.giveUp(request, at.Seconds())
 	l.run.retire(request)
 	l.pending = slices.DeleteFunc(l.pending, func(t Token) bool { return t.Request == request })
 }
 
-// Advance lets everything happen up to a time, appends the tokens that have left
-// by then to a slice, in order of time, and says when something is going to happen
-// next if nothing new comes in: [measure.Never] if nothing is.
+// Advance simulates up to a time, appends the tokens that have left by then to a slice, in order of
+// time, and returns when something will next happen unless requests come in: [measure.Never] if
+// nothing will.
 func (l *Online) Advance(to time.Duration, tokens []Token) (left []Token, next time.Duration) {
 	l.now = max(l.now, to)
 	l.run.advance(l.now.Seconds())
@@ -111,14 +108,14 @@ func (l *Online) Advance(to time.Duration, tokens []Token) (left []Token, next t
 	return tokens, l.upcoming()
 }
 
-// upcoming is when something is going to happen if nothing new comes in.
+// upcoming returns when something will next happen unless requests come in.
 func (l *Online) upcoming() time.Duration {
 	next := time.Duration(math.MaxInt64)
 	if len(l.pending) > 0 {
 		next = l.pending[0].At
 	}
 	if _, now := l.run.next(); !math.IsInf(now, 1) {
-		// A nanosecond late is in time; one early would find nothing to do.
+		// A nanosecond too late does no harm; one too early would find nothing to do.
 		next = min(next, time.Duration(math.Ceil(now*1e9))+1)
 	}
 	if next == math.MaxInt64 {
@@ -127,5 +124,5 @@ func (l *Online) upcoming() time.Duration {
 	return next
 }
 
-// Occupancy is what the engine holds and has done.
+// Occupancy returns the load on the engine and its counters.
 func (l *Online) Occupancy() Occupancy { return l.run.occupancy() }

@@ -2,22 +2,21 @@ package sim
 
 import "slices"
 
-// stepOutput is what the output of a batch brought about. The slices are reused by
-// the next call of [scheduler.output].
+// stepOutput is the effect of one batch's output. Its slices are reused by the next call of
+// [scheduler.output].
 type stepOutput struct {
-	// first lists the requests whose first token arrived, finished those whose
-	// last one did, each in the batch's order.
+	// first lists the requests whose first token arrived, finished those whose last one did, each
+	// in the batch's order.
 	first, finished []int
-	// tokens lists the counted requests that got a token behind their first
-	// one, steady is the number of further ones that also got one at the output
-	// before.
+	// tokens lists the counted requests once per token after their first one. steady is the number
+	// of further counted requests that got one in this output and in the one before.
 	tokens []int
 	steady int
 }
 
-// output hands in the sampled tokens of the oldest batch that has not been handed
-// in yet. Requests that have all their tokens end and free their blocks, one
-// after another in the batch's order. The batch must not be used afterwards.
+// output hands in the sampled tokens of the oldest outstanding batch. Requests that have all their
+// tokens end and free their blocks, one after another in the batch's order. The batch must not be
+// used afterwards.
 func (s *scheduler) output(b *stepBatch) *stepOutput {
 	e := &s.out
 	e.first, e.finished, e.tokens, e.steady = e.first[:0], e.finished[:0], e.tokens[:0], 0
@@ -40,8 +39,8 @@ func (s *scheduler) output(b *stepBatch) *stepOutput {
 			e.first = append(e.first, r.id)
 		}
 		if r.steady.member {
-			// It became steady after this batch was made, so its token is among the
-			// steady ones, but may not be.
+			// It became steady after this batch was made: e.steady counts its token, which may be
+			// its first.
 			if r.counted {
 				e.steady--
 				if r.out > 0 {
@@ -79,8 +78,8 @@ func (s *scheduler) output(b *stepBatch) *stepOutput {
 	return e
 }
 
-// verify draws how many of an item's proposed tokens are accepted and returns how many
-// tokens the sequence gets. What was refused was not computed.
+// verify draws how many of an item's proposed tokens are accepted and returns how many tokens the
+// sequence gains. Rejected tokens no longer count as computed.
 func (s *scheduler) verify(r *sequence, it *batchItem) int {
 	r.verified++
 	draw := float64(mixed(r.luck+r.verified)>>11) / (1 << 53)
@@ -94,7 +93,7 @@ func (s *scheduler) verify(r *sequence, it *batchItem) int {
 	return min(1+accepted, r.limit-r.out)
 }
 
-// mixed scatters the bits of a number (the finaliser of SplitMix64, Steele et al. 2014).
+// mixed scatters the bits of a number (finaliser of SplitMix64, Steele et al. 2014).
 func mixed(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
@@ -124,8 +123,8 @@ func (s *scheduler) compact() {
 	s.running = kept
 }
 
-// abort ends a request that its client gave up on; its blocks are free at once.
-// Tokens of it that are under way are thrown away.
+// abort ends a request that its client gave up on and frees its blocks at once. Its tokens in
+// flight are discarded.
 func (s *scheduler) abort(r *sequence) {
 	switch r.state {
 	case waiting:

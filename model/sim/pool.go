@@ -1,16 +1,16 @@
 package sim
 
-// extent is a row of KV cache blocks that hold successive tokens of one text and that
-// the same sequences use, so that all that happens to one of them happens to all. Its
-// links are indices into pool.extents; 0 stands for none.
+// extent is a run of KV cache blocks that hold consecutive tokens of one text and are used by the
+// same sequences, so that they are always freed and reused together. Its links are indices into
+// pool.extents; 0 means none.
 type extent struct {
-	refs int32 // sequences that use it
-	// node is the text in which the blocks end, root if they are not cached; they are its
-	// blocks first up to end, counted from the beginning of the sequence.
+	refs int32 // number of sequences that use it
+	// node is the text in which the blocks end, root if they are not cached. The blocks are numbers
+	// first to end-1 of the sequence.
 	node, first, end int32
-	// front is what was split off last; who used the whole before uses both.
+	// front is the part last split off the front; users of the whole extent use both parts.
 	front int32
-	// links are the neighbours in the queue of free blocks, and in the node's list.
+	// links are the neighbours in the queue of free blocks and in the node's list.
 	links [2]struct{ prev, next int32 }
 }
 
@@ -19,10 +19,10 @@ func (x *extent) blocks() int { return int(x.end - x.first) }
 // The kinds of links.
 const inQueue, inNode = 0, 1
 
-// extentList is a list of extents by their links of one kind.
+// extentList is a list of extents, chained by one kind of link.
 type extentList struct{ first, last int32 }
 
-// insert puts an extent into a list before another, at the end if that is 0.
+// insert puts an extent into a list before extent next, or at the end if next is 0.
 func (p *blockPool) insert(c *extentList, kind int, id, next int32) {
 	prev := c.last
 	if next != 0 {
@@ -54,14 +54,13 @@ func (p *blockPool) remove(c *extentList, kind int, id int32) {
 	}
 }
 
-// blockPool hands out blocks from the head of a queue of free ones and takes them
-// back. A freed block keeps its place in the prefix cache until it is handed out
-// again, so the order of the queue decides what the cache forgets.
+// blockPool hands out blocks from the head of a queue of free ones and takes them back. A freed
+// block stays in the prefix cache until it is handed out again, so the order of the queue decides
+// what the cache forgets.
 //
-// At the head of the queue are blank blocks, which are only counted: those that were
-// never handed out, and those freed without a key that are to be reused first. Behind
-// them come the others, least recently freed first; sequences free their last block
-// first, so an extent is reused from its end.
+// Blank blocks come first and are only counted: those never handed out and, with unkeyedFirst,
+// those freed without a key. Behind them the others are queued, least recently freed first;
+// sequences free their last block first, so an extent is reused from its end.
 type blockPool struct {
 	size    int // of the pool, null block included
 	free    int
@@ -79,8 +78,8 @@ func newPool(size int, unkeyedFirst bool) blockPool {
 		cache: tree{nodes: make([]prefixNode, 1, 64), named: make(map[text]int32)}}
 }
 
-// take hands out blocks from the head of the queue, which must have so many. What
-// they held is forgotten.
+// take hands out blocks from the head of the queue, which must hold that many. Their contents leave
+// the cache.
 func (p *blockPool) take(blocks int) {
 	p.free -= blocks
 	blank := min(blocks, p.blank)
@@ -99,7 +98,8 @@ func (p *blockPool) take(blocks int) {
 	}
 }
 
-// add makes an extent before another one in the list of its node, at the end if that is 0.
+// add creates an extent and puts it into its node's list before extent next, or at the end if next
+// is 0.
 func (p *blockPool) add(x extent, next int32) int32 {
 	id := place(&p.extents, &p.idle, x)
 	n := &p.cache.nodes[x.node]
@@ -108,7 +108,7 @@ func (p *blockPool) add(x extent, next int32) int32 {
 	return id
 }
 
-// place puts a value where another one is idle, at the end if none is, and returns the index.
+// place stores a value at an idle index, or at the end if there is none, and returns the index.
 func place[T any](all *[]T, idle *[]int32, v T) int32 {
 	if n := len(*idle); n > 0 {
 		id := (*idle)[n-1]
@@ -119,8 +119,8 @@ func place[T any](all *[]T, idle *[]int32, v T) int32 {
 	return int32(len(*all) - 1)
 }
 
-// split makes an extent of its own of the blocks of another one before a number. The
-// other keeps its place in the lists, with the new one where its blocks were.
+// split makes the blocks of an extent before number at an extent of their own. The new extent comes
+// directly before the rest in the node's list and directly behind it in the queue.
 func (p *blockPool) split(id, at int32) (front int32) {
 	x := p.extents[id]
 	x.end = at
@@ -133,7 +133,7 @@ func (p *blockPool) split(id, at int32) (front int32) {
 	return front
 }
 
-// count is the number of blocks in the extents with which a sequence begins.
+// count returns the number of blocks in the extents that a sequence begins with.
 func (p *blockPool) count(held []int32) int32 {
 	if n := len(held); n > 0 {
 		return p.extents[held[n-1]].end
@@ -141,7 +141,7 @@ func (p *blockPool) count(held []int32) int32 {
 	return 0
 }
 
-// adopt adds a user to a cached extent, which leaves the queue if it had none.
+// adopt adds a user to a cached extent and takes it off the queue if it had none.
 func (p *blockPool) adopt(id int32) {
 	x := &p.extents[id]
 	if x.refs == 0 {
@@ -151,8 +151,8 @@ func (p *blockPool) adopt(id int32) {
 	x.refs++
 }
 
-// drop removes a user from the extents with which a sequence begins, last one first.
-// Those of which it was the last join the queue.
+// drop removes a user from the extents that a sequence begins with, last one first. Those left
+// without a user join the queue.
 func (p *blockPool) drop(held []int32) {
 	for i := len(held) - 1; i >= 0; i-- {
 		begin := p.count(held[:i])
@@ -177,10 +177,10 @@ func (p *blockPool) dropUnkeyed(blocks int) {
 	}
 }
 
-// register enters the next blocks of a sequence, up to a number, in the prefix cache as
-// blocks of node's text, behind those that hold the same tokens already. It returns the
-// extents that the sequence holds then: the last one grows if nobody else uses it and no
-// other was registered after it, so that the order of a node's list is that of all blocks.
+// register enters a sequence's next blocks, up to number end, in the prefix cache under a node,
+// after those already registered with the same tokens. It returns the extents that the sequence
+// then holds: the last one grows if it has no other user and is the last in the node's list, so
+// that the list keeps the order in which blocks were registered.
 func (p *blockPool) register(held []int32, node, end int32) []int32 {
 	if n := len(held); n > 0 {
 		id := held[n-1]
@@ -192,12 +192,12 @@ func (p *blockPool) register(held []int32, node, end int32) []int32 {
 	return append(held, p.add(extent{refs: 1, node: node, first: p.count(held), end: end}, 0))
 }
 
-// find appends to hits, with which a sequence begins, the extents that hold its further
-// blocks up to a number, as far as those are cached and end in a node. Of blocks that hold
-// the same tokens it finds those that were registered first.
+// find extends hits, the cached extents that a sequence begins with, by those that end in a node
+// and continue the sequence without a gap, up to a block number. Of blocks with the same tokens it
+// finds the one registered first.
 //
-// One pass is enough: whoever frees a block frees the ones before it afterwards, so for
-// every cached block there is one for the tokens before it that was registered earlier.
+// One pass is enough: a sequence frees its later blocks first, so for every cached block one with
+// the preceding tokens was registered earlier.
 func (p *blockPool) find(hits []int32, node, to int32) []int32 {
 	at := p.count(hits)
 	for id := p.cache.nodes[node].extents.first; id != 0 && at < to; id = p.extents[id].links[inNode].next {

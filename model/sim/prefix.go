@@ -6,25 +6,24 @@ import (
 	"planner/sweep/workload"
 )
 
-// forever ends a span that has no end.
+// forever is the end of a span that has none.
 const forever = math.MaxInt
 
-// tree identifies the tokens up to the end of every cached block, as vLLM does
-// with a chain of hashes, but exactly: a text is a path of contents, each known by
-// its identity and the token at which it starts, and a block is known by the node
-// in which it ends and its number in the sequence. Two blocks have the same node
-// and number exactly if they hold the same tokens behind the same tokens.
+// tree identifies the tokens up to the end of every cached block, as vLLM does with a chain of
+// hashes, but exactly: a text is a path of contents, each given by its identity and the token at
+// which it starts, and a block is given by the node in which it ends and its number in the
+// sequence. Two blocks have the same node and number if and only if they and all blocks before them
+// hold the same tokens.
 //
-// Nodes are counted by the sequences and extents that refer to them and reused
-// when nothing does, so the tree stays as small as the pool.
+// Nodes are reference-counted by sequences, extents and child nodes and reused when unreferenced,
+// so the tree stays as small as the pool.
 type tree struct {
 	nodes []prefixNode
 	idle  []int32
 	named map[text]int32
 }
 
-// text is the identity of a node: content that starts at a token behind the text
-// of the parent.
+// text identifies a node: content that follows the text of the parent and starts at a token.
 type text struct {
 	content workload.Content
 	parent  int32
@@ -35,19 +34,18 @@ type text struct {
 type prefixNode struct {
 	text text
 	refs int32
-	// extents holds the cached blocks that end in it, in the order of their registration.
+	// extents holds the cached blocks that end in it, in order of registration.
 	extents extentList
-	// writer is the steady sequence that generates this content at present;
-	// its newest blocks may not be registered yet.
+	// writer is the steady sequence that is generating this content; its newest blocks may not be
+	// registered yet.
 	writer *sequence
 }
 
 // root is the empty text. It is also the node of blocks that are not cached.
 const root int32 = 0
 
-// enter returns the node of content behind parent, which it makes if need be, and
-// counts the caller's reference. Content 0 is a text that nobody else can name: it
-// gets a node of its own every time.
+// enter returns the node of content behind parent, created if necessary, with a reference for the
+// caller. Content 0 is text that no other request can name: it gets a new node every time.
 func (t *tree) enter(parent int32, content workload.Content, start int) int32 {
 	key := text{content, parent, int32(start)}
 	if content != 0 {
@@ -64,7 +62,7 @@ func (t *tree) enter(parent int32, content workload.Content, start int) int32 {
 	return id
 }
 
-// release drops a reference to a node and forgets nodes without one.
+// release drops a reference to a node and removes nodes without any.
 func (t *tree) release(id int32) {
 	for id != root {
 		n := &t.nodes[id]
@@ -79,14 +77,14 @@ func (t *tree) release(id int32) {
 	}
 }
 
-// nodeSpan is the part of a sequence that lies in one node: all tokens from the end
-// of the span before it up to end.
+// nodeSpan is the part of a sequence that lies in one node: the tokens from the end of the previous
+// span up to end.
 type nodeSpan struct {
 	node int32
 	end  int
 }
 
-// enterPath gives a sequence the nodes of its prompt and output.
+// enterPath returns the nodes of a sequence's prompt and output.
 func (t *tree) enterPath(q *workload.Request, path []nodeSpan) []nodeSpan {
 	parent, at := root, 0
 	for _, s := range q.Shared {
@@ -101,8 +99,8 @@ func (t *tree) enterPath(q *workload.Request, path []nodeSpan) []nodeSpan {
 		at = q.Prompt
 		path = append(path, nodeSpan{parent, at})
 	}
-	// Without names, own prompt tokens and output are one anonymous text. With
-	// a named output, own tokens that have no name still need a node.
+	// Without names, own prompt tokens and output are one anonymous text. If only the output is
+	// named, the own tokens still need a node.
 	if at < q.Prompt && q.Generated != 0 {
 		parent = t.enter(parent, 0, at)
 		at = q.Prompt

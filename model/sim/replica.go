@@ -9,30 +9,29 @@ import (
 	"planner/sweep/workload"
 )
 
-// FleetEngine drives an engine of a fleet in virtual time: requests come one by one, from a
-// router that decides by what all engines hold, and of their answers the first and the
-// last token are told. However often it is advanced on the way, its records are those
-// that [Engine.Run] makes of the same requests. An engine that is driven so must not be
-// used otherwise.
+// FleetEngine drives one engine of a fleet in virtual time. Requests come one by one from a router
+// that looks at all engines' occupancy; of each answer the first and the last token are reported.
+// The records do not depend on how often it is advanced: they equal those of [Engine.Run] for the
+// same requests. An engine that is driven this way must not be used otherwise.
 type FleetEngine struct {
 	run *loadRun
-	// told is what happened, in order of time, of which heard have been handed out.
+	// told holds the events in order of time; the first heard of them have been handed out.
 	told  []Told
 	heard int
 }
 
-// Told is what a replica says of a request: its first token, or its end.
+// Told is an event of a request: its first token or its end.
 type Told struct {
 	// At is in seconds of the fleet's clock.
 	At float64
-	// Request is the number under which it was submitted.
+	// Request is the number under which the request was submitted.
 	Request int
-	// End is the record of a request that is over; nil for a first token.
+	// End is the record of a request that has ended; nil for a first token.
 	End *measure.Record
 }
 
-// Replica begins to drive the engine at a time in seconds, with its prefix cache as it
-// is. Clients wait for timeout at most; 0 means forever.
+// Replica starts driving the engine at a time in seconds and keeps its prefix cache. Clients wait
+// for timeout at most; 0 means forever.
 func (e *Engine) Replica(at float64, timeout time.Duration) *FleetEngine {
 	for _, c := range e.cores {
 		c.reset()
@@ -44,15 +43,15 @@ func (e *Engine) Replica(at float64, timeout time.Duration) *FleetEngine {
 	return r
 }
 
-// end keeps the record of a request that is over.
+// end reports a request that has ended and frees its number.
 func (r *FleetEngine) end(id int, at float64) {
 	record := r.run.records[id]
 	r.tell(Told{At: at, Request: record.ID, End: &record})
 	r.run.retire(id)
 }
 
-// tell puts what happened into its place: loops that do not step together, and clients
-// that left while a step ran, are told of out of order.
+// tell inserts an event in order of time: cores that do not step together, and clients that left
+// while a step ran, report out of order.
 func (r *FleetEngine) tell(t Told) {
 	r.told = append(r.told, t)
 	for i := len(r.told) - 1; i > r.heard && r.told[i].At < r.told[i-1].At; i-- {
@@ -60,31 +59,31 @@ func (r *FleetEngine) tell(t Told) {
 	}
 }
 
-// Submit sends at a time in seconds a request that its client made at the time due, under
-// a number of the caller's. What is told of it comes under that number.
+// Submit sends a request at a time in seconds. due is when its client issued it, and id the
+// caller's number for it in [Told].
 func (r *FleetEngine) Submit(at, due float64, id int, q *workload.Request) {
 	own := *q
 	own.ID = id
 	r.run.submit(own, at, due)
 }
 
-// Advance lets everything happen up to a time in seconds.
+// Advance simulates up to a time in seconds.
 func (r *FleetEngine) Advance(to float64) { r.run.advance(to) }
 
-// Step lets the next thing happen, and what follows of it by a time without anything
-// ending in between.
+// Step takes the next event and, while nothing ends, the decode steps that follow it by a time in
+// seconds.
 func (r *FleetEngine) Step(to float64) {
 	r.run.until = to
 	r.run.happen(r.run.next())
 }
 
-// Next is when the next thing happens in the engine; infinite if nothing will.
+// Next returns when the engine's next event is; infinite if there is none.
 func (r *FleetEngine) Next() float64 {
 	_, now := r.run.next()
 	return now
 }
 
-// Untold is when the next thing is told of all that has happened; infinite for none.
+// Untold returns the time of the first event not yet handed out; infinite if there is none.
 func (r *FleetEngine) Untold() float64 {
 	if r.heard < len(r.told) {
 		return r.told[r.heard].At
@@ -92,8 +91,7 @@ func (r *FleetEngine) Untold() float64 {
 	return math.Inf(1)
 }
 
-// Hear appends what became known up to a time to a slice. A step that is under way then
-// tells nothing yet.
+// Hear appends the events up to a time to a slice. A step still running then reports nothing yet.
 func (r *FleetEngine) Hear(to float64, told []Told) []Told {
 	for r.heard < len(r.told) && r.told[r.heard].At <= to {
 		told = append(told, r.told[r.heard])
@@ -106,15 +104,15 @@ func (r *FleetEngine) Hear(to float64, told []Told) []Told {
 	return told
 }
 
-// Occupancy is what the engine holds and has done.
+// Occupancy returns the load on the engine and its counters.
 func (r *FleetEngine) Occupancy() Occupancy { return r.run.occupancy() }
 
-// Predict tells what a request of so many prompt tokens would see that came now: its
-// time to first token and its time per output token behind that, in seconds, where
-// answers have so many tokens in the mean. It is what can be reckoned of the requests
-// that are there: what waits is computed before it, and if blocks are short some of
-// those that run must end first; as many others will arrive while it is answered as it
-// meets, by Little's law, and delay it by their prompts.
+// Predict estimates the time to first token and the time per output token after it, in seconds,
+// that a request of so many prompt tokens would see if it came now; output is the mean length of
+// answers in tokens. It considers the present requests of the least loaded replica: waiting prompts
+// are computed first and, if blocks are short, some running requests must end first. While the
+// request is answered, as many others arrive as it finds there (Little's law) and delay it by their
+// prompts.
 func (r *FleetEngine) Predict(prompt int, output float64) (ttft, tpot float64) {
 	e := r.run.engine
 	_, s := e.lightest()

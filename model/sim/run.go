@@ -9,50 +9,49 @@ import (
 	"planner/sweep/workload"
 )
 
-// loadRun is one load on its way through an engine: the clients' side of it. Times are in
-// seconds.
+// loadRun is the client side of one load on its way through an engine. Times are in seconds.
 type loadRun struct {
 	engine  *Engine
 	load    *Load
 	calls   []call
 	records []measure.Record
 
-	// arrivals are at the engine, deadlines are when clients give up.
+	// arrivals holds when requests reach the engine's loop, deadlines when clients give up.
 	arrivals, deadlines eventList
 	timeout             float64 // infinite if clients never give up
-	nextSlot            int     // closed loop: the first request without a slot yet
+	nextSlot            int     // closed loop: the first request not yet sent
 
-	// watchAt is when the load's Watch is asked next; end is when the run ended, or its last
-	// request so far, and stopped Watch's reason.
+	// watchAt is when the load's Watch is next called, end when the run ended or its last request
+	// so far did, and stopped the reason that Watch gave.
 	watchAt, end float64
 	// until is when the driver of an online engine looks next.
 	until   float64
 	stopped note.Reason
 
-	// gaps holds the inter-token times that are asked for.
+	// gaps holds the inter-token times if the load asks for them.
 	gaps  *measure.Gaps
 	stats stats
-	// onToken, if set, is told of every token; nothing may become steady then.
+	// onToken, if set, is called for every token; no request may then become steady.
 	onToken func(id int, at float64, first, last bool)
-	// onFirst and onEnd, if set, are told of first tokens and of ends.
+	// onFirst and onEnd, if set, are called for first tokens and for ends.
 	onFirst, onEnd func(id int, at float64)
-	// spare are the numbers of requests that are over, to be given again, so that an engine
-	// that is driven for days holds no more than what is under way.
+	// spare holds the numbers of ended requests for reuse, so that an engine driven for days holds
+	// no more than what is in flight.
 	spare []int
 }
 
-// call is what the clients' side knows of a request beside its record.
+// call is the client side's state of a request beside its record.
 type call struct {
-	seq     *sequence // while it is in the engine
+	seq     *sequence // nil before it arrives and after it ends
 	replica *scheduler
 	due     float64
-	begun   float64 // when it was first given blocks
-	// lastToken is when its newest token came, as long as they are looked at one by one.
+	begun   float64 // when it was first admitted
+	// lastToken is when its newest token came, unless it is steady.
 	lastToken float64
 	ended     bool
-	// follower and nextFollower are 1 + an index into the schedule, 0 for none: the
-	// first request that waits for the end of this one, as a turn of a conversation
-	// does, and the next that waits for the same.
+	// follower is the first request that waits for the end of this one, as a turn of a conversation
+	// does, and nextFollower the next that waits for the same one as this. Both are 1 + an index
+	// into the schedule, 0 for none.
 	follower, nextFollower int32
 }
 
@@ -77,8 +76,8 @@ func newRun(e *Engine, load Load) *loadRun {
 
 func (r *loadRun) watchEvery() float64 { return max(r.load.Every.Seconds(), 1e-3) }
 
-// sendFirst makes the records and sends what is due whatever happens: in open
-// loop all requests without a parent, in a closed loop one for each slot.
+// sendFirst creates the records and sends what depends on no other request: in an open loop all
+// requests without a parent, in a closed loop one per slot.
 func (r *loadRun) sendFirst() {
 	r.arrivals.known = make([]futureEvent, 0, len(r.records))
 	if !math.IsInf(r.timeout, 1) {
@@ -107,27 +106,27 @@ func (r *loadRun) sendFirst() {
 	slices.SortFunc(r.deadlines.known, futureEvent.compare)
 }
 
-// follow notes that a request waits for the end of another one.
+// follow makes a request wait for the end of another one.
 func (r *loadRun) follow(parent, id int) {
 	r.calls[id].nextFollower = r.calls[parent].follower
 	r.calls[parent].follower = int32(id + 1)
 }
 
-// sent notes that a request leaves its client.
+// sent records when a request leaves its client.
 func (r *loadRun) sent(id int, due float64) {
 	r.calls[id].due = due
 	r.records[id].Due = duration(due)
 	r.records[id].Sent = duration(due)
 }
 
-// send sends a request that was not known to be due from the start.
+// send sends a request whose time was not known at the start.
 func (r *loadRun) send(id int, due float64) {
 	r.sent(id, due)
 	r.expect(id, due, due)
 }
 
-// expect lets a request arrive that reaches the engine's front end at a time and was sent
-// at due.
+// expect schedules the arrival of a request that enters the front end at time at, and the deadline
+// of its client, who waits since due.
 func (r *loadRun) expect(id int, at, due float64) {
 	r.arrivals.added.Push(futureEvent{at + r.engine.timer.Frontend(r.load.Requests[id].Prompt), id})
 	if !math.IsInf(r.timeout, 1) {
@@ -135,8 +134,8 @@ func (r *loadRun) expect(id int, at, due float64) {
 	}
 }
 
-// submit sends at a time in seconds a request of which nothing was known, and that its client
-// made at the time due, under a number that no other has.
+// submit sends a request unknown at the start: its client issued it at due and it enters the front
+// end at time at, both in seconds. It returns the request's number, unique among the live ones.
 func (r *loadRun) submit(q workload.Request, at, due float64) (id int) {
 	if n := len(r.spare); n > 0 {
 		id, r.spare = r.spare[n-1], r.spare[:n-1]
@@ -153,16 +152,16 @@ func (r *loadRun) submit(q workload.Request, at, due float64) (id int) {
 	return id
 }
 
-// retire gives back the number of a request of which nothing more is told. One that has not
-// arrived is still expected. The scheduler keeps none of it: what it still computes for a
-// request that was aborted is not reported.
+// retire frees the number of a request of which nothing more will be reported. One that is still in
+// the front end keeps it until it arrives. The scheduler may keep using the number of an aborted
+// request, but reports nothing of it.
 func (r *loadRun) retire(id int) {
 	if r.calls[id].replica != nil {
 		r.spare = append(r.spare, id)
 	}
 }
 
-// advance lets everything happen up to a time.
+// advance simulates up to a time.
 func (r *loadRun) advance(to float64) {
 	r.until = to
 	for {
@@ -175,7 +174,7 @@ func (r *loadRun) advance(to float64) {
 	r.hear(to)
 }
 
-// upcoming is when the next request arrives or gives up; infinite if none will.
+// upcoming returns when the next request arrives or gives up; infinite if none will.
 func (r *loadRun) upcoming() float64 {
 	at := math.Inf(1)
 	if a, ok := r.arrivals.next(); ok {
@@ -193,10 +192,10 @@ func (r *loadRun) upcoming() float64 {
 	}
 }
 
-// deadline is when the client of a request gives up.
+// deadline returns when the client of a request gives up.
 func (r *loadRun) deadline(k *call) float64 { return k.due + r.timeout }
 
-// next returns the core whose turn is next, if any, and the time of the next event,
+// next returns the core whose turn it is, nil if all are idle, and the time of the next event,
 // infinite if there is none.
 func (r *loadRun) next() (*core, float64) {
 	if c := r.engine.first(); c != nil {
@@ -214,7 +213,7 @@ func (r *loadRun) happen(c *core, now float64) {
 	r.hear(now)
 }
 
-// hear lets the requests arrive and give up that do so by a time.
+// hear processes the arrivals and the clients' timeouts up to a time.
 func (r *loadRun) hear(now float64) {
 	for r.upcoming() <= now {
 		a, arrival := r.arrivals.next()
@@ -229,13 +228,13 @@ func (r *loadRun) hear(now float64) {
 	}
 }
 
-// arrive brings a request to the replica with the least to do.
+// arrive brings a request to the least loaded replica.
 func (r *loadRun) arrive(id int, at float64) {
 	k := &r.calls[id]
 	q := &r.load.Requests[id]
 	core, replica := r.engine.lightest()
 	k.replica = replica
-	if k.ended { // gave up on the way
+	if k.ended { // gave up in the front end
 		r.retire(id)
 		return
 	}
@@ -253,7 +252,7 @@ func (r *loadRun) arrive(id int, at float64) {
 	k.seq = replica.add(id, q, counted || r.onToken != nil)
 }
 
-// giveUp is what a client does that waited long enough.
+// giveUp ends a request whose client has waited long enough.
 func (r *loadRun) giveUp(id int, at float64) {
 	k := &r.calls[id]
 	if k.ended {
@@ -269,7 +268,7 @@ func (r *loadRun) giveUp(id int, at float64) {
 	r.close(id, at, measure.Timeout)
 }
 
-// close ends a request and starts what waited for its end.
+// close ends a request and sends those that waited for its end.
 func (r *loadRun) close(id int, at float64, outcome measure.Outcome) {
 	r.calls[id].ended = true
 	r.calls[id].seq = nil
@@ -291,7 +290,7 @@ func (r *loadRun) close(id int, at float64, outcome measure.Outcome) {
 	}
 }
 
-// scheduled notes what the making of a batch says of requests.
+// scheduled records what a new batch says about requests.
 func (r *loadRun) scheduled(c *core, b *stepBatch) {
 	for _, a := range b.admitted {
 		if a.resumed {
@@ -308,7 +307,7 @@ func (r *loadRun) scheduled(c *core, b *stepBatch) {
 	}
 }
 
-// received notes the output of a batch, which arrived now.
+// received records the output of a batch, which has just arrived.
 func (r *loadRun) received(c *core, o *stepOutput) {
 	r.countGaps(c, o)
 	for _, id := range o.first {
@@ -340,7 +339,7 @@ func (r *loadRun) received(c *core, o *stepOutput) {
 	}
 }
 
-// countGaps records the times between requests' tokens and the ones before.
+// countGaps records the inter-token times of the tokens that have just arrived.
 func (r *loadRun) countGaps(c *core, o *stepOutput) {
 	if r.gaps == nil {
 		return
@@ -349,7 +348,7 @@ func (r *loadRun) countGaps(c *core, o *stepOutput) {
 		r.calls[id].lastToken = c.now
 	}
 	for _, id := range o.tokens {
-		// Tokens of one step leave together, in one event: the time to the next one counts.
+		// Tokens of one step leave together, in one event: only the gap between events counts.
 		if gap := c.now - r.calls[id].lastToken; gap > 0 {
 			r.gaps.Add(duration(c.now), duration(gap), 1)
 		}
@@ -360,7 +359,7 @@ func (r *loadRun) countGaps(c *core, o *stepOutput) {
 	}
 }
 
-// over reports whether the run ends at this time though requests are left.
+// over reports whether Watch ends the run now.
 func (r *loadRun) over(now float64) bool {
 	if now < r.watchAt {
 		return false

@@ -5,35 +5,35 @@ import "planner/model"
 // stepBatch is what one step computes.
 type stepBatch struct {
 	items []batchItem
-	// preempted lists the requests that lost their blocks when the batch was
-	// made, admitted those that left the waiting queue.
+	// preempted lists the requests that lost their blocks when the batch was made, admitted those
+	// that left the waiting queue.
 	preempted []int
 	admitted  []*sequence
-	// unsteady lists counted requests that got a token in every output until
-	// now and may not go on to.
+	// unsteady lists counted requests that got a token in every output so far and may miss the next
+	// ones.
 	unsteady []int
-	// load is what decides how long the batch runs.
+	// load is what the batch's time depends on.
 	load model.Batch
 }
 
-// batchItem is one sequence of a batch. The sample belongs to the batch and not to the
-// sequence: a sequence that was preempted and resumed since may be in another
-// state when the batch's output arrives.
+// batchItem is one sequence of a batch. It keeps its own copies of samples and order because a
+// sequence that was preempted and resumed since may be in another state when the batch's output
+// arrives.
 type batchItem struct {
 	r       *sequence
 	tokens  int
 	samples bool
-	drafted int // of its tokens
-	order   int // of the admission that it belongs to
+	drafted int // proposed ones among tokens
+	order   int // of the admission that the item belongs to
 }
 
 // empty reports whether the batch computes nothing.
 func (b *stepBatch) empty() bool { return b.load.Decodes == 0 && len(b.load.Chunks) == 0 }
 
-// schedule makes the next batch: first every running request in the order of
-// admission gets what it lacks, as far as the budget goes; then, unless somebody
-// had to be preempted, waiting requests are admitted. The batch may be empty. It
-// stays valid until it is handed to [scheduler.output].
+// schedule makes the next batch: first every running request, in order of admission, gets the
+// tokens it still has to compute, within the budget; then, unless a request was preempted, waiting
+// ones are admitted. The batch may be empty. It stays valid until it is handed to
+// [scheduler.output].
 func (s *scheduler) schedule() *stepBatch {
 	b := s.newBatch()
 	threshold := s.threshold()
@@ -61,8 +61,8 @@ func (s *scheduler) newBatch() *stepBatch {
 	return b
 }
 
-// put puts tokens of a sequence into the batch, some of them proposed, which computes
-// them before anything else looks at the sequence.
+// put adds tokens of a sequence, drafted of them proposed, to the batch. From then on the sequence
+// counts them as computed.
 func (s *scheduler) put(b *stepBatch, r *sequence, tokens, drafted int) {
 	if tokens == 1+drafted {
 		b.load.Decodes++
@@ -134,9 +134,8 @@ func (s *scheduler) scheduleRunning(b *stepBatch, budget, threshold int) int {
 	return budget
 }
 
-// makeRoom gives a running request the blocks for n more tokens, and preempts
-// from the end of the running list until there are enough. It returns false if
-// the request itself had to go.
+// makeRoom gives a running request the blocks for n more tokens and preempts from the end of the
+// running list until there are enough. It returns false if the request itself was preempted.
 func (s *scheduler) makeRoom(b *stepBatch, r *sequence, n int) bool {
 	end := s.ahead(r.computed + n)
 	need := 0
@@ -155,7 +154,7 @@ func (s *scheduler) makeRoom(b *stepBatch, r *sequence, n int) bool {
 	return true
 }
 
-// preempt takes its blocks from the sequence that was admitted last.
+// preempt takes the blocks of the sequence that was admitted last.
 func (s *scheduler) preempt(b *stepBatch) {
 	s.tellApart()
 	last := len(s.running) - 1
@@ -171,15 +170,15 @@ func (s *scheduler) preempt(b *stepBatch) {
 	b.preempted = append(b.preempted, v.id)
 }
 
-// fill registers the blocks that known tokens up to end will fill.
+// fill registers the blocks that the known tokens up to end will fill.
 func (s *scheduler) fill(r *sequence, end int) {
 	if known := min(end, r.total()); known >= r.kv.nextFull {
 		s.register(r, known)
 	}
 }
 
-// ahead is the token up to which a running request gets blocks where it computes up to
-// one: what proposes tokens has a cache to fill.
+// ahead returns the token up to which a running request that computes up to end gets blocks: the
+// draft model needs some for the tokens that it proposes.
 func (s *scheduler) ahead(end int) int {
 	if s.lookahead > 0 {
 		return max(end, min(end+s.lookahead, s.config.ModelLen))
@@ -187,7 +186,7 @@ func (s *scheduler) ahead(end int) int {
 	return end
 }
 
-// extend hands blocks to a sequence until they hold tokens up to end.
+// extend gives a sequence blocks until they hold the tokens up to end.
 func (s *scheduler) extend(r *sequence, end int) {
 	n := blocksFor(end, s.blockTokens)
 	s.pool.take(s.withWindow(n) - s.withWindow(s.blocks(r)))
@@ -217,8 +216,8 @@ func (s *scheduler) admit(b *stepBatch, budget, threshold int) {
 		}
 		n = min(n, budget)
 		if !s.allocate(r, cached, cached+n) {
-			// Losing cached blocks makes it no easier to take the whole sequence,
-			// but it may make a first chunk cheaper.
+			// Losing cached blocks makes the whole sequence no easier to fit, but it may make the
+			// first chunk cheaper.
 			s.stuck = s.config.Rules.FullSequenceGate || cached == 0
 			break
 		}
@@ -239,9 +238,9 @@ func (s *scheduler) admit(b *stepBatch, budget, threshold int) {
 	}
 }
 
-// allocate gives a waiting sequence the cached blocks in s.hits, which hold so many
-// tokens, and new ones up to token end. It returns false, and changes nothing, if the pool
-// cannot spare them. Cached blocks that nobody uses count as free until they are adopted.
+// allocate gives a waiting sequence the blocks in s.hits, which hold its first cached tokens, and
+// new ones up to token end. It returns false, and changes nothing, if the pool cannot spare them.
+// Cached blocks without a user count as free until they are adopted.
 func (s *scheduler) allocate(r *sequence, cached, end int) bool {
 	size := s.blockTokens
 	hits, unused := cached/size, 0
@@ -274,11 +273,10 @@ func (s *scheduler) allocate(r *sequence, cached, end int) bool {
 	return true
 }
 
-// queue holds the waiting sequences, first come, first served; preempted ones
-// return to the front.
+// queue holds the waiting sequences, first come, first served; preempted ones return to the front.
 type queue struct {
 	items []*sequence
-	head  int // items[:head] are gone
+	head  int // items[:head] have been taken
 }
 
 func (q *queue) len() int { return len(q.items) - q.head }
@@ -314,8 +312,8 @@ func (q *queue) popFront() {
 	}
 }
 
-// remove takes a sequence out of the middle. Those that give up have mostly
-// waited longest, so the search begins at the front and shifts what it passed.
+// remove takes a sequence out of the middle. Clients that give up have usually waited longest, so
+// the search starts at the front and shifts the sequences that it has passed.
 func (q *queue) remove(r *sequence) {
 	for i := q.head; i < len(q.items); i++ {
 		if q.items[i] == r {

@@ -6,46 +6,47 @@ import (
 	"planner/sweep/workload"
 )
 
-// sequence is a request inside a scheduler, from [scheduler.add] to its end; what
-// it is afterwards is the scheduler's affair.
+// sequence is a request inside a scheduler, from [scheduler.add] to its end; afterwards the
+// scheduler may reuse it.
 type sequence struct {
 	id     int
 	prompt int
-	// limit is the number of output tokens at which the sequence ends, by its
-	// own length or by the longest that the engine allows.
+	// limit is the number of output tokens at which the sequence ends: its own, or fewer where
+	// ModelLen cuts it.
 	limit int
-	// out counts output tokens that are known, pending those whose sampling is
-	// scheduled and which are not known yet (asynchronous scheduling only), and
-	// computed the tokens whose KV is scheduled or present. Both count proposed tokens as
-	// if they were accepted, until they are known not to be; drafted are those of pending.
+	// out counts the output tokens that are known, pending those scheduled to be sampled but not
+	// known yet (asynchronous scheduling only), and computed the tokens whose KV is present or
+	// scheduled. pending and computed include proposed tokens until they are rejected; drafted
+	// counts those in pending.
 	out, pending, computed int
 	drafted                int
 	kv                     kvHolding
 	path                   []nodeSpan
-	// order rises with admission: running is sorted by it. At the latest admission the
-	// prefix cache held so many tokens; resumed says that it was not the first.
+	// order rises with each admission and sorts the running list. cached is the number of tokens
+	// that the prefix cache held at the latest admission; resumed says that it was not the first
+	// one.
 	order   int
 	cached  int
 	resumed bool
-	// sampled is the number of the step in which it sampled last.
+	// sampled is the number of the step in which it last sampled.
 	sampled int
-	// inFlight counts the batches under way that list the sequence.
+	// inFlight counts the batches in flight that list the sequence.
 	inFlight int
 	state    seqState
-	// luck decides which proposed tokens are accepted, verified counts the decisions.
+	// luck seeds the draws of its adapter and its accepted tokens; verified counts the latter draws.
 	luck     uint64
 	verified uint64
-	// adapter is the low-rank adapter that it uses.
+	// adapter is the LoRA adapter that it uses.
 	adapter int
-	// counted asks for every token of it in [stepOutput].
+	// counted asks for each of its tokens in [stepOutput].
 	counted bool
 	steady  membership
 }
 
-// kvHolding is what a sequence has of the block pool.
+// kvHolding is the part of the block pool that a sequence holds.
 type kvHolding struct {
-	// room is the number of tokens that the blocks can hold, nextFull the one at which
-	// there will be one more full block.
+	// room is the number of tokens that the blocks can hold, nextFull the number of tokens at which
+	// one more block will be full.
 	room, nextFull int
 	// extents holds the full blocks that are registered.
 	extents []int32
@@ -59,37 +60,35 @@ const (
 	ended
 )
 
-// total counts the tokens that are known: prompt and output.
+// total counts the known tokens of prompt and output.
 func (r *sequence) total() int { return r.prompt + r.out }
 
-// scheduler decides what each step of an engine computes, as vLLM V1 does: one
-// token budget a step, running requests before waiting ones, blocks of KV cache
-// handed out as sequences grow, and the request admitted last thrown out when
-// there are none left.
+// scheduler decides what each step of an engine computes, as vLLM V1 does: one token budget per
+// step, running requests before waiting ones, KV cache blocks handed out as sequences grow, and the
+// request admitted last preempted when there are none left.
 //
-// The caller alternates [scheduler.schedule] and [scheduler.output]. With
-// asynchronous scheduling it schedules a second batch before it hands in the
-// output of the first one; the order of these calls is all that the scheduler
-// knows of time.
+// The caller alternates [scheduler.schedule] and [scheduler.output]. With asynchronous scheduling
+// it schedules a second batch before it hands in the output of the first; the order of these calls
+// is all that the scheduler knows of time.
 //
 // Not modelled: priorities, multimodal input, KV connectors.
 type scheduler struct {
 	config      Config
 	blockTokens int
 	pool        blockPool
-	// distinct says that the cache holds or will hold what somebody may look for, so that
-	// it matters which blocks are reused first. Until then blocks are only counted.
+	// distinct says that requests may find each other's blocks in the cache, so that it matters
+	// which blocks are reused first. Until then blocks are only counted.
 	distinct bool
 	// reserve is the number of blocks that the watermark keeps free.
 	reserve int
 	// lookahead is for how many tokens beyond those computed blocks are reserved.
 	lookahead int
-	// windowCap is the most blocks of a sequence for which window or state groups need
+	// windowCap is the number of a sequence's first blocks for which window or state groups need
 	// blocks too; 0 without such groups.
 	windowCap int
 
-	running []*sequence // they hold blocks
-	waiting queue       // they hold none: new ones and preempted ones
+	running []*sequence // these hold blocks
+	waiting queue       // these hold none: new and preempted ones
 	orders  int
 	step    int // number of the next step
 	hits    []int32
@@ -97,15 +96,14 @@ type scheduler struct {
 	spare spare
 	out   stepOutput
 	slots adapterSlots
-	// stuck says that the last admission failed for lack of blocks and will fail
-	// as long as running requests only take more of them.
+	// stuck says that the last admission failed for lack of blocks and will fail again until
+	// running requests give some back.
 	stuck bool
 
 	steady steadyGroup
 }
 
-// spare is what is not in use and will be: a scheduler in its stride allocates
-// nothing.
+// spare holds objects for reuse: in steady state a scheduler allocates nothing.
 type spare struct {
 	batches   []*stepBatch
 	sequences []*sequence
@@ -117,13 +115,13 @@ func newScheduler(c Config) *scheduler {
 	s := &scheduler{config: c, blockTokens: c.Layout.BlockTokens, reserve: int(c.Watermark * float64(c.Blocks))}
 	size := c.Blocks
 	if l := &c.Layout; l.FullGroups > 0 {
-		// One block of ours is a block of each full group.
+		// One block here stands for one block of each full-attention group.
 		size = (size-1)/l.FullGroups + 1
 		if l.WindowGroups > 0 {
 			s.windowCap = blocksFor(l.Window-1, l.BlockTokens) + 1
 		}
 		if l.StateGroups > 0 {
-			s.windowCap = 1 // a state takes one block of each group
+			s.windowCap = 1 // a state takes one block of each state group
 		}
 	}
 	s.pool = newPool(size, c.Rules.UnkeyedFirst)
@@ -133,8 +131,8 @@ func newScheduler(c Config) *scheduler {
 	return s
 }
 
-// add puts a request at the end of the waiting queue, under the number by which it is
-// reported. It joins the next batch that is scheduled, if there is room.
+// add puts a request at the end of the waiting queue; id is the number under which it is reported.
+// It joins the next batch if there is room.
 func (s *scheduler) add(id int, q *workload.Request, counted bool) *sequence {
 	var r *sequence
 	if n := len(s.spare.sequences); n > 0 {
@@ -164,8 +162,7 @@ func (s *scheduler) add(id int, q *workload.Request, counted bool) *sequence {
 	return r
 }
 
-// fits reports whether a request of so many tokens could ever run: alone, in an
-// empty pool, within the longest length that the engine allows.
+// fits reports whether a request could ever run: alone, in an empty pool, within ModelLen.
 func (s *scheduler) fits(prompt, output int) bool {
 	if prompt+output > s.config.ModelLen || prompt <= 0 || output <= 0 {
 		return false
@@ -181,7 +178,8 @@ func (s *scheduler) fits(prompt, output int) bool {
 	return s.withWindow(blocksFor(longest, s.blockTokens)) <= s.pool.size-1
 }
 
-// withWindow is what a sequence of so many blocks takes from the pool.
+// withWindow returns how many blocks a sequence takes from the pool in all, if its full-attention
+// groups take so many.
 func (s *scheduler) withWindow(blocks int) int {
 	if s.windowCap == 0 {
 		return blocks
@@ -190,10 +188,10 @@ func (s *scheduler) withWindow(blocks int) int {
 	return blocks + blocksFor((l.WindowGroups+l.StateGroups)*min(blocks, s.windowCap), l.FullGroups)
 }
 
-// blocks counts the blocks of a sequence, without those of its windows.
+// blocks counts the blocks of a sequence without those of its windows and states.
 func (s *scheduler) blocks(r *sequence) int { return r.kv.room / s.blockTokens }
 
-// usage is the share of the pool that is in use; cached blocks that nobody uses are free.
+// usage is the share of the pool in use; cached blocks without a user count as free.
 func (s *scheduler) usage() float64 {
 	return 1 - float64(s.pool.free)/float64(s.pool.size-1)
 }
@@ -202,8 +200,8 @@ func blocksFor(tokens, blockTokens int) int {
 	return (tokens + blockTokens - 1) / blockTokens
 }
 
-// release ends a sequence: its blocks go back, last one first, and the scheduler
-// forgets it as soon as no batch under way lists it.
+// release ends a sequence: its blocks are freed, last one first, and it becomes reusable once no
+// batch in flight lists it.
 func (s *scheduler) release(r *sequence) {
 	s.freeBlocks(r)
 	for _, span := range r.path {
@@ -254,7 +252,8 @@ func (s *scheduler) register(r *sequence, tokens int) {
 	}
 }
 
-// tellApart registers the full blocks of the running sequences, which were only counted.
+// tellApart makes the cache distinct: it registers the running sequences' full blocks, so far only
+// counted.
 func (s *scheduler) tellApart() {
 	if s.distinct || !s.config.PrefixCaching {
 		return
@@ -265,9 +264,8 @@ func (s *scheduler) tellApart() {
 	}
 }
 
-// lookup collects in s.hits the cached blocks with which a sequence's known
-// tokens begin. The block of the last token is never taken from the cache, as
-// there must be something left to compute.
+// lookup collects in s.hits the cached blocks that a sequence's known tokens begin with. The block
+// of the last token is never taken from the cache, since at least one token must be computed.
 func (s *scheduler) lookup(r *sequence) {
 	s.hits = s.hits[:0]
 	if !s.distinct {

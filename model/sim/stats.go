@@ -5,22 +5,22 @@ import (
 	"planner/sweep/measure"
 )
 
-// stats sum up what an engine did in a run, over all replicas.
+// stats sums up what an engine did in a run, over all replicas.
 type stats struct {
 	steps int
-	// time is the sum over the steps, by cause, work what they moved and computed on
-	// each GPU, if the timer is a roofline.
+	// time is the sum over all steps, by cause. work is what they moved and computed on each GPU;
+	// it stays 0 if the timer is not a roofline.
 	time model.StepTime
 	work model.Work
-	// counts holds the numbers of an occupancy that only rise; the others are looked up
-	// when they are asked for.
+	// counts holds only the cumulative counters of an occupancy; its other fields are computed on
+	// demand.
 	counts         Occupancy
 	arrived, ended int // see Progress
-	// peakKV is the largest share of a block pool in use.
+	// peakKV is the largest share in use of any replica's block pool.
 	peakKV float64
 }
 
-// addWork adds what n steps of a batch do, each on one of m replicas.
+// addWork adds the work of n steps of a batch on one of m replicas.
 func (s *stats) addWork(c *core, b *model.Batch, n, m float64) {
 	if c.engine.roofline == nil {
 		return
@@ -42,10 +42,10 @@ func (s *stats) addStep(c *core, t model.StepTime, batches []*stepBatch) {
 	}
 }
 
-// addSteps counts the steps of a streak, of one replica whose queues stay as they are.
+// addSteps counts the steps of a streak.
 func (s *stats) addSteps(c *core, k *streak) {
 	n := k.taken
-	// Bytes and operations are linear in the contexts, so the mean step will do.
+	// Bytes and FLOPs are linear in the contexts, so the mean step stands for all.
 	mean := k.load
 	mean.Context += k.load.Decodes * (n - 1) / 2
 	mean.Windowed += k.load.WindowedGrowing * (n - 1) / 2
@@ -59,7 +59,7 @@ func (s *stats) addSteps(c *core, k *streak) {
 	s.time.Total += longer
 }
 
-// observation is the run in the form that measured trials have, too.
+// observation returns the run in the form of a measured trial.
 func (r *loadRun) observation() measure.Observation {
 	s, c := &r.stats, &r.engine.config
 	return measure.Observation{
@@ -90,9 +90,9 @@ func (r *loadRun) timeShares() *measure.TimeShares {
 	return &t
 }
 
-// sharesOf splits the time of steps by what bounds it. The LM head counts to the
-// weights: it is a stream of its matrix below some 280 rows. Elementwise work counts to
-// compute, and waiting for the host to what is fixed.
+// sharesOf splits the time of steps by what bounds it. The LM head counts as weights: below some
+// 280 rows it is bound by reading its matrix. Elementwise work counts as compute, waiting for the
+// host as fixed.
 func sharesOf(t model.StepTime) measure.TimeShares {
 	var out measure.TimeShares
 	largest := 0.0

@@ -8,65 +8,61 @@ import (
 	"planner/model"
 )
 
-// steadyGroup keeps the running requests that do nothing but decode: they stand at the
-// head of the running list, and each gets one token in every step until its last.
-// All that a step changes about them follows from the number of steps, so a step
-// costs the same whatever their number, unless the pool lacks a block for one that
-// crosses a block edge; a sequence's own fields are brought up
-// to date only when somebody looks (see [scheduler.refresh]).
+// steadyGroup holds the running requests that only decode. They stand at the head of the running
+// list, and each gets one token per step until its last. How a step changes them follows from the
+// number of steps, so a step costs the same whatever their number, unless the pool lacks a block
+// for one that crosses a block edge; a sequence's own fields are updated only when they are needed
+// (see [scheduler.refresh]).
 //
-// This is exact. Blocks that are not registered are only counted, so it does not
-// matter which of such sequences takes which; nobody can be
-// preempted before those behind them, since victims come from the end of the list; and
-// the cache entries that they are about to make are made before anybody could
-// find them.
+// This is exact. Unregistered blocks are only counted, so it does not matter which sequence takes
+// which; none can be preempted before the requests behind it, since victims come from the end of
+// the list; and the cache entries that they owe are made before a lookup could find them.
 type steadyGroup struct {
 	off bool
-	// members counts the sequences at the head of the running list that are
-	// steady, or whose last token is under way: those are in ending.
+	// members counts the sequences at the head of the running list that are steady or whose last
+	// token is in flight; the latter are in ending.
 	members int
 	ending  []*sequence
-	// steps counts the steps in which steady sequences were scheduled, outputs
-	// those of which the output has arrived.
+	// steps counts the steps in which steady sequences were scheduled, outputs those whose output
+	// has arrived.
 	steps, outputs int
-	// ends has the step of each steady sequence's last token, ties in order of
-	// admission.
+	// ends has the step of each steady sequence's last token, ties in order of admission.
 	ends heap.Heap[futureEvent]
-	// due counts the blocks that steady sequences need by the step, modulo the
-	// block size, in which they need them.
+	// due[i] is the number of blocks that steady sequences need in every step that is i modulo the
+	// block size.
 	due []int32
-	// offsets is the sum over the steady sequences of computed tokens less
-	// steps, which stays the same while they decode; longest is the largest.
+	// offsets is the sum over the steady sequences of computed tokens minus steps, which is
+	// constant while they decode; longest is the largest term.
 	offsets int
 	longest int
-	stale   bool // longest may have left
-	// below counts steady sequences that are below the window, belowOffsets is their part of offsets,
-	// and passes has the steps in which they pass it, and then those behind which they take
-	// no more blocks for it.
+	stale   bool // the sequence that set longest may have left
+	// below counts the steady sequences whose context is below the window, belowOffsets is their
+	// part of offsets. passes has the steps in which they reach the window and then those after
+	// which they take no more blocks for it.
 	below, belowOffsets int
 	passes              heap.Heap[futureEvent]
-	// counted is how many steady sequences are counted.
+	// counted is the number of steady sequences that are counted.
 	counted int
-	// latest is the newest batch; its output is still to come when the next
-	// one is scheduled asynchronously.
+	// latest is the newest batch; with asynchronous scheduling its output is still outstanding when
+	// the next one is scheduled.
 	latest *stepBatch
 }
 
-// membership is what a steady sequence needs to be brought up to date.
+// membership is what refreshing a steady sequence needs.
 type membership struct {
 	member bool
-	// joined is the step after which the sequence became steady; its fields are
-	// right for so many steps and outputs.
+	// joined is the step after which the sequence became steady; its fields are current as of steps
+	// and outputs.
 	joined, steps, outputs int
 	offset                 int
-	// blocks is the number of blocks it takes at a block edge.
+	// blocks is the number of blocks that it takes at each block edge.
 	blocks int
 	// below says that its context is below the window.
 	below bool
 }
 
-// scheduleSteady lets sequences become steady, serves all that are and returns what is
-// left of the step's budget.
+// scheduleSteady lets sequences become steady, serves all that are and returns the rest of the
+// step's token budget.
 func (s *scheduler) scheduleSteady(b *stepBatch) int {
 	c := &s.steady
 	budget := s.config.BatchTokens
@@ -91,12 +87,12 @@ func (s *scheduler) scheduleSteady(b *stepBatch) int {
 	return budget
 }
 
-// endsIn reports whether the next steady sequence to end does so in a step.
+// endsIn reports whether a steady sequence gets its last token in a step.
 func (c *steadyGroup) endsIn(step int) bool {
 	return len(c.ends) > 0 && c.ends[0].at == float64(step)
 }
 
-// takeEnding brings the steady sequence that ends next up to date and takes it out.
+// takeEnding refreshes the steady sequence that ends next and removes it from the steady ones.
 func (s *scheduler) takeEnding() *sequence {
 	r := s.running[s.steadyIndex(s.steady.ends[0].id)]
 	s.refresh(r)
@@ -104,11 +100,11 @@ func (s *scheduler) takeEnding() *sequence {
 	return r
 }
 
-// joinSteady lets the other sequences at the head of the list join that will only
-// decode from now on and have a token known or under way.
+// joinSteady makes the next sequences of the running list steady, in order, as long as they will
+// only decode from now on and have a token known or in flight.
 func (s *scheduler) joinSteady() {
 	c := &s.steady
-	// All steady sequences must fit into the budget of a step.
+	// All steady sequences must fit into a step's token budget.
 	if len(s.running) > s.config.BatchTokens {
 		return
 	}
@@ -139,9 +135,9 @@ func (s *scheduler) joinSteady() {
 	}
 }
 
-// steadyBlocks returns how many blocks a sequence takes at each block edge, until it has all that its
-// windows need, and whether its context is below the window. It returns 0 where that
-// differs from one edge to the next.
+// steadyBlocks returns how many blocks a sequence takes at each block edge until it has all that
+// its windows need, and whether its context is below the window. blocks is 0 where that number
+// differs from edge to edge.
 func (s *scheduler) steadyBlocks(r *sequence) (blocks int, below bool) {
 	l := &s.config.Layout
 	below = r.computed+1 < l.Window
@@ -173,8 +169,8 @@ func (s *scheduler) join(r *sequence) {
 	c.members++
 }
 
-// pushPass notes when a sequence next passes something: the window, or the last block that
-// it takes for it.
+// pushPass schedules when a sequence next reaches the window or, after that, has the last block
+// that it takes for it.
 func (s *scheduler) pushPass(r *sequence) {
 	switch m := &r.steady; {
 	case m.below:
@@ -184,14 +180,14 @@ func (s *scheduler) pushPass(r *sequence) {
 	}
 }
 
-// edge is the step, modulo the block size, in which a steady sequence needs
-// another block: when what it has computed fills its blocks.
+// edge returns the step, modulo the block size, in which a steady sequence needs another block
+// because its computed tokens fill those it has.
 func (s *scheduler) edge(r *sequence) int {
 	size := s.blockTokens
 	return ((-r.steady.offset)%size + size) % size
 }
 
-// steadyDue is the number of blocks that steady sequences need in the next step.
+// steadyDue returns how many blocks the steady sequences need in the next step.
 func (s *scheduler) steadyDue() int {
 	return int(s.steady.due[s.steady.steps%s.blockTokens])
 }
@@ -202,8 +198,8 @@ func (s *scheduler) stepSteady(need int) {
 	s.steady.steps++
 }
 
-// stepShort is [scheduler.stepSteady] where the pool lacks blocks: in order, those that need
-// some get them, and sequences are preempted for them.
+// stepShort is [scheduler.stepSteady] for a pool that lacks blocks: sequences that need some get
+// them in order, and others are preempted for them.
 func (s *scheduler) stepShort(b *stepBatch) {
 	c := &s.steady
 	for i := 0; i < c.members; i++ {
@@ -221,7 +217,8 @@ func (s *scheduler) stepShort(b *stepBatch) {
 	c.steps++
 }
 
-// passWindow notes which steady sequences pass the window by a step, and which have all blocks for it.
+// passWindow notes which steady sequences have, by a step, reached the window or got all blocks for
+// it.
 func (s *scheduler) passWindow(step int) {
 	c := &s.steady
 	for len(c.passes) > 0 && c.passes[0].at <= float64(step) {
@@ -267,7 +264,7 @@ func (s *scheduler) addSteadyLoad(l *model.Batch) {
 	}
 }
 
-// refresh brings a steady sequence's fields up to date.
+// refresh updates the fields of a steady sequence.
 func (s *scheduler) refresh(r *sequence) {
 	c, m := &s.steady, &r.steady
 	r.computed += c.steps - m.steps
@@ -280,19 +277,18 @@ func (s *scheduler) refresh(r *sequence) {
 		r.kv.room = blocksFor(r.computed, s.blockTokens) * s.blockTokens
 	}
 	if c.steps > m.joined {
-		// What was known when the last step was scheduled is registered.
+		// Register what was known when the last step was scheduled.
 		if known := r.total() + c.steps - c.outputs - 1; known >= r.kv.nextFull {
 			s.register(r, known)
 		}
 	}
 }
 
-// leave takes a sequence, which is up to date, off the steady ones. It keeps its
-// place in the running list.
+// leave removes a refreshed sequence from the steady ones. It keeps its place in the running list.
 func (s *scheduler) leave(r *sequence) {
 	c := &s.steady
 	m := &r.steady
-	// It ends next unless its client gave up, so looking for it is cheap.
+	// Unless its client gave up it is the next to end, so the search is short.
 	c.ends.Remove(slices.IndexFunc(c.ends, func(e futureEvent) bool { return e.id == r.order }))
 	c.due[s.edge(r)] -= int32(m.blocks)
 	c.offsets -= m.offset
@@ -313,9 +309,9 @@ func (s *scheduler) leave(r *sequence) {
 	r.steady.member = false
 }
 
-// expel makes an ordinary sequence of the last steady one, or of the last whose last token is
-// under way. With asynchronous scheduling its last sample is under way in the latest batch, which has not
-// listed it until now unless it became steady after it.
+// expel makes the last member of the group, steady or ending, an ordinary sequence. With
+// asynchronous scheduling its last sample is in flight in the latest batch, which does not list it
+// yet unless it became steady after that batch.
 func (s *scheduler) expel(b *stepBatch) {
 	c := &s.steady
 	c.members--
@@ -340,8 +336,8 @@ func (s *scheduler) expel(b *stepBatch) {
 	}
 }
 
-// outputSteady applies the oldest output to the steady sequences and ends those
-// that have all their tokens.
+// outputSteady applies the oldest output to the steady sequences and ends those that now have all
+// their tokens.
 func (s *scheduler) outputSteady(e *stepOutput) {
 	c := &s.steady
 	c.outputs = c.steps
@@ -366,14 +362,14 @@ func (s *scheduler) outputSteady(e *stepOutput) {
 	c.ending = c.ending[:0]
 }
 
-// endSteady ends a sequence within the head of the running list.
+// endSteady ends a sequence of the group.
 func (s *scheduler) endSteady(e *stepOutput, r *sequence) {
 	e.finished = append(e.finished, r.id)
 	s.release(r)
 	s.removeSteady(r)
 }
 
-// removeSteady takes a sequence out of the head of the running list.
+// removeSteady takes a sequence of the group out of the running list.
 func (s *scheduler) removeSteady(r *sequence) {
 	i := s.steadyIndex(r.order)
 	last := len(s.running) - 1
@@ -383,7 +379,7 @@ func (s *scheduler) removeSteady(r *sequence) {
 	s.steady.members--
 }
 
-// steadyIndex finds a sequence in the head of the running list by its order of admission.
+// steadyIndex finds a sequence of the group by its order of admission.
 func (s *scheduler) steadyIndex(order int) int {
 	i, _ := slices.BinarySearchFunc(s.running[:s.steady.members], order, func(r *sequence, order int) int { return r.order - order })
 	return i
