@@ -11,12 +11,12 @@ import (
 	"planner/sweep/measure"
 )
 
-// shown are the figures that a run is expected to tell most by.
+// shown are the statistics that a run is expected to be most informative by.
 var shown = []measure.Bound{{Metric: measure.TPOT}, {Metric: measure.TTFT}}
 
-// Forecast is what a simulation of a load point shows.
+// Forecast is the result of simulating a load point, in seconds.
 type Forecast struct {
-	// TPOT and TTFT are means, and Seconds how long the run takes.
+	// TPOT and TTFT are means, and Seconds is how long the run takes.
 	TPOT, TTFT, Seconds float64
 }
 
@@ -37,17 +37,17 @@ func Predict(p *LoadPoint, c model.Constants, o FitOptions) (Forecast, error) {
 	return f, nil
 }
 
-// Telling finds the load point that tells most, per second of the engine, of what measured
-// ones leave open: the logarithm by which its mean latencies would shrink the volume of the
-// posterior, of all terms together and linear around the constants, over how long it takes.
-// It returns -1 if none of the candidates can be simulated.
+// Telling returns the index of the candidate load point that tells most, per second of engine time, about what
+// the measured ones leave open: the gain in the log determinant of the posterior's precision that its mean
+// latencies bring, for all terms together and linearised at the constants, over its duration. It returns -1 if
+// no candidate can be simulated.
 func Telling(measured, candidates []LoadPoint, c model.Constants, o FitOptions) (best int, err error) {
 	all := append(append([]LoadPoint(nil), measured...), candidates...)
 	rows := make([]*mat.Dense, len(all))
 	seconds := make([]float64, len(all))
 	_ = parallel.Do(len(all), func(i int) error {
 		rows[i], seconds[i] = sensitivities(&all[i], c, o)
-		return nil // those that cannot run are left out
+		return nil // those that cannot be simulated are left out
 	})
 	terms := model.Terms()
 	precision := mat.NewSymDense(len(terms), nil)
@@ -55,7 +55,7 @@ func Telling(measured, candidates []LoadPoint, c model.Constants, o FitOptions) 
 		sd := model.SpreadFor(o.Deployment, o.engine())[t]
 		precision.SetSym(k, k, 1/(sd*sd))
 	}
-	for _, r := range rows[:len(measured)] { // each row of one is a figure's slopes over its deviation
+	for _, r := range rows[:len(measured)] { // each of its rows has one latency's derivatives over its deviation
 		if r != nil {
 			precision.SymRankK(precision, 1, r.T())
 		}
@@ -82,11 +82,11 @@ func Telling(measured, candidates []LoadPoint, c model.Constants, o FitOptions) 
 	return best, nil
 }
 
-// fixedSeconds is what a run takes besides its requests.
+// fixedSeconds is what a run takes besides its requests, in seconds.
 const fixedSeconds = 2
 
-// sensitivities are the slopes of a run's mean latencies in the logarithms of all terms, over
-// their deviations, and how long it takes; nil if it cannot be simulated.
+// sensitivities returns the derivatives of the logarithms of a run's mean latencies in those of all terms, each
+// over the latency's standard deviation, and the run's duration; nil if it cannot be simulated.
 func sensitivities(p *LoadPoint, c model.Constants, o FitOptions) (*mat.Dense, float64) {
 	middle, err := Predict(p, c, o)
 	if err != nil {

@@ -12,17 +12,17 @@ import (
 	"planner/model"
 )
 
-// File is a calibration: what [Fit] found, how well it agrees, and when it must not be
-// used. Terms are known by their names; their factors on the defaults are what counts, so
-// that a term that covers several formats moves all of them.
+// File is a calibration: what [Fit] found, how well it agrees, and where it must not be used. Terms are keyed
+// by name. [File.Apply] uses only their factors on the defaults, so that a term that covers several formats
+// scales all of them.
 type File struct {
 	FittedTo Origin   `toml:"fitted_to"`
 	NotFor   []string `toml:"not_for"`
-	// Warnings say what a reader should know before using it.
+	// Warnings say what a user should know before using it.
 	Warnings  []string           `toml:"warnings,omitempty"`
 	Terms     map[string]TermFit `toml:"terms"`
 	Residuals []Residual         `toml:"residuals"`
-	// Scores are predictions for runs that it was not fitted to, and what was measured.
+	// Scores compare predictions of runs that it was not fitted to with what was measured.
 	Scores []Score `toml:"scores,omitempty"`
 }
 
@@ -34,32 +34,32 @@ type Origin struct {
 	TensorParallel int    `toml:"tensor_parallel"`
 	Weights        string `toml:"weights"`
 	KVCache        string `toml:"kv_cache"`
-	// Rates and Concurrencies of the runs; a replayed trace is in neither.
+	// Rates and Concurrencies are those of the runs; a replayed trace counts in Traces only.
 	Rates         []float64 `toml:"rates_per_s,omitempty"`
 	Concurrencies []int     `toml:"concurrencies,omitempty"`
 	Traces        int       `toml:"traces,omitempty"`
 	Date          string    `toml:"date,omitempty"`
 }
 
-// TermFit is what became of one term.
+// TermFit is the outcome of one term.
 type TermFit struct {
-	// Fitted says that the runs narrowed the term; if not, Value is Default.
+	// Fitted says that the runs narrowed the term; otherwise Value is Default.
 	Fitted bool    `toml:"fitted"`
 	Factor float64 `toml:"factor"` // on the default
-	// Default is the value before, Value the one after, in Unit: seconds, or a share of
-	// the data sheet's peak.
+	// Default is the value before the fit and Value the one after it, in Unit: seconds, or a share of the data
+	// sheet's peak.
 	Default float64 `toml:"default"`
 	Value   float64 `toml:"value"`
 	Unit    string  `toml:"unit"`
-	// Prior and Posterior are relative standard deviations before and after.
+	// Prior and Posterior are the relative standard deviations before and after the fit.
 	Prior     float64 `toml:"prior_sd"`
 	Posterior float64 `toml:"posterior_sd"`
-	// Effect is how far the fit of this term alone moves the figures, root mean square, in
-	// percent.
+	// Effect is by how much the change of this term alone moves the figures, to first order: a root mean
+	// square, in percent.
 	Effect float64 `toml:"effect_percent"`
 }
 
-// Residual compares one figure of one run with the simulation before and after the fit.
+// Residual compares one figure of one run with its simulation before and after the fit.
 type Residual struct {
 	Run      int     `toml:"run"` // counted from 1
 	Figure   string  `toml:"figure"`
@@ -123,7 +123,7 @@ func (p *regression) result() File {
 	return out
 }
 
-// effect is the root mean square over the figures of what one term's change brings.
+// effect returns the root mean square, over the figures, of what one term's change does.
 func (p *regression) effect(k int) float64 {
 	sum := 0.0
 	for i := range p.figures {
@@ -133,8 +133,7 @@ func (p *regression) effect(k int) float64 {
 	return math.Sqrt(sum / float64(len(p.figures)))
 }
 
-// Write writes the calibration as TOML, terms in order of their names. It refuses what
-// [Read] would refuse.
+// Write writes the calibration as TOML, terms in order of their names. It refuses what [Read] would refuse.
 func (f File) Write(w io.Writer) error {
 	if err := f.check(); err != nil {
 		return fmt.Errorf("write calibration: %w", err)
@@ -148,8 +147,7 @@ func (f File) Write(w io.Writer) error {
 	return nil
 }
 
-// Read reads what [File.Write] wrote. It refuses unknown keys, unknown terms and factors
-// that say that something else is off.
+// Read reads what [File.Write] wrote. It refuses unknown keys, unknown terms and implausible factors.
 func Read(r io.Reader) (File, error) {
 	var f File
 	meta, err := toml.NewDecoder(r).Decode(&f)
@@ -165,11 +163,11 @@ func Read(r io.Reader) (File, error) {
 	return f, nil
 }
 
-// farthest is a factor that would mean that something else than a constant is off. A
-// step costs a processor that stands in for a GPU some thirty times what it costs that.
+// farthest bounds the factors: one beyond it means that something else than a constant is off. On a CPU that
+// stands in for a GPU a step costs some thirty times as much.
 const farthest = 100
 
-// check refuses what cannot be used.
+// check refuses a file that cannot be used.
 func (f *File) check() error {
 	if f.FittedTo.GPU == "" {
 		return errors.New("fitted_to.gpu is missing")
@@ -200,10 +198,9 @@ func (f *File) check() error {
 	return nil
 }
 
-// Apply returns constants with the fitted terms for a deployment on a release of the
-// engine. It refuses another GPU, another minor release, and other formats of weights or
-// KV cache than those that were measured; another model or degree of parallelism may use
-// what was fitted. An empty version stands for no release and is refused.
+// Apply returns constants with the fitted terms for a deployment on a release of the engine. It refuses another
+// GPU, another minor release, and other formats of weights or KV cache than were measured; other models and
+// degrees of parallelism are allowed. An empty version is no release and is refused.
 func (f File) Apply(dep model.Deployment, version string, c model.Constants) (model.Constants, error) {
 	refuse := func(what, have, want string) (model.Constants, error) {
 		return c, fmt.Errorf("calibration: it was fitted to %s %s and must not be used for %s", what, want, have)
@@ -235,7 +232,7 @@ func (f File) Apply(dep model.Deployment, version string, c model.Constants) (mo
 	for _, t := range model.Terms() {
 		e, ok := f.Terms[t.String()]
 		if layer, fitted := f.Terms[model.DoubtLayer.String()]; !ok && fitted && t == model.DoubtLaunch {
-			// Until 2026-11-27 launches were 0.35 ms and went with the layer.
+			// Before 2026-11-27 launches were fixed at 0.35 ms and scaled with the layer term.
 			c.Fixed.Launch = 0.35e-3 * layer.Factor
 			c.Fixed.LaunchAll *= layer.Factor
 		}

@@ -14,45 +14,43 @@ import (
 	"planner/sweep/measure"
 )
 
-// The fit is refused below so many load points that differ enough, and warned of below
-// the number that would show an error of the equations: two levels of load are met by
-// one cost of a step and one of its requests, whatever the true curve between them.
+// The fit is refused with fewer load points than fewestPoints, or if the largest is not fewestRange times the
+// smallest. Below tellingNumber it comes with a warning, since an error of the equations would not show: one
+// cost per step and one per request fit any two levels of load, whatever the true curve between them.
 const (
 	fewestPoints  = 2
 	fewestRange   = 4.0
 	tellingNumber = 3
 )
 
-// identified is the share of its prior's width that a term's posterior may keep at most:
-// above, the runs have said next to nothing about it.
+// identified is the largest share of its prior's standard deviation that a term's posterior may keep: above it,
+// the runs have said next to nothing about the term.
 const identified = 0.95
 
-// FitOptions say what is fitted.
+// FitOptions say what is fitted, and to which engine.
 type FitOptions struct {
 	Deployment model.Deployment
 	// Version is the release of the engine that was measured.
 	Version string
-	// Settings are what was configured of that engine besides.
+	// Settings are that engine's other settings.
 	Settings model.EngineFeatures
-	// Constants to begin with; the zero value stands for the defaults of the GPU and the
-	// release.
+	// Constants are the starting values; the zero value stands for the defaults of the GPU and the release.
 	Constants model.Constants
-	// Terms to fit; nil means all.
+	// Terms are fitted; nil means all.
 	Terms []model.Doubt
-	// Date says when this is, for the file: a pure function knows no clock.
+	// Date is today's, for the file: the package reads no clock.
 	Date string
 }
 
-// Fit fits terms to measured runs by simulating each run again and again: Gauss-Newton
-// steps on the logarithms of the terms, taken only as far as the simulated misfit falls,
-// with priors of [model.SpreadFor] (the maximum of the posterior). These are Student's t of
-// two degrees of freedom, as hardware of another kind is far from the defaults. The
-// curvature there says how well a term is known; one that is hardly known better than
-// before, and is not far from its default, is put back there and the others are fitted again.
+// Fit fits terms to measured runs by repeated simulation: Gauss-Newton steps on the logarithms of the terms,
+// shortened until the simulated misfit falls, towards the maximum of the posterior. Priors have the widths of
+// [model.SpreadFor] and are Student's t with two degrees of freedom, since hardware of another kind is far from
+// the defaults. The curvature at the maximum gives each term's uncertainty; a term that is hardly better known
+// than before and not far from its default is put back there, and the others are fitted again.
 //
-// Fit refuses overloaded runs and runs that cannot tell one term from another: too few
-// load points, or none of the terms identified. A replayed trace may be overloaded, as
-// its backlog is in its schedule; only times per output token are fitted then.
+// Fit refuses overloaded runs and runs that cannot tell the terms apart: too few load points, or no term
+// identified. A replayed trace may be overloaded, since the simulation of its schedule builds up the same
+// backlog; then only its times per output token are fitted.
 func Fit(runs []LoadPoint, o FitOptions) (File, error) {
 	if err := o.complete(); err != nil {
 		return File{}, err
@@ -75,7 +73,7 @@ func Fit(runs []LoadPoint, o FitOptions) (File, error) {
 	}
 }
 
-// engine returns what is known of the engine that was measured, whatever its knobs.
+// engine returns what is known of the measured engine except its knobs.
 func (o *FitOptions) engine() model.EngineArgs {
 	return model.EngineArgs{EngineVersion: o.Version, EngineFeatures: o.Settings}
 }
@@ -123,7 +121,7 @@ func loads(runs []LoadPoint) []float64 {
 	for i := range runs {
 		r := &runs[i]
 		if r.Trial.Workload.Replayed() && len(r.Records) > 0 {
-			all = append(all, 1, 2, 2*fewestRange) // a batch that fills and empties is many load points
+			all = append(all, 1, 2, 2*fewestRange) // a batch that fills and empties covers many loads
 			continue
 		}
 		load := r.Trial.Rate
@@ -137,14 +135,14 @@ func loads(runs []LoadPoint) []float64 {
 	return all
 }
 
-// regression is a fit under way. x are logarithms of terms over their defaults.
+// regression is a fit under way. x holds the logarithms of the terms over their starting values.
 type regression struct {
 	o         *FitOptions
 	runs      []LoadPoint
 	figures   []figure
 	terms     []model.Doubt
 	prior     []float64
-	before    []float64 // every figure at the defaults
+	before    []float64 // every figure at the starting values
 	x         []float64
 	now       []float64 // every figure at x
 	best      float64   // the misfit at x
@@ -171,8 +169,8 @@ func newRegression(runs []LoadPoint, o *FitOptions) *regression {
 	return p
 }
 
-// allowForScatter widens the figures by what repetitions of the same trial differ by: a
-// machine that is faster on one day than on the other tells no more than that.
+// allowForScatter adds to the figures' deviations the scatter between repetitions of the same trial: a machine
+// whose speed varies from day to day tells no more than that.
 func (p *regression) allowForScatter() {
 	sum, freedom := map[string]float64{}, map[string]float64{}
 	for i, f := range p.figures {
@@ -212,7 +210,7 @@ func (p *regression) constants(x []float64) model.Constants {
 	return c
 }
 
-// predict simulates every run and returns the figures.
+// predict simulates every run and returns its figures.
 func (p *regression) predict(x []float64) ([]float64, error) {
 	c := p.constants(x)
 	records := make([][]measure.Record, len(p.runs))
@@ -233,7 +231,7 @@ func (p *regression) predict(x []float64) ([]float64, error) {
 	return out, nil
 }
 
-// misfit is the negative logarithm of the posterior at x, up to a constant.
+// misfit is the negative log posterior at x, up to a constant.
 func (p *regression) misfit(x, predicted []float64) float64 {
 	sum := 0.0
 	for i, f := range p.figures {
@@ -246,9 +244,9 @@ func (p *regression) misfit(x, predicted []float64) float64 {
 	return sum / 2
 }
 
-// The search: steps at most, the change at which it ends, the distance over which
-// slopes are taken, and the misfit of a figure beyond which the nearest maximum is not
-// believed: half the square of its deviations.
+// The search: the most steps, the change of the misfit at which it ends, the distance over which slopes are
+// taken, and the misfit per figure (half the squared number of deviations) above which the nearest maximum is
+// not trusted.
 const (
 	mostSteps = 30
 	settled   = 1e-3
@@ -256,10 +254,10 @@ const (
 	poor      = 1
 )
 
-// solve finds the maximum of the posterior. Slopes lead from the defaults to the nearest one; where the figures are
-// far from that, as on hardware of another kind, on which a cost that does not count on GPUs does, it is looked for
-// from the defaults with each term moved far by itself, too: a host's launches move nothing
-// until they take longer than the GPU.
+// solve finds the maximum of the posterior. From the starting values slopes lead to the nearest one. If that
+// fits badly, as on hardware of another kind, where a cost may count that GPUs hide, the search is repeated
+// with each term in turn started far up: a host's launch time, for example, moves nothing until it exceeds the
+// time of the GPU.
 func (p *regression) solve() error {
 	p.x = make([]float64, len(p.terms))
 	var err error
@@ -284,11 +282,11 @@ func (p *regression) solve() error {
 			}
 		}
 	}
-	_, err = p.step() // the curvature where it ended
+	_, err = p.step() // the curvature at the end point
 	return err
 }
 
-// descend goes from x to where no step by the slopes lowers the misfit.
+// descend goes from x to where no step along the slopes lowers the misfit.
 func (p *regression) descend() error {
 	for range mostSteps {
 		step, err := p.step()
@@ -316,8 +314,8 @@ func (p *regression) descend() error {
 	return nil
 }
 
-// step takes slopes by central differences and returns the Gauss-Newton step. It keeps
-// the slopes and the posterior's covariance.
+// step takes slopes by central differences and returns the Gauss-Newton step. It stores the slopes and the
+// posterior's covariance.
 func (p *regression) step() ([]float64, error) {
 	n := len(p.terms)
 	p.slopes = mat.NewDense(len(p.figures), n, nil)
@@ -364,9 +362,9 @@ func (p *regression) step() ([]float64, error) {
 	return x.RawVector().Data, nil
 }
 
-// dropWeakest takes out the term whose posterior is nearest to its prior, if it is not
-// identified, and reports whether it did. One that was moved far was, also where it has
-// come to what is possible and moves no figure any more.
+// dropWeakest removes the term whose posterior is nearest to its prior, if that is not identified, and reports
+// whether it did. A term moved by two or more prior deviations counts as identified, even where it has moved so
+// far that it no longer affects any figure.
 func (p *regression) dropWeakest() bool {
 	worst, at := identified, -1
 	for k := range p.terms {

@@ -1,10 +1,10 @@
-// Package calibrate fits the simulated engine's few constants to measured runs, and
-// says what the constants' known spread does to an answer.
+// Package calibrate fits the simulated engine's few constants to measured runs, and says what the constants'
+// known spread does to an answer.
 //
-// Only the terms of [model.Terms] are fitted: the front end, the costs per step, layer,
-// launch of a layer and running request, and the shares of bandwidth and compute that weights, the KV
-// cache, large products and the attention of prompts reach. Data sheets, shapes, collectives and everything else
-// stay. A term that the runs say nothing about stays at its default.
+// Only the terms of [model.Terms] are fitted: the front end, the costs per step, per layer, per launch of a
+// layer and per running request, and the shares of the peak bandwidth and compute that weights, the KV cache,
+// large matrix products and prompt attention reach. Data sheets, shapes, collectives and everything else stay.
+// A term that the runs say nothing about keeps its default.
 package calibrate
 
 import (
@@ -21,16 +21,16 @@ import (
 
 // LoadPoint is one measured run.
 type LoadPoint struct {
-	// Trial are the conditions: knobs, workload, load, window, seed. The workload must be
-	// there, so that the same requests can be simulated.
+	// Trial holds the conditions: knobs, workload, load, window, seed. The workload is required, so that the
+	// same requests can be simulated.
 	Trial measure.Trial
-	// Measurement is what was seen.
+	// Measurement is what was measured.
 	Measurement measure.Measurement
-	// Records, where there are any, are what was seen of each request, in the order of the
-	// trial's schedule; they say more than the measurement, which may then be empty.
+	// Records, if any, are the measured requests in the order of the trial's schedule. They replace the
+	// measurement's statistics.
 	Records []measure.Record
-	// EngineTimes says that times count from when the engine queued a request, as an
-	// engine's own log does: the front end is not in them.
+	// EngineTimes says that times count from when the engine queued a request, as in an engine's own log: they
+	// exclude the front end.
 	EngineTimes bool
 }
 
@@ -58,7 +58,7 @@ func (p *LoadPoint) check(o *FitOptions) error {
 	return nil
 }
 
-// differs refuses a run that is of another deployment or release than the first: constants are those of one.
+// differs refuses a run of another deployment or release than the first: constants belong to one.
 func (p *LoadPoint) differs(first *LoadPoint) error {
 	for _, n := range measure.KnobTable {
 		if own, its := n.Get(p.Trial.Knobs), n.Get(first.Trial.Knobs); n.Placement && own != its {
@@ -87,29 +87,27 @@ func (p *LoadPoint) simulate(o *FitOptions, c model.Constants) ([]measure.Record
 	return e.Run(sim.Load{Requests: p.Trial.Schedule(), Slots: p.Trial.Concurrency, Timeout: p.Trial.Workload.Timeout}).Records, nil
 }
 
-// figure is one number of a run that a simulation of it is compared by.
+// figure is one statistic of a run that is compared with its simulation.
 type figure struct {
-	point int // whose it is
+	point int // index of its run
 	name  string
-	// of computes it from a simulation's records, seconds; NaN if they do not show it.
+	// of computes it from a simulation's records, in seconds; NaN if they do not show it.
 	of func([]measure.Record) float64
-	// measured is the same number of the real run.
+	// measured is the same statistic of the real run, in seconds.
 	measured float64
-	// sd is how far, relatively, the equations and chance may be off with the best
-	// constants.
+	// sd is the relative standard deviation that the equations and chance leave with the best constants.
 	sd float64
 }
 
-// Deviations that the equations leave on benchmarks they were not fitted to, of a mean
-// or a median; quantiles far out are less certain.
+// Relative errors that the equations leave on benchmarks they were not fitted to, of a mean or a median;
+// quantiles far out in the tail are less certain.
 const (
 	tpotDeviation = 0.02
 	ttftDeviation = 0.05
 	tailDeviation = 0.10
 )
 
-// deviation adds what chance does to a statistic of n requests to what the equations
-// leave.
+// deviation combines the error of the equations with the sampling error of a statistic of n requests.
 func deviation(b measure.Bound, n int) float64 {
 	left := ttftDeviation
 	switch {
@@ -118,15 +116,15 @@ func deviation(b measure.Bound, n int) float64 {
 	case b.Quantile > 0.9:
 		left = tailDeviation
 	}
-	spread := 0.5 // of one request's time to first token; times per token vary far less
+	spread := 0.5 // relative, of one request's time to first token; times per token vary far less
 	if b.Metric == measure.TPOT {
 		spread = 0.1
 	}
 	return math.Hypot(left, spread/math.Sqrt(float64(max(n, 1))))
 }
 
-// statistics lists what runs are compared by in the order of reports. A run whose backlog
-// grows shows its queue, not its steps, in times to first token; these are left out then.
+// statistics lists the statistics that runs are compared by, in the order of reports. Times to first token are
+// left out of runs whose backlog grows, as they show the queue and not the steps.
 func statistics(queueing bool) []measure.Bound {
 	out := []measure.Bound{{Metric: measure.TPOT}, {Metric: measure.TPOT, Quantile: 0.5}, {Metric: measure.TPOT, Quantile: 0.9}}
 	if !queueing {
@@ -161,7 +159,7 @@ func (p *LoadPoint) figures() []figure {
 	return slices.DeleteFunc(out, func(f figure) bool { return !(f.measured > 0) || math.IsInf(f.measured, 0) })
 }
 
-// statistic returns a function that takes it from records of the run's trial.
+// statistic returns a function that computes a bound's statistic from records of the trial.
 func (p *LoadPoint) statistic(b measure.Bound) func([]measure.Record) float64 {
 	return func(records []measure.Record) float64 {
 		v := latencies(&p.Trial, records, b.Metric)
@@ -172,15 +170,15 @@ func (p *LoadPoint) statistic(b measure.Bound) func([]measure.Record) float64 {
 	}
 }
 
-// slices of a replayed trace: times per token are compared slice by slice, each of at
-// least so many requests.
+// Times per token of a replayed trace are compared slice by slice, with at least sliceRequests requests in
+// each.
 const (
 	mostSlices    = 8
 	sliceRequests = 15
 )
 
-// slices are the mean times per token of consecutive parts of a replayed trace: the
-// batch grows and shrinks over a trace, which one mean would hide.
+// slices returns the mean times per token of consecutive parts of a replayed trace: the batch grows and shrinks
+// over a trace, which a single mean would hide.
 func (p *LoadPoint) slices() []figure {
 	var ids []int
 	for i := range p.Records {
@@ -206,9 +204,9 @@ func (p *LoadPoint) slices() []figure {
 	return out
 }
 
-// Queueing reports whether the backlog grew so long that times to first token are
-// waiting: their mean in the last quarter of the requests is above three times that of
-// the first quarter and above twenty times the time per token.
+// Queueing reports whether the backlog grew so much that times to first token are mostly waiting: their mean
+// over the last quarter of the requests is more than three times that over the first and more than twenty times
+// the mean time per token. A measurement may also say so.
 func (p *LoadPoint) Queueing() bool {
 	var ttft, tpot []float64
 	for i := range p.Records {
@@ -229,7 +227,7 @@ func (p *LoadPoint) Queueing() bool {
 	return p.Measurement.Overloaded || last > 3*mean(ttft[:quarter]) && last > 20*mean(tpot)
 }
 
-// repeats reports whether two runs are the same trial on other requests.
+// repeats reports whether two runs are of the same trial, with the same or other requests.
 func (p *LoadPoint) repeats(other *LoadPoint) bool {
 	a, b := &p.Trial, &other.Trial
 	return a.Knobs == b.Knobs && a.Rate == b.Rate && a.Concurrency == b.Concurrency && p.EngineTimes == other.EngineTimes &&
@@ -240,13 +238,13 @@ func inWindow(t *measure.Trial, r *measure.Record) bool {
 	return t.Window <= 0 || t.Closed() || r.Due >= t.Warmup && r.Due < t.Warmup+t.Window
 }
 
-// latencies returns a metric of the requests due in the window, sorted, seconds;
-// infinite for those without a good end.
+// latencies returns a metric of the requests due in the window, sorted, in seconds; infinite for those that
+// failed.
 func latencies(t *measure.Trial, records []measure.Record, m measure.Metric) []float64 {
 	return values(t, records, func(r *measure.Record) (float64, bool) { return latency(r, m) })
 }
 
-// values returns a figure of the requests due in the window that have it, sorted.
+// values returns a function's values for the requests due in the window that have one, sorted.
 func values(t *measure.Trial, records []measure.Record, of func(*measure.Record) (float64, bool)) []float64 {
 	var out []float64
 	for i := range records {
@@ -260,8 +258,7 @@ func values(t *measure.Trial, records []measure.Record, of func(*measure.Record)
 	return out
 }
 
-// latency returns a metric of one request in seconds, infinite if it did not end well;
-// false if it has none.
+// latency returns a metric of one request in seconds, infinite if it failed; false if it has none.
 func latency(r *measure.Record, m measure.Metric) (float64, bool) {
 	if r.Outcome != measure.OK {
 		return math.Inf(1), true
@@ -270,7 +267,7 @@ func latency(r *measure.Record, m measure.Metric) (float64, bool) {
 	return d.Seconds(), ok
 }
 
-// statisticOf is the quantile of sorted values, interpolated linearly; for 0 their mean.
+// statisticOf returns the quantile of sorted values, interpolated linearly; for 0 their mean.
 func statisticOf(v []float64, quantile float64) float64 {
 	if quantile == 0 {
 		return mean(v)

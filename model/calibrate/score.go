@@ -7,7 +7,7 @@ import (
 	"planner/sweep/measure"
 )
 
-// Score is a prediction that was made and the measurement that came later.
+// Score is a prediction and the later measurement of the same.
 type Score struct {
 	Date        string  `toml:"date,omitempty" json:"date,omitempty"`
 	Concurrency int     `toml:"concurrency" json:"concurrency"`
@@ -18,15 +18,14 @@ type Score struct {
 	Measured    float64 `toml:"measured_ms" json:"measured_ms"`
 }
 
-// Error is by how much the prediction is off, relative.
+// Error is the relative error of the prediction.
 func (s Score) Error() float64 { return s.Predicted/s.Measured - 1 }
 
-// mostWider bounds by how much scores widen what is known: beyond it something else is
-// wrong.
+// mostWider bounds the factor by which scores widen the spread: beyond it something else is wrong.
 const mostWider = 10
 
-// wider is by how much measurements lie further from their predictions than what was taken
-// for the error of the equations: 1 where they do not, or where there are none.
+// wider returns the root mean square of the predictions' errors over those expected of the equations, at least
+// 1; it is 1 without scores.
 func (f File) wider() float64 {
 	sum, n := 0.0, 0
 	for _, s := range f.Scores {
@@ -44,9 +43,9 @@ func (f File) wider() float64 {
 	return min(max(math.Sqrt(sum/float64(n)), 1), mostWider)
 }
 
-// Spread is how far constants may still be off that the calibration was applied to: its
-// terms as far as their runs tell, or half of what was open before for another model or
-// degree of parallelism, and everything wider where its predictions were off.
+// Spread returns how far constants may still be off after the calibration was applied: terms by their
+// posterior, to which half the previous spread is added in quadrature for another model or degree of
+// parallelism, and all of it widened where predictions were off.
 func (f File) Spread(dep model.Deployment, before model.Spread) model.Spread {
 	dep = dep.Normal()
 	same := dep.Arch.Name == f.FittedTo.Model && dep.TP == max(f.FittedTo.TensorParallel, 1)

@@ -11,13 +11,12 @@ import (
 	"planner/sweep/workload"
 )
 
-// Select takes those trials of a run that constants can be fitted to, with the
-// configuration's traffic and first knobs where the trials do not tell theirs, and the
-// release of the engine that they name. Trials of a kind of instance that is not configured,
-// that cannot be trusted, that overloaded the engine or of which requests failed are left
-// out: a fit to them would put the client's or the backlog's time into the constants, or
-// take the load of requests that the engine never saw for carried. skipped says which those
-// are, and why.
+// Select returns the trials of a run that constants can be fitted to, and the engine release that they name
+// first. The configuration supplies traffic and, from its first set, knobs that a trial does not record. Left
+// out are trials of a kind of instance that is not configured, that cannot be trusted, that overloaded the
+// engine, of which more than mostFailed of the requests failed, or whose traffic is in an unknown file: a fit
+// would attribute the client's or the backlog's time to the constants, or count requests that the engine never
+// saw as served. skipped names these trials and says why.
 func Select(run string, trials []measure.Measurement, w *workload.Workload, configured []measure.Knobs) (points []LoadPoint, release string, skipped []string) {
 	for _, m := range trials {
 		if !m.Ran() {
@@ -50,12 +49,12 @@ func Select(run string, trials []measure.Measurement, w *workload.Workload, conf
 	return points, release, skipped
 }
 
-// mostFailed is the share of the requests of a trial that may have failed.
+// mostFailed is the largest share of a trial's requests that may have failed.
 const mostFailed = 0.01
 
-// trafficOf is the traffic of a trial as it was recorded. Where that is the
-// configuration's, the latter is taken, since it holds the rows of a trace and the
-// samples of lengths too; known is false where the record needs those of another one.
+// trafficOf returns the traffic of a trial. If it was recorded as the configuration's, that is used, since it
+// also holds a trace's rows and empirical lengths; known is false if the record needs those of another
+// configuration.
 func trafficOf(recorded, configured *workload.Workload) (w *workload.Workload, known bool) {
 	if recorded == nil {
 		return configured, true

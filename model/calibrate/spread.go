@@ -13,43 +13,42 @@ import (
 	"planner/sweep/measure"
 )
 
-// Probe runs one load point at a rate with given constants, so many times as long as usual, and
-// returns its conditions and records. Equal arguments must give equal results, and every rate must meet the
-// same requests in the same order, as [measure.Trial.Schedule] does. All requests
-// should be let to end. It is called from several goroutines at once.
+// Probe runs one load point at a rate with given constants, for times the usual length, and returns its
+// conditions and records. Equal arguments must give equal results, and every rate must meet the same requests
+// in the same order, as with [measure.Trial.Schedule]. All requests should run to their end. It is called
+// concurrently.
 type Probe func(c model.Constants, rate, times float64, seed uint64) (measure.Trial, measure.Observation, error)
 
-// Known is what a shift is measured from.
+// Known is the maximum rate from which shifts are measured.
 type Known struct {
-	// Constants are those that the maximum rate was found with, and Spread is how far they
-	// may be off.
+	// Constants are those that the maximum rate was found with, Spread how far they may be off.
 	Constants model.Constants
 	Spread    model.Spread
 	// Rate is the maximum rate, in requests per second.
 	Rate float64
-	// Objective is what limits it. Its bounds must not be empty.
+	// Objective limits the rate. Its bounds must not be empty.
 	Objective measure.SLO
-	// Seed drives the draws of constants and the probes' schedules.
+	// Seed seeds the draws of constants and the probes' schedules.
 	Seed uint64
-	// Carries is about which rate arithmetic has with constants, where the search begins; nil where none is known.
+	// Carries estimates the maximum rate with given constants by arithmetic, as a start for the search; nil if
+	// unknown.
 	Carries func(model.Constants) float64
 }
 
-// Shifts are the logarithms of the maximum rates with other plausible constants over
-// the known one, in the order in which the constants were drawn. None lies above
-// [WidestMove]; at -WidestMove and below no rate meets the limits, which an idle engine misses
-// by the factor whose logarithm is what is beyond.
+// Shifts are the logarithms of the maximum rates with other plausible constants over the known one, in the
+// order of the draws. None is above [WidestMove]; one at or below -WidestMove means that no rate meets the
+// limits, and the excess is the logarithm of the factor by which an idle engine misses them.
 type Shifts []float64
 
-// Quantile returns the q-quantile of what the shifts are draws of; exp of it is a factor on
-// the rate. Of n draws the k-th is taken for that of k/(n+1), as one more draw lies below it
-// with that chance: quantiles of the draws themselves are too close together, and of 32 an
-// interval of 90 % would hold one more draw in 84 % of the cases. Between no rate and a rate it is the rate.
+// Quantile returns the q-quantile of the distribution that the shifts are drawn from; its exp is a factor on
+// the rate. The k-th of n draws is its k/(n+1)-quantile, the chance that a further draw lies below it.
+// Quantiles of the sample itself lie too close together: with 32 draws its 90 % interval would hold a further
+// draw in only 84 % of cases. Between "no rate" and a rate the result is the rate.
 func (s Shifts) Quantile(q float64) float64 {
 	sorted := slices.Sorted(slices.Values(s))
 	n := float64(len(sorted))
 	if never := s.Never(); never > 0 && never < len(s) && q*(n+1) > float64(never) {
-		// How far below any rate no rate is would be a number of WidestMove's.
+		// Interpolated, it would depend on WidestMove.
 		for i := range never {
 			sorted[i] = sorted[never]
 		}
@@ -57,7 +56,7 @@ func (s Shifts) Quantile(q float64) float64 {
 	return statisticOf(sorted, min(max((q*(n+1)-1)/max(n-1, 1), math.SmallestNonzeroFloat64), 1))
 }
 
-// Ends are the 5 % and the 95 % quantile; zeros of no draws.
+// Ends returns the 5 % and the 95 % quantile; zeros without draws.
 func (s Shifts) Ends() (low, high float64) {
 	if len(s) == 0 {
 		return 0, 0
@@ -65,7 +64,7 @@ func (s Shifts) Ends() (low, high float64) {
 	return s.Quantile(0.05), s.Quantile(0.95)
 }
 
-// Over are the shifts of the ratio to another rate, which was found with the same constants.
+// Over returns the shifts of the ratio to another rate that was found with the same draws of constants.
 func (s Shifts) Over(other Shifts) Shifts {
 	ratio := slices.Clone(s[:min(len(s), len(other))])
 	for i := range ratio {
@@ -74,55 +73,56 @@ func (s Shifts) Over(other Shifts) Shifts {
 	return ratio
 }
 
-// Never counts the draws with which no rate meets the limits.
+// Never counts the draws for which no rate meets the limits.
 func (s Shifts) Never() int {
 	return list.Count(s, func(x float64) bool { return x <= -WidestMove })
 }
 
-// Longer is by which factor the limits would have to be longer for some rate to meet them with all
-// draws; 1 where they are long enough.
+// Longer is the factor by which the limits must be relaxed for some rate to meet them with every draw; 1 if
+// they are met.
 func (s Shifts) Longer() float64 { return math.Exp(max(-slices.Min(s)-WidestMove, 0)) }
 
-// WidestMove bounds shifts and moves either way, a factor of 100 on the rate.
+// WidestMove bounds shifts and moves in both directions: a factor of 100 on the rate.
 const WidestMove = 4.6
 
-// Situation is what a maximum rate is found in.
+// Situation is a setting in which a maximum rate is found.
 type Situation struct {
 	// Objective limits the rate. Its bounds must not be empty.
 	Objective measure.SLO
-	// Run runs one load point at a rate, as a [Probe] does, so many times as long as usual.
+	// Run runs one load point at a rate, for times the usual length, as a [Probe] does.
 	Run func(rate, times float64) (measure.Trial, measure.Observation, error)
-	// Guess is where its rate is looked for first, as the logarithm of a factor.
+	// Guess is where the search starts: the logarithm of a factor on the rate.
 	Guess float64
 }
 
-// Move is the logarithm of the maximum rate in another situation over the known one in
-// the first, in the bounds of [Shifts], or why it is not known.
+// Move is the logarithm of the maximum rate in another situation over that in the first, within the bounds of
+// [Shifts], or why it is not known.
 type Move struct {
 	By  float64
 	Err error
 }
 
 const (
-	// drawn is the number of sets of constants that are drawn.
+	// drawn is the number of sets of constants drawn.
 	drawn = 32
-	// mostDraws is how many draws of requests are tried until with one of them the known constants just meet the
-	// limits at some rate.
+	// mostDraws is how many further draws of requests are tried if the known constants do not just meet the
+	// limits at some rate with the first.
 	mostDraws = 12
-	// Shifts are known to shiftTolerance, as only the quantiles of many count, and moves to moveTolerance, or either as well
-	// as mostProbes tell between a rate that is too fast and one that is too slow. firstStep is how far on either side of
-	// the first rate the slope of the pressure is looked for, which is leastSlope at least.
+	// Shifts are found to within shiftTolerance, as only their quantiles count, and moves to within
+	// moveTolerance, unless mostProbes between a rate that is too high and one too low are used up. The slope
+	// of the pressure around the first rate is taken over firstStep on either side and is at least leastSlope.
 	shiftTolerance, moveTolerance, mostProbes, firstStep, leastSlope = 0.05, 0.01, 10, 0.08, 0.5
-	// Where the pressure grows with the rate to less than the power flatSlope, the chance of a short run moves the rate at
-	// which it is at the limit; there a run of up to mostLonger times the length decides, and shifts are found by runs
-	// of flatTimes the length.
+	// Where the pressure grows more slowly than the rate to the power flatSlope, the randomness of a short run
+	// shifts the rate at which it crosses the limit. There moves are corrected by a run of up to mostLonger
+	// times the length, and shifts use runs of flatTimes the length.
 	flatSlope, flatTimes, mostLonger = 2.0, 4.0, 16.0
 )
 
-// Shift samples plausible constants and finds how far each moves the maximum rate: from where the known constants
-// just meet the limits to where they do. As all meet the same requests, the chance of a short run cancels. Where the
-// chance of a draw leaves no rate that meets them another one is taken, and at last what the known rate brings.
-// It fails if a probe does, or if the objective bounds nothing that records show.
+// Shift samples plausible constants and finds how far each moves the maximum rate, from where the known
+// constants just meet the limits to where the sampled ones do. All meet the same requests, so the randomness of
+// a short run cancels. If with some draw of requests no rate just meets the limits, others are tried; as a last
+// resort the target is the pressure at the known rate. It fails if a probe does, or if records show nothing
+// that the objective bounds.
 func Shift(k Known, probe Probe) (Shifts, error) {
 	n, times := uint64(0), 1.0
 	in := func(c model.Constants) Situation {
@@ -166,9 +166,9 @@ func Shift(k Known, probe Probe) (Shifts, error) {
 	})
 }
 
-// Moves finds how far other situations move a rate: by the rates at which the limits are
-// just met, in each situation and in the first one, by runs that meet the same requests. An
-// error says that the first has no such rate.
+// Moves finds how far other situations move a rate, from where the limits are just met in the first situation
+// to where they are in each of the others, by runs with the same requests. It fails if the first has no such
+// rate.
 func Moves(rate float64, from Situation, to []Situation) ([]Move, error) {
 	s, err := begin(shiftSearch{rate: rate, tolerance: moveTolerance, grid: 0.01, longer: mostLonger}, from)
 	if err != nil {
@@ -180,18 +180,19 @@ func Moves(rate float64, from Situation, to []Situation) ([]Move, error) {
 	}), nil
 }
 
-// shiftSearch is the common ground of all moves of a rate.
+// shiftSearch is what all moves of a rate have in common.
 type shiftSearch struct {
 	rate, tolerance float64
-	// level is the pressure that is looked for, 0 where the limits are just met; elsewhere latencies are what
-	// is compared, of gaps as well.
+	// level is the target pressure: 0 where the limits are just met. With latencies set, gaps are compared by
+	// their latency too, not by the share beyond the limit.
 	level     float64
 	latencies bool
-	// grid is what rates are tried on: runs on one are found again by who keeps them; 0 is none. A run of up to longer
-	// times the length decides where the slope is flat; 0 is none.
+	// grid is the spacing of the rates tried, so that a caller's cache finds runs again; 0 is none. Where the
+	// slope is flat, a run of up to longer times the length decides; 0 is none.
 	grid, longer float64
-	// start is about where the limits are just met in the first situation, as the logarithm of a factor, origin where
-	// that is found from there, and slope the flatter one of the pressure over ln rate on either side.
+	// start is about where the limits are just met in the first situation, as the logarithm of a factor; origin
+	// is the result of a search from there; slope is the flatter of the pressure's slopes over ln rate on
+	// either side.
 	start, origin, slope float64
 }
 
@@ -226,7 +227,7 @@ func begin(s shiftSearch, from Situation) (*shiftSearch, error) {
 	return &s, err
 }
 
-// move is how far a situation moves the rate.
+// move returns how far a situation moves the rate.
 func (s *shiftSearch) move(in Situation) (float64, error) {
 	in.Guess = min(max(in.Guess+s.start, -WidestMove), WidestMove)
 	x, slope, err := s.find(in)
@@ -245,13 +246,12 @@ func (s *shiftSearch) move(in Situation) (float64, error) {
 	return min(max(x-s.origin, -WidestMove), WidestMove), nil
 }
 
-// pressure is the logarithm of the objective's worst latency over its limit at exp(x)
-// times the known rate, and 20 when too many requests never got there. A server that
-// cannot keep up is under pressure whatever the objective: with all seats taken its
-// time per token grows no further, and only the wait tells. Gaps between tokens have the lengths of
-// few kinds of steps, among which a quantile jumps as the rate grows: of them the share beyond the limit
-// tells, as of a latency whose tail is exponential, but where no rate meets the limit, and it is asked
-// how far off it is.
+// pressure is the logarithm of the objective's worst latency over its limit, at exp(x) times the known rate; 20
+// if too many requests failed. A growing backlog counts under any objective: with all slots taken the time per
+// token grows no further, and only the wait shows the overload. Gaps between tokens take the lengths of a few
+// kinds of steps, between which a quantile jumps as the rate grows. They are therefore judged by the share
+// beyond the limit, converted as for a latency with an exponential tail, except at the ends of the range, where
+// the factor to the limit is wanted.
 func (s *shiftSearch) pressure(in Situation, x float64) (float64, error) {
 	t, o, err := in.Run(s.rate*math.Exp(x), 1)
 	if err != nil {
@@ -273,9 +273,9 @@ func (s *shiftSearch) pressure(in Situation, x float64) (float64, error) {
 	return min(max(worst, backlog(&t, o.Records), -20), 20), nil
 }
 
-// backlog is the logarithm of the mean wait for a first token at the end of the window
-// over a tenth of the window: above 0 the queue has grown all along. It is minus
-// infinity for closed loops and windows without end.
+// backlog is the logarithm of the mean time to first token in the last quarter of the window over a tenth of
+// the window: above 0 the queue has grown all along. It is minus infinity for closed loops and windows without
+// end.
 func backlog(t *measure.Trial, records []measure.Record) float64 {
 	if t.Closed() || t.Window <= 0 {
 		return math.Inf(-1)
@@ -296,10 +296,11 @@ func backlog(t *measure.Trial, records []measure.Record) float64 {
 	return math.Log(10 * sum / float64(n) / t.Window.Seconds())
 }
 
-// find returns where the limits are just met, by their pressure: steps until that is bracketed, then false
-// position (the Illinois variant, which never stalls). It is near enough where the pressure is, by the flatter one of
-// the slopes between the last two probes and around the known rate, which tells the less, the farther that is. How steep
-// the pressure is between the last two probes, or between the two around it, comes with it; of one probe, around the known rate.
+// find returns where the limits are just met: it steps until that is bracketed, then uses false position (the
+// Illinois variant, which never stalls). It stops when the pressure is near enough to 0 by the flatter of two
+// slopes: between the last two probes, and around the known rate, which counts less with distance. steep is the
+// slope between the last two probes or the two that bracket the result; after a single probe the one around the
+// known rate.
 func (s *shiftSearch) find(in Situation) (x, steep float64, err error) {
 	a, b, fa, fb := 0.0, s.snap(in.Guess), math.NaN(), math.NaN()
 	var slope float64
@@ -326,13 +327,13 @@ func (s *shiftSearch) find(in Situation) (x, steep float64, err error) {
 			return b - fb/slope, steep, err
 		}
 	}
-	weight := 1.0 // of fa: halved each time that a stays; at a jump that is not enough, and after three times the middle is next
+	weight := 1.0 // of fa: halved each time that a stays; at a jump that is too slow, so after three times the midpoint is next
 	for probes := 0; probes < mostProbes && math.Abs(b-a) > s.tolerance; probes++ {
 		x := (a*fb - b*weight*fa) / (fb - weight*fa)
 		if weight < 0.2 {
 			x = (a + b) / 2
 		}
-		// The curve bends: keep off the ends, or one of them never moves.
+		// The curve bends: stay off the ends, or one of them never moves.
 		low, high := min(a, b), max(a, b)
 		other, fOther := a, fa
 		if found, err := try(s.snap(min(max(x, low+0.1*(high-low)), high-0.1*(high-low)))); found || err != nil {
@@ -349,7 +350,7 @@ func (s *shiftSearch) find(in Situation) (x, steep float64, err error) {
 	return (a*fb - b*weight*fa) / (fb - weight*fa), (fb - fa) / (b - a), nil
 }
 
-// snap puts a shift on the grid.
+// snap rounds a shift to the grid.
 func (s *shiftSearch) snap(x float64) float64 {
 	if s.grid == 0 {
 		return x
@@ -357,8 +358,8 @@ func (s *shiftSearch) snap(x float64) float64 {
 	return math.Round(x/s.grid) * s.grid
 }
 
-// limitOf is what a bound's statistic is compared with, seconds; the statistic of
-// goodput is the worst ratio of a latency to its limit.
+// limitOf returns what a bound's statistic is compared with, in seconds; for goodput, whose statistic is the
+// worst ratio of a latency to its limit, 1.
 func limitOf(b measure.Bound) float64 {
 	if b.Metric == measure.Goodput {
 		return 1
@@ -366,8 +367,8 @@ func limitOf(b measure.Bound) float64 {
 	return b.Limit.Seconds()
 }
 
-// statistic returns a bound's statistic over the requests due in the window, seconds;
-// false if no request can show it.
+// statistic returns a bound's statistic over the requests due in the window, in seconds; false if no request
+// can show it.
 func statistic(t *measure.Trial, o *measure.Observation, b measure.Bound) (float64, bool) {
 	if b.Metric == measure.ITL {
 		if o.Gaps == nil || o.Gaps.TotalCount() == 0 {
