@@ -14,18 +14,17 @@ type BandPoint struct {
 	Low, High      float64
 }
 
-// The band is that of bandRefits refits to drawn trials, between the 5th and
-// the 95th percentile, at bandRates rates.
+// The band spans the 5th to the 95th percentile of bandRefits refits to redrawn trials, at bandRates
+// rates.
 const (
 	bandRefits = 200
 	bandRates  = 24
 	bandTail   = 0.05
 )
 
-// bootstrap fills in the band and returns the range of mu: every point is drawn
-// again from the fitted model with its own number of requests and the form is
-// fitted again. Without all numbers of requests there is no sampling error to
-// state, and the range is zero.
+// bootstrap fills in the band and returns the range of mu: every point is redrawn from the fitted model
+// with its own number of requests, and the form is fitted again. If any number of requests is unknown
+// there is no sampling error to state, and the range is zero.
 func (c *Curve) bootstrap(steady []Point, best *fitted, seed uint64) (mu [2]float64) {
 	if slices.ContainsFunc(steady, func(p Point) bool { return p.Requests == 0 }) {
 		return mu
@@ -61,18 +60,16 @@ func (c *Curve) bootstrap(steady []Point, best *fitted, seed uint64) (mu [2]floa
 	return mu
 }
 
-// percentiles are the 5th and the 95th percentile of the values, which it
-// sorts.
+// percentiles returns the 5th and the 95th percentile of the values, which it sorts.
 func percentiles(values []float64) (low, high float64) {
 	slices.Sort(values)
 	last := float64(len(values) - 1)
 	return values[int(math.Round(bandTail*last))], values[int(math.Round((1-bandTail)*last))]
 }
 
-// redraw replaces every measured statistic by one that the model could have given. The
-// level that an empirical quantile of n requests really stands at is a Beta
-// variable, and those of one point are drawn upwards one from the other, so
-// that they come in order.
+// redraw replaces every measured statistic by one that the model could have produced. The true level of
+// an empirical quantile of n requests is a Beta variable; those of one point are drawn in ascending
+// order, each given the one before, so that they stay sorted.
 func redraw(s *sample, points []Point, m *Model, src rand.Source) {
 	point, at, q := -1, 0.0, 0.0
 	for i := range s.obs {

@@ -14,24 +14,23 @@ import (
 	"planner/sweep/measure"
 )
 
-// CrossingOutcome says what the measured points tell of a limit. The zero value stands
-// for [Undetermined].
+// CrossingOutcome says what the measured points tell about a limit. The zero value stands for
+// [Undetermined].
 type CrossingOutcome string
 
 // The outcomes of a crossing.
 const (
-	// Undetermined: the points hold no such statistic.
+	// Undetermined: the points do not hold the statistic.
 	Undetermined CrossingOutcome = "undetermined"
 	// Found: the limit is crossed between two measured rates.
 	Found CrossingOutcome = "found"
-	// Below: it is exceeded at the lowest measured rate already. Value is what
-	// the fitted form says, 0 if it says that an idle server exceeds it.
+	// Below: the limit is exceeded at the lowest measured rate already. Value is the fitted form's
+	// crossing, at most that rate; 0 if it has none.
 	Below CrossingOutcome = "below_measured"
-	// NotReached: it is kept at the highest rate that was measured in a steady
-	// state, which is Value.
+	// NotReached: the limit is kept at the highest rate measured in a steady state, which is Value.
 	NotReached CrossingOutcome = "not_reached"
-	// AtSaturation: it is crossed, if at all, by a growing backlog only. Value
-	// is the saturation rate.
+	// AtSaturation: the limit is crossed, if at all, only because the backlog grows. Value is the
+	// saturation rate or, if unknown, the highest steady rate.
 	AtSaturation CrossingOutcome = "at_saturation"
 )
 
@@ -39,17 +38,17 @@ const (
 type Crossing struct {
 	Bound   measure.Bound
 	Outcome CrossingOutcome
-	// Value is the crossing by monotone interpolation of ln latency, in requests
-	// per second; Low and High span what all forms give between the measured rates that
-	// enclose it, which is the uncertainty of the model and not of the sample.
+	// Value is the crossing by monotone interpolation of ln latency, in requests per second. Low and
+	// High span the crossings of all forms between the measured rates that enclose it: the uncertainty
+	// of the model, not of the sample.
 	Value, Low, High float64
 	// Idle is the latency at the lowest measured rate.
 	Idle time.Duration
 	Note string
 }
 
-// Crossing finds the highest rate at which the bound holds. It never takes the
-// value from the fitted form where measured points enclose the limit.
+// Crossing finds the highest rate at which the bound holds. Where measured points enclose the limit,
+// the value never comes from the fitted form.
 func (c *Curve) Crossing(b measure.Bound) (Crossing, error) {
 	x := Crossing{Bound: b, Outcome: Undetermined}
 	if b.Metric != c.Metric {
@@ -82,7 +81,7 @@ func (c *Curve) Crossing(b measure.Bound) (Crossing, error) {
 	return x, nil
 }
 
-// found fills in a crossing between the rates i and i+1.
+// found fills in a crossing between rates i and i+1.
 func (x *Crossing) found(c *Curve, s *interpolant, i int, limit float64) {
 	x.Outcome = Found
 	x.Value = s.crossing(i, limit)
@@ -104,7 +103,7 @@ func (x *Crossing) found(c *Curve, s *interpolant, i int, limit float64) {
 	}
 }
 
-// unreached fills in a limit that no point in a steady state exceeds.
+// unreached fills in a limit that no steady point exceeds.
 func (x *Crossing) unreached(c *Curve, top float64) {
 	if slices.ContainsFunc(c.Points, func(p Point) bool { return p.Rate >= top && p.Regime == Overload }) {
 		x.Outcome = AtSaturation
@@ -114,7 +113,7 @@ func (x *Crossing) unreached(c *Curve, top float64) {
 			x.Low, x.High = c.Saturation.Low, c.Saturation.High
 		}
 		if !slices.ContainsFunc(c.Points, func(p Point) bool { return p.Regime == Overload && !p.inferred() }) {
-			x.High = max(x.High, top) // no more is known than that the limit was kept there
+			x.High = max(x.High, top) // all that is known is that the limit was kept there
 		}
 		x.Note = "the limit is kept up to saturation; above it the backlog grows for ever"
 		return
@@ -123,8 +122,7 @@ func (x *Crossing) unreached(c *Curve, top float64) {
 	x.Note = fmt.Sprintf("kept at %.4g requests/s, the highest rate measured: the maximum is not below that", top)
 }
 
-// highestSteady is the highest rate not known to be overload; 0 if there is
-// none.
+// highestSteady returns the highest rate not known to be overload; 0 if there is none.
 func (c *Curve) highestSteady() float64 {
 	top := 0.0
 	for i := range c.Points {
@@ -142,9 +140,8 @@ func (c *Curve) saturationOr(otherwise float64) float64 {
 	return c.Saturation.Value
 }
 
-// Lowest is the crossing at the smallest rate: that of the binding bound, with the
-// range in which any of them may be passed first. A crossing that is undetermined is
-// smaller than any other.
+// Lowest returns the crossing at the smallest rate, that of the binding bound, with the range in which
+// the first of them may lie. An undetermined crossing sorts before all others.
 func Lowest(all []Crossing) (Crossing, bool) {
 	if len(all) == 0 {
 		return Crossing{}, false
@@ -163,18 +160,17 @@ func (x *Crossing) sortKey() float64 {
 	return x.Value
 }
 
-// interpolant is one statistic against the rate, rising, in ln seconds.
+// interpolant is one statistic as a rising function of the rate, in ln seconds.
 type interpolant struct {
 	rates, lnY []float64
-	// measured are the latencies before they were made to rise.
+	// measured holds the latencies before they were made monotone.
 	measured []float64
 	spline   interp.FritschButland
 }
 
-// interpolate merges the points of one rate, makes the latencies rise with the
-// rate (the closest rising sequence, weighted by requests: latency that falls
-// with load is noise) and puts a monotone spline through their logarithms
-// (Fritsch and Butland 1984). It needs two rates.
+// interpolate merges the points of one rate, makes the latencies rise with the rate (isotonic
+// regression weighted by requests: latency that falls with load is noise) and fits a monotone spline to
+// their logarithms (Fritsch and Butland 1984). It needs two rates.
 func interpolate(points []Point, quantile float64) (*interpolant, error) {
 	s := &interpolant{}
 	var weights []float64
@@ -203,7 +199,7 @@ func interpolate(points []Point, quantile float64) (*interpolant, error) {
 	return s, nil
 }
 
-// at is the interpolated latency in seconds, false outside the measured rates.
+// at returns the interpolated latency in seconds, false outside the measured rates.
 func (s *interpolant) at(rate float64) (float64, bool) {
 	if rate < s.rates[0] || rate > s.rates[len(s.rates)-1] {
 		return 0, false
@@ -211,13 +207,13 @@ func (s *interpolant) at(rate float64) (float64, bool) {
 	return math.Exp(s.spline.Predict(rate)), true
 }
 
-// bracket is the index of the last rate before the limit (in ln seconds) is
-// exceeded: -1 if it is exceeded at once, the last index if it never is.
+// bracket returns the index of the last rate before the limit (in ln seconds) is exceeded: -1 if the
+// first exceeds it, the last index if none does.
 func (s *interpolant) bracket(limit float64) int {
 	return sort.Search(len(s.lnY), func(i int) bool { return s.lnY[i] > limit }) - 1
 }
 
-// crossing is where the spline passes the limit between two bracketing rates.
+// crossing returns where the spline passes the limit between rates i and i+1.
 func (s *interpolant) crossing(i int, limit float64) float64 {
 	rate, _ := stat.Bisect(s.rates[i], s.rates[i+1], 200, func(rate float64) bool { return s.spline.Predict(rate) > limit })
 	return rate

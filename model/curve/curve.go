@@ -14,41 +14,40 @@ import (
 // Curve is the latency of one metric against the offered rate.
 type Curve struct {
 	Metric measure.Metric
-	// Class names the component of a mix whose requests it is of; "" stands for all.
+	// Class names the component of a mix whose requests the curve is of; "" stands for all.
 	Class string
 	// Points are in ascending order of rate, each with its regime.
 	Points []Point
-	// Model is the form fitted to the points that are not overload, with Quality
-	// saying how well. Its form is Interpolated where they are too few.
+	// Model is the form fitted to the points that are not overload, and Quality says how well it fits.
+	// Its form is Interpolated if there are too few points.
 	Model   Model
 	Quality Quality
-	// Whole is the time-dependent form through all points, overload included;
-	// nil where no point is overload or there are too few.
+	// Whole is the time-dependent form fitted to all points, overload included; nil if no point is
+	// overload or there are too few points.
 	Whole *Model
 	// Candidates are all forms that were fitted.
 	Candidates []FittedForm
-	// Low and High enclose the rates at which a steady state was measured: the
-	// range in which the curve is known.
+	// Low and High are the lowest and the highest rate measured in a steady state: the range in which
+	// the curve is known.
 	Low, High float64
 	// Saturation is nil where no form gives one.
 	Saturation *Saturation
-	// Knee is the rate at which the latency of KneeOf grows by 3 % for 1 % more
-	// load; 0 if unknown.
+	// Knee is the rate at which the latency statistic KneeOf grows by 3 % per 1 % more load; 0 if
+	// unknown.
 	Knee   float64
 	KneeOf float64
-	// Band encloses the model with 90 % probability given the numbers of
-	// requests; empty where those are unknown.
+	// Band encloses the model with 90 % probability, given the numbers of requests; empty if these are
+	// unknown.
 	Band     []BandPoint
 	Warnings note.Notes
 }
 
-// Quality says how well a model describes the points it was fitted to, in ln
-// latency. A figure that the sample is too small for is +Inf, and NaN once it was read
-// from a file.
+// Quality says how well a model describes the points it was fitted to, in ln latency. A figure for
+// which the sample is too small is +Inf, or NaN after it was read from a file.
 type Quality struct {
-	RMSE        float64 `json:"rmse_ln"`          // of the logarithm of latencies
-	AICc        float64 `json:"aicc"`             // Akaike's criterion for small samples
-	LeaveOneOut float64 `json:"leave_one_out_ln"` // error of the logarithm at a point that was left out
+	RMSE        float64 `json:"rmse_ln"`          // root mean square error of ln latency
+	AICc        float64 `json:"aicc"`             // Akaike's information criterion, corrected for small samples
+	LeaveOneOut float64 `json:"leave_one_out_ln"` // root mean square error of ln latency at points left out of the fit
 }
 
 // FittedForm is a form that was fitted.
@@ -65,17 +64,15 @@ const (
 	steadyPoints = "steady" // those in a steady state
 )
 
-// furthest is the share of the saturation rate up to which a form is
-// extrapolated.
+// furthest is the share of the saturation rate up to which a form is extrapolated.
 const furthest = 0.95
 
 // pointsToFit is the smallest number of rates to which a form is fitted.
 const pointsToFit = 4
 
-// Fit classifies the points and fits the forms to p50 and p99, or to what else at
-// least three points hold. It needs two points; with fewer
-// than four rates in a steady state the curve only interpolates. The seed drives the
-// starting points and the band.
+// Fit classifies the points and fits the forms to p50 and p99, or to other statistics if fewer than
+// three points hold these. It needs two points; with fewer than four rates in a steady state the curve
+// only interpolates. The seed determines the starting points and the band.
 func Fit(metric measure.Metric, points []Point, seed uint64) (*Curve, error) {
 	if err := validate(points); err != nil {
 		return nil, err
@@ -103,8 +100,8 @@ func Fit(metric measure.Metric, points []Point, seed uint64) (*Curve, error) {
 	return c, nil
 }
 
-// commonLevels chooses p50 and p99 where enough points hold them, else what the
-// points do hold, two statistics at most.
+// commonLevels chooses p50 and p99 if enough points hold them, otherwise what the points do hold, at
+// most two statistics.
 func commonLevels(points []Point) []float64 {
 	var chosen []float64
 	for _, q := range []float64{0.99, 0.50, 0.95, 0.90, 0, 0.999} {
@@ -123,7 +120,7 @@ func commonLevels(points []Point) []float64 {
 	return chosen
 }
 
-// steady lists the points that are not overload.
+// steady returns the points that are not overload.
 func (c *Curve) steady() []Point {
 	return list.Filter(c.Points, func(p Point) bool { return p.Regime != Overload })
 }
@@ -145,9 +142,8 @@ func (c *Curve) warnRegimes() {
 	}
 }
 
-// fitSteady fits the stationary forms to the points in a steady state and
-// chooses one. Those forms have no place above saturation, so overload never
-// reaches them.
+// fitSteady fits the stationary forms to the points in a steady state and chooses one. These forms do
+// not exist above saturation, so overloaded points are kept out.
 func (c *Curve) fitSteady(steady []Point, levels []float64, seed uint64) *fitted {
 	forms := stationaryForms(len(rates(steady)))
 	plain := newSample(steady, levels)
@@ -171,7 +167,7 @@ func (c *Curve) addCandidates(s *sample, all []fitted, best int, points string) 
 	}
 }
 
-// fitWhole fits the time-dependent form to all points where some are overload.
+// fitWhole fits the time-dependent form to all points if some are overload.
 func (c *Curve) fitWhole(points []Point, levels []float64, seed uint64) {
 	if len(c.steady()) == len(points) {
 		return
@@ -186,9 +182,8 @@ func (c *Curve) fitWhole(points []Point, levels []float64, seed uint64) {
 	c.Whole = &all[best].model
 }
 
-// At is the latency of a statistic at a rate; false beyond what the curve can say: the
-// range between [Curve.Low] and [Curve.High] is measured, up to [Curve.End] it is
-// extrapolated.
+// At returns the latency of a statistic at a rate, false where the curve says nothing: it is measured
+// between [Curve.Low] and [Curve.High], and extrapolated below and up to [Curve.End].
 func (c *Curve) At(quantile, rate float64) (time.Duration, bool) {
 	measured := rate >= c.Low && rate <= c.High
 	if !measured && (c.Model.Form == Interpolated || rate <= 0 || rate > c.End()) {
@@ -205,9 +200,8 @@ func (c *Curve) At(quantile, rate float64) (time.Duration, bool) {
 	return time.Duration(y * float64(time.Second)), ok
 }
 
-// End is the highest rate at which the curve says anything: the highest steady
-// rate measured, or 0.95 of the fitted saturation rate where that is higher and
-// the points tell it.
+// End is the highest rate at which the curve says anything: the highest steady rate measured, or 0.95
+// of the fitted saturation rate if that is higher and the points determine it.
 func (c *Curve) End() float64 {
 	if c.Model.Form == Interpolated || !c.tells(c.Model.Mu) {
 		return c.High
@@ -215,11 +209,10 @@ func (c *Curve) End() float64 {
 	return max(c.High, furthest*c.Model.Mu)
 }
 
-// bent is how far above the highest steady rate measured, as a factor, a fitted
-// saturation rate may lie. At a quarter of the saturation rate the wait in a queue
-// is a third of the service; points that end below that hardly bend, and where
-// they would lead to is the form's doing and not theirs.
+// bent is the largest factor by which a fitted saturation rate may exceed the highest steady rate
+// measured. At a quarter of the saturation rate the wait in a queue is a third of the service time;
+// points that end below that hardly bend, and the extrapolation is the form's, not theirs.
 const bent = 4.0
 
-// tells reports whether the points tell of a fitted saturation rate.
+// tells reports whether the points determine a fitted saturation rate.
 func (c *Curve) tells(mu float64) bool { return mu <= bent*c.High }

@@ -9,22 +9,21 @@ import (
 	"gonum.org/v1/gonum/optimize"
 )
 
-// Streams of random numbers, one a purpose.
+// Streams of random numbers, one per purpose.
 const (
 	streamStarts uint64 = 1 + iota
 	streamBand
 )
 
-// starts is the number of random starting points of one fit, finishers how many
-// of them are followed to the end, restarts how often the best one is at most
-// begun again from where it ended.
+// starts is the number of random starting points per fit, finishers how many of them are followed to
+// the end, restarts how often at most the best one is restarted from its end point.
 const (
 	starts    = 16
 	finishers = 2
 	restarts  = 4
 )
 
-// fitted is a model with how well it describes its sample.
+// fitted is a model and how well it describes its sample.
 type fitted struct {
 	model Model
 	// x is the optimum in the optimiser's coordinates.
@@ -37,24 +36,22 @@ type fitted struct {
 // rmse is the root mean square error in ln latency.
 func (f *fitted) rmse() float64 { return math.Sqrt(f.rss / float64(f.n)) }
 
-// aicc is Akaike's criterion with the correction for small samples (Hurvich and
-// Tsai 1989), the noise counted as a parameter; +Inf where the sample is too
-// small for the form.
+// aicc is Akaike's information criterion with the small-sample correction (Hurvich and Tsai 1989), the
+// noise counted as a parameter; +Inf if the sample is too small for the form.
 func (f *fitted) aicc() float64 {
 	n, k := float64(f.n), float64(f.model.parameters()+1)
 	if n-k-1 <= 0 {
 		return math.Inf(1)
 	}
-	// A sum of squares of zero would win against everything: no measured
-	// latency is known to better than a part in a thousand.
+	// A sum of squares of zero would win against everything: no measured latency is known to better
+	// than a part in a thousand.
 	ms := max(f.rss/n, 1e-6)
 	return n*math.Log(ms) + 2*k + 2*k*(k+1)/(n-k-1)
 }
 
-// fit fits the parameters of a model's form: it minimises the weighted squares of ln latency by Nelder and Mead from
-// seeded random starts; all parameters are fitted as logarithms or, where they
-// are bounded, as log-odds of their range. Every start runs a short way, the
-// best few to the end.
+// fit fits the parameters of a model's form: it minimises the weighted squares of ln latency by
+// Nelder-Mead from seeded random starts. Parameters are fitted as logarithms or, if bounded, as
+// log-odds within their range. Every start is run briefly, the best few to the end.
 func fit(s *sample, form Model, seed uint64) fitted {
 	rng := rand.New(rand.NewPCG(seed, streamStarts))
 	rough := make([]fitted, starts)
@@ -68,7 +65,7 @@ func fit(s *sample, form Model, seed uint64) fitted {
 			best = f
 		}
 	}
-	// A simplex that has collapsed short of the optimum is opened again.
+	// A simplex that collapsed short of the optimum is reopened.
 	for range restarts {
 		f := descend(s, form, best.x, fullEvaluations, reopened)
 		gain := best.rss - f.rss
@@ -82,18 +79,18 @@ func fit(s *sample, form Model, seed uint64) fitted {
 	return best
 }
 
-// The evaluations of the loss that a descent may take, for each parameter, and
-// the size of its first simplex in logarithms and log-odds.
+// The evaluations of the loss that a descent may take per parameter, and the size of its first simplex
+// in logarithms and log-odds.
 const (
 	opened   = 0.5
 	reopened = 0.02
 
 	roughEvaluations = 25
-	refitEvaluations = 50 // from an optimum nearby
+	refitEvaluations = 50 // from a nearby optimum
 	fullEvaluations  = 250
 )
 
-// descend minimises from one start.
+// descend minimises from one starting point.
 func descend(s *sample, form Model, start []float64, evaluations int, size float64) fitted {
 	m := newModel(s, form)
 	loss := func(x []float64) float64 {
@@ -104,8 +101,7 @@ func descend(s *sample, form Model, start []float64, evaluations int, size float
 		FuncEvaluations: evaluations * len(start),
 		Converger:       &optimize.FunctionConverge{Absolute: 1e-12, Relative: 1e-8, Iterations: 8 * len(start)},
 	}
-	// Running into the limit of evaluations is no failure: another start wins
-	// if it came lower.
+	// Hitting the limit of evaluations is no failure: another start wins if it got lower.
 	result, _ := optimize.Minimize(optimize.Problem{Func: loss}, start, settings, &optimize.NelderMead{SimplexSize: size})
 	x := start
 	if result != nil && len(result.X) == len(start) {
@@ -115,14 +111,14 @@ func descend(s *sample, form Model, start []float64, evaluations int, size float
 	return fitted{model: *m, x: x, rss: squares(m, s), n: len(s.obs)}
 }
 
-// hopeless is the loss where a form has no finite latency.
+// hopeless is the loss of a form without finite latencies.
 const hopeless = 1e9
 
 func squares(m *Model, s *sample) float64 {
 	sum, rate, growth := 0.0, math.NaN(), 0.0
 	for i := range s.obs {
 		o := &s.obs[i]
-		if o.rate != rate { // the levels of a point lie together
+		if o.rate != rate { // the levels of a point are adjacent
 			rate, growth = o.rate, m.growth(o.rate/m.Mu)
 		}
 		d := math.Log(m.grown(o.level, rate, growth)) - o.lnY
@@ -134,7 +130,7 @@ func squares(m *Model, s *sample) float64 {
 	return sum
 }
 
-// newModel makes a model of a form with room for its parameters.
+// newModel returns a model of a form with room for its parameters.
 func newModel(s *sample, form Model) *Model {
 	n := len(s.levels)
 	m := &Model{Form: form.Form, Joint: form.Joint, Levels: s.levels, Floors: make([]float64, n), Scales: make([]float64, n)}
@@ -144,16 +140,15 @@ func newModel(s *sample, form Model) *Model {
 	return m
 }
 
-// The ranges of the exponent and of the curvature. Published exponents lie
-// between 1 and sqrt(2(c+1))-1 with c servers; the curvature is that of trials
-// between a few requests and days.
+// The ranges of the exponent and of the logarithm of the curvature. Published exponents lie between 1
+// and sqrt(2(c+1))-1 for c servers; the curvatures cover trials from a few requests to days.
 const (
 	minPower, maxPower         = 0.25, 6.0
 	minLnCurvature, maxLnCurve = -16.0, 1.5
 )
 
-// decode sets the parameters from the optimiser's coordinates: floors, scales,
-// mu, then the exponent or curvature, then the slopes.
+// decode sets the parameters from the optimiser's coordinates: floors, scales, mu, then the exponent or
+// curvature, or the slopes.
 func (m *Model) decode(s *sample, x []float64) {
 	perLevel := len(m.Levels)
 	if m.Joint {
@@ -223,12 +218,11 @@ func (s *sample) start(rng *rand.Rand, form Model) []float64 {
 // between maps the real line onto (lo, hi).
 func between(lo, hi, x float64) float64 { return lo + (hi-lo)/(1+math.Exp(-x)) }
 
-// pointsForPower is the smallest number of rates to which the exponent is
-// fitted.
+// pointsForPower is the smallest number of rates to which the exponent is fitted.
 const pointsForPower = 6
 
-// stationaryForms lists the stationary forms that so many rates bear, simplest
-// first, with common or separate floors and scales.
+// stationaryForms returns the stationary forms that so many rates can support, simplest first, with
+// common or separate floors and scales.
 func stationaryForms(distinct int) []Model {
 	forms := []Model{{Form: Stationary, Joint: true}, {Form: Stationary}}
 	if distinct >= pointsForPower {
@@ -246,8 +240,8 @@ func fitAll(s *sample, forms []Model, seed uint64) []fitted {
 	return all
 }
 
-// choose picks from fits to one sample the simplest that no richer one beats by
-// decisiveGain in AICc.
+// choose goes through fits to one sample from the simplest to the richest and moves to a richer one
+// only for a gain of decisiveGain in AICc.
 func choose(all []fitted) int {
 	order := make([]int, len(all))
 	for i := range order {
@@ -265,8 +259,8 @@ func choose(all []fitted) int {
 	return best
 }
 
-// leaveOneOut is the root mean square error in ln latency of each point under
-// the fit to the others; infinite where a fit to the others gives none.
+// leaveOneOut returns the root mean square error in ln latency of each point under a fit to the others;
+// infinite where there is no such fit.
 func leaveOneOut(s *sample, f *fitted) float64 {
 	sum, n := 0.0, 0
 	for p := range s.points {

@@ -7,13 +7,13 @@ import (
 	"planner/internal/stat"
 )
 
-// Form names a family of curves, in files and reports too.
+// Form names a family of curves, also in files and reports.
 type Form string
 
-// The forms, with rho = rate/mu. A floor and a scale belong to each statistic.
+// The forms, with rho = rate/mu. Each statistic has its own floor and scale.
 const (
-	// Interpolated is no law, only the points and what lies between them: it has no
-	// parameters and no saturation rate.
+	// Interpolated is no formula, only the points and what lies between them: it has no parameters and
+	// no saturation rate.
 	Interpolated Form = "interpolated"
 	// Stationary is floor + scale*rho/(1-rho): M/M/1, and Pollaczek-Khinchine
 	// and Kingman up to the scale. It holds below saturation only.
@@ -21,26 +21,26 @@ const (
 	// StationaryPower is floor + scale*rho^k/(1-rho) (Sakasegawa 1977; Allen and
 	// Cunneen; k = sqrt(2(c+1))-1 for c servers).
 	StationaryPower Form = "stationary_power"
-	// TimeDependent is floor + scale*((rho-1) + sqrt((rho-1)^2 + m*rho)), the
-	// queue of a trial of finite length (Kimber and Hollis 1979; Akcelik 1980):
-	// it tends to Stationary below saturation and to a straight line above.
+	// TimeDependent is floor + scale*((rho-1) + sqrt((rho-1)^2 + m*rho)), the queue in a trial of
+	// finite length (Kimber and Hollis 1979; Akcelik 1980): it tends to Stationary below saturation and
+	// to a straight line above.
 	TimeDependent Form = "time_dependent"
 	// StationaryFluid is Stationary below mu, and above it the straight line
 	// floor + slope*(rate-mu) of a backlog that grows for the whole trial.
 	StationaryFluid Form = "stationary_fluid"
 )
 
-// Model is a form with its parameters. Floors, Scales and Slopes hold one
-// figure a statistic of Levels.
+// Model is a form with its parameters. Floors, Scales and Slopes hold one figure per statistic in
+// Levels.
 type Model struct {
 	Form Form `json:"form"` // the name of the formula
-	// Joint says that one floor and one scale serve all statistics, each scale
-	// being the common one times ln(1/(1-q)).
+	// Joint says that one floor and one scale serve all statistics: the scale of quantile q is the
+	// common one times ln(1/(1-q)).
 	Joint bool `json:"joint"`
 	// Levels are the quantiles (0 for the mean) that the parameters belong to.
 	Levels []float64 `json:"-"`
-	// Floors are the latencies of an idle server and Scales the sizes of the
-	// load-dependent part, in seconds.
+	// Floors are the latencies of an idle server and Scales the sizes of the load-dependent part, in
+	// seconds.
 	Floors []float64 `json:"-"`
 	Scales []float64 `json:"-"`
 	// Mu is the saturation rate in requests per second.
@@ -48,14 +48,12 @@ type Model struct {
 	// Power is k of StationaryPower, Curvature m of TimeDependent.
 	Power     float64 `json:"power,omitempty"`
 	Curvature float64 `json:"curvature,omitempty"`
-	// Slopes are those of StationaryFluid above Mu, in seconds per request per
-	// second.
+	// Slopes are those of StationaryFluid above Mu, in seconds per request per second.
 	Slopes []float64 `json:"-"`
 }
 
-// At is the latency in seconds of a statistic at a rate; false where the model
-// says nothing: a statistic that it does not hold, or a rate at which a
-// stationary form has no steady state.
+// At returns a statistic's latency in seconds at a rate, false where the model says nothing: for a
+// statistic that it does not hold, or a rate at which a stationary form has no steady state.
 func (m *Model) At(quantile, rate float64) (float64, bool) {
 	if m.Form == Interpolated {
 		return 0, false
@@ -73,10 +71,10 @@ func (m *Model) At(quantile, rate float64) (float64, bool) {
 	return y, !math.IsInf(y, 0) && !math.IsNaN(y)
 }
 
-// at is the latency of the i-th statistic, infinite where there is none.
+// at returns the latency of the i-th statistic, infinite where there is none.
 func (m *Model) at(i int, rate float64) float64 { return m.grown(i, rate, m.growth(rate/m.Mu)) }
 
-// grown is at where the growth is known.
+// grown is at for a known growth.
 func (m *Model) grown(i int, rate, growth float64) float64 {
 	if m.Form == StationaryFluid && rate > m.Mu {
 		return m.Floors[i] + m.Slopes[i]*(rate-m.Mu)
@@ -84,7 +82,7 @@ func (m *Model) grown(i int, rate, growth float64) float64 {
 	return m.Floors[i] + m.Scales[i]*growth
 }
 
-// growth is the load-dependent part of unit scale.
+// growth is the load-dependent part at unit scale.
 func (m *Model) growth(rho float64) float64 {
 	switch m.Form {
 	case Stationary, StationaryFluid:
@@ -106,7 +104,7 @@ func (m *Model) growth(rho float64) float64 {
 	return math.Inf(1)
 }
 
-// parameters counts what is free in the model, the noise not included.
+// parameters counts the free parameters, the noise not included.
 func (m *Model) parameters() int {
 	perLevel := 2
 	if !m.Joint {
@@ -119,8 +117,8 @@ func (m *Model) parameters() int {
 	return n
 }
 
-// Crossing is the rate at which a statistic reaches a limit in seconds, false
-// if it does so at no rate above 0 and below the model's end.
+// Crossing returns the rate at which a statistic reaches a limit in seconds, false if it does so at no
+// rate above 0 that the model covers: up to Mu, or 16 Mu for forms that go beyond.
 func (m *Model) Crossing(quantile, limit float64) (float64, bool) {
 	if m.Form == Interpolated || m.Mu <= 0 {
 		return 0, false

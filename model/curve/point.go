@@ -1,9 +1,8 @@
 // Package curve fits throughput-latency curves to measurements.
 //
-// A curve is the latency of one metric against the offered rate: its points
-// with what is known of their stability, a fitted form with the range in which
-// it holds, the saturation rate, the knee and a band. Everything is pure: the
-// same points and seed give the same curve.
+// A curve is the latency of one metric against the offered rate: its points with what is known of their
+// stability, a fitted form with the range in which it holds, the saturation rate, the knee and a band.
+// Everything is pure: the same points and seed give the same curve.
 package curve
 
 import (
@@ -27,21 +26,19 @@ type Value struct {
 
 // Point is one measured load point of an open loop.
 type Point struct {
-	// Rate is the offered load in requests per second. Of a trace it is the rate that is
-	// meant, and so are all rates of a curve.
+	// Rate is the offered load in requests per second, like all rates of a curve. For a trace it is the
+	// mean or that of the busiest hour or minute, as the workload says.
 	Rate float64 `json:"rate_per_s"`
-	// Sent and Achieved are what left the client and what was completed, per
-	// second of the window; 0, or NaN, means unknown.
+	// Sent and Achieved are what left the client and what was completed, per second of the window; 0,
+	// or NaN, means unknown.
 	Sent     float64 `json:"sent_per_s,omitempty"`
 	Achieved float64 `json:"achieved_per_s"`
-	// Window is how long was measured, Requests how many requests; 0 means
-	// unknown.
+	// Window is how long was measured, Requests the number of requests; 0 means unknown.
 	Window   time.Duration `json:"window_s,omitempty"`
 	Requests int           `json:"requests,omitempty"`
 	// Overloaded says that whoever measured the point saw the backlog grow.
 	Overloaded bool `json:"overloaded,omitempty"`
-	// Regime says whether the server kept up, and Why what that is known from. [Fit]
-	// finds them.
+	// Regime says whether the server kept up, and Why gives the evidence. [Fit] sets both.
 	Regime Regime `json:"regime"`
 	Why    string `json:"why,omitempty"`
 	// Values holds the statistics that the sample resolves, by Quantile.
@@ -54,10 +51,9 @@ func (p *Point) Latency(quantile float64) (time.Duration, bool) {
 	return v.Latency, ok
 }
 
-// FromMeasurements makes points of the open-loop measurements that are valid,
-// in ascending order of rate. Closed loops have no offered rate, and rejected
-// configurations no latency; both are left out, as are measurements without a
-// single resolved statistic of the metric.
+// FromMeasurements returns points of the valid open-loop measurements, in ascending order of rate.
+// Closed loops have no offered rate, and rejected configurations no latency; both are left out, as are
+// measurements without any resolved statistic of the metric.
 func FromMeasurements(ms []measure.Measurement, metric measure.Metric) []Point {
 	var points []Point
 	for i := range ms {
@@ -69,7 +65,7 @@ func FromMeasurements(ms []measure.Measurement, metric measure.Metric) []Point {
 		if len(values) == 0 {
 			continue
 		}
-		peak := 1.0 // the requests of a trace are counted in the mean
+		peak := 1.0 // a trace is measured at its mean rate
 		if w := m.Trial.Workload; w != nil {
 			peak = w.Rates.Peak()
 		}
@@ -82,7 +78,7 @@ func FromMeasurements(ms []measure.Measurement, metric measure.Metric) []Point {
 	return points
 }
 
-// known is a rate, 0 for one that nobody told.
+// known returns a rate, 0 for an unknown one (NaN).
 func known(rate float64) float64 {
 	if math.IsNaN(rate) {
 		return 0
@@ -90,8 +86,8 @@ func known(rate float64) float64 {
 	return rate
 }
 
-// valuesOf lists the resolved statistics of a summary. A statistic of zero is
-// one that was never filled in: no request takes no time.
+// valuesOf returns the resolved statistics of a summary. A statistic of zero was never filled in: no
+// request takes no time.
 func valuesOf(s *measure.Summary) []Value {
 	var values []Value
 	for _, q := range measure.Statistics {
@@ -102,7 +98,7 @@ func valuesOf(s *measure.Summary) []Value {
 	return values
 }
 
-// validate refuses points that no curve can go through.
+// validate refuses points that no curve can be fitted to.
 func validate(points []Point) error {
 	if len(points) < 2 {
 		return errors.New("fit a curve: at least two measured rates are needed")
@@ -124,9 +120,9 @@ func validate(points []Point) error {
 	return nil
 }
 
-// tail is ln(1/(1-q)), the quantile of a unit exponential; the mean's is 1. In
-// the joint form the latency of every statistic is a + tail * g(rate): exact if
-// what comes on top of the floor is exponential.
+// tail is ln(1/(1-q)), the quantile of a unit exponential; 1 for its mean. In the joint form the
+// latency of every statistic is a + tail * g(rate), which is exact if the time above the floor is
+// exponential.
 func tail(quantile float64) float64 {
 	if quantile == 0 {
 		return 1

@@ -13,24 +13,22 @@ type Regime string
 
 // The regimes of a point.
 const (
-	// Unknown: nothing tells. Such a point is fitted, with a warning.
+	// Unknown: there is no evidence. Such a point is fitted, with a warning.
 	Unknown Regime = "unknown"
 	// Stable: the server kept up.
 	Stable Regime = "stable"
-	// Overload: it did not; latency depends on how long was measured.
+	// Overload: it did not; latency depends on the length of the measurement.
 	Overload Regime = "overload"
 )
 
-// keepsUp is the share of the offered load that a server in steady state
-// completes at least.
+// keepsUp is the least share of the offered load that a server in a steady state completes.
 const keepsUp = 0.97
 
-// inferred reports whether nothing but latencies tells the regime of a point.
+// inferred reports whether the regime of a point is known from latencies alone.
 func (p *Point) inferred() bool { return !(p.Achieved > 0) && !p.Overloaded }
 
-// assess gives every point its regime: from the completed rate where that is
-// known, else, for latencies that carry a backlog, from the latencies alone.
-// Points must be in ascending order of rate.
+// assess sets every point's regime: from completed rates if any are known, otherwise, for latencies
+// that include the queue, from the latencies alone. Points must be in ascending order of rate.
 func assess(points []Point, metric measure.Metric, levels []float64, seed uint64) {
 	evidence := false
 	for i := range points {
@@ -46,9 +44,8 @@ func assess(points []Point, metric measure.Metric, levels []float64, seed uint64
 	}
 }
 
-// fromRates judges by what was completed. A shortfall below 3 % can be the
-// requests still in flight; one below twice the root of the number of requests
-// can be the chance of Poisson arrivals.
+// fromRates judges by the completed rate. A shortfall below 3 % can be requests still in flight; one of
+// fewer requests than twice the square root of those offered can be the randomness of Poisson arrivals.
 func fromRates(p *Point) (Regime, string) {
 	if p.Overloaded {
 		return Overload, "the backlog kept growing"
@@ -71,9 +68,8 @@ func fromRates(p *Point) (Regime, string) {
 	return Overload, fmt.Sprintf("only %.1f %% of the offered load was completed", 100*share)
 }
 
-// fillBetween extends what is known by the order of the rates: below a stable
-// point is stable, above an overloaded one is overload. What lies between stays
-// unknown.
+// fillBetween extends what is known by the order of the rates: points below a stable one are stable,
+// points above an overloaded one are overload. Those between stay unknown.
 func fillBetween(points []Point) {
 	stable, overload := 0.0, math.Inf(1)
 	for _, p := range points {
@@ -96,23 +92,20 @@ func fillBetween(points []Point) {
 	}
 }
 
-// A verdict from latencies alone needs this many rates, this many of them
-// stable, and this gain in AICc, the one beyond which the poorer model has
-// little support (Burnham and Anderson 2002: 4 to 7).
+// A verdict from latencies alone needs this many rates, this many of them stable, and this gain in
+// AICc, beyond which the poorer model has little support (Burnham and Anderson 2002: 4 to 7).
 const (
 	ratesForLatencyRule  = 5
 	stableForLatencyRule = 4
 	decisiveGain         = 4.0
 )
 
-// fromLatencies looks for the rate above which latencies are those of a growing
-// backlog. Two hypotheses are fitted to all points: every point is stationary
-// (Stationary or StationaryPower), or the points above a saturation rate within
-// the measured range are not (StationaryFluid with the change at any rate, or
-// TimeDependent). The second must win by decisiveGain in AICc, which charges it
-// for its additional parameters. What it rests on is that one saturation rate
-// explains both the rise below and the straight line above; a server whose
-// latency only looks like that cannot be told apart without completed rates.
+// fromLatencies looks for the rate above which latencies are those of a growing backlog. Two hypotheses
+// are fitted to all points: every point is stationary (Stationary or StationaryPower), or those above a
+// saturation rate within the measured range are not (StationaryFluid with the change at any rate, or
+// TimeDependent). The second must win by decisiveGain in AICc, which charges it for its additional
+// parameters. The verdict rests on one saturation rate explaining both the rise below it and the
+// straight line above; only completed rates could expose a server whose latency merely looks like that.
 func fromLatencies(points []Point, levels []float64, seed uint64) {
 	distinct := rates(points)
 	if len(distinct) < ratesForLatencyRule {
@@ -138,8 +131,7 @@ func fromLatencies(points []Point, levels []float64, seed uint64) {
 	}
 }
 
-// bestOverload is the best description with a saturation rate below the highest
-// measured one.
+// bestOverload returns the best fit with a saturation rate below the highest measured rate.
 func bestOverload(s *sample, distinct []float64, seed uint64) fitted {
 	best := fitted{rss: math.Inf(1), n: len(s.obs)}
 	best.model.Levels = s.levels

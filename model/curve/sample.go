@@ -18,18 +18,17 @@ type fitPoint struct {
 type sample struct {
 	levels []float64
 	obs    []fitPoint
-	// floor is the largest idle latency a fit may claim for each level, common
-	// that of a floor shared by all: little above the smallest measured one.
+	// floor is the largest idle latency that a fit may give each level, common that of a floor shared
+	// by all: slightly above the smallest measured one.
 	floor  []float64
 	common float64
-	// highest is the largest rate that a stationary form must carry; above it,
-	// and not above next, lies mu of StationaryFluid.
+	// highest is the largest rate that a stationary form must carry; mu of StationaryFluid lies between
+	// it and next.
 	highest, next float64
 	points        int
 }
 
-// floorSlack lets a floor exceed the smallest measured latency by the noise of
-// one point.
+// floorSlack lets a floor exceed the smallest measured latency by the noise of one point.
 const floorSlack = 1.05
 
 // newSample takes the statistics of the levels from the points.
@@ -51,27 +50,27 @@ func newSample(points []Point, levels []float64) *sample {
 	return s
 }
 
-// without is the sample less one point; bounds stay those of the whole.
+// without returns the sample less one point; bounds stay those of the whole.
 func (s *sample) without(point int) *sample {
 	t := *s
 	t.obs = list.Filter(s.obs, func(o fitPoint) bool { return o.point != point })
 	return &t
 }
 
-// rates lists the distinct rates in ascending order.
+// rates returns the distinct rates in ascending order.
 func rates(points []Point) []float64 {
 	all := list.Map(points, func(p Point) float64 { return p.Rate })
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-// modelError is the relative error of even the best form, as a standard
-// deviation of ln latency; it keeps the weight of a large sample finite.
+// modelError is the relative error of even the best form, as a standard deviation of ln latency; it
+// bounds the weight of large samples.
 const modelError = 0.03
 
-// weigh sets the weights to the inverse variances of ln latency that the first
-// fit and the numbers of requests imply: phi q(1-q)/(n f^2) with the density f
-// of the exponential tail. Without all numbers the weights stay alike.
+// weigh sets the weights to the inverse variances of ln latency that the first fit and the numbers of
+// requests imply: phi q(1-q)/(n f^2), with the density f of the exponential tail, plus modelError^2. If
+// any number is unknown all weights stay equal.
 func (s *sample) weigh(points []Point, m *Model) *sample {
 	t := *s
 	t.obs = slices.Clone(s.obs)
@@ -92,8 +91,8 @@ func (s *sample) weigh(points []Point, m *Model) *sample {
 	return &t
 }
 
-// relativeError is the standard deviation of ln of an empirical quantile (or
-// mean) of n requests under the model.
+// relativeError returns the standard deviation of the logarithm of an empirical quantile (or mean) of n
+// requests under the model.
 func relativeError(m *Model, level int, rate float64, n int) float64 {
 	q := m.Levels[level]
 	y := m.at(level, rate)
@@ -105,10 +104,9 @@ func relativeError(m *Model, level int, rate float64, n int) float64 {
 	return tailSize / y * math.Sqrt(odds/effective(n, rate/m.Mu))
 }
 
-// effective is the number of independent requests that n correlated ones are
-// worth. Their counts beyond a level have the dispersion of the M/M/1 queue,
-// ((1+rho)/(1-rho))^2, whose clumps of exceedances are the busy periods
-// (Hooghiemstra and Meester 1996).
+// effective returns the number of independent requests that n correlated ones are worth. Counts of
+// exceedances have the dispersion of the M/M/1 queue, ((1+rho)/(1-rho))^2, whose busy periods make them
+// come in clumps (Hooghiemstra and Meester 1996).
 func effective(n int, rho float64) float64 {
 	rho = min(max(rho, 0), 0.99)
 	phi := math.Pow((1+rho)/(1-rho), 2)

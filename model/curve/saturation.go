@@ -11,32 +11,32 @@ import (
 	"planner/internal/stat"
 )
 
-// Saturation is the rate that the server cannot exceed, in requests per second,
-// from up to three independent routes.
+// Saturation is the rate that the server cannot exceed, in requests per second, from up to three
+// independent routes.
 type Saturation struct {
-	// Value is the median of the routes, Low and High their range.
+	// Value is the median of the routes, Low and High span their ranges.
 	Value  float64 `json:"value"`
 	Low    float64 `json:"low"`
 	High   float64 `json:"high"`
-	Routes []Route `json:"routes"` // each way to find it
-	// Agree says that at least two routes lie within 5 % of each other.
+	Routes []Route `json:"routes"` // the methods that found it
+	// Agree says that there are at least two routes and all lie within 5 % of each other.
 	Agree  bool   `json:"agree"`
-	Reason string `json:"reason"` // why the routes do not agree; empty where they do
+	Reason string `json:"reason"` // how the routes compare, or on what a single one rests
 }
 
-// Route is one way to the saturation rate. Low and High are its own range.
+// Route is one method of finding the saturation rate. Low and High are its own range.
 type Route struct {
-	Name string  `json:"name"`       // how it was found
+	Name string  `json:"name"`       // the method
 	Rate float64 `json:"rate_per_s"` // requests per second
 	Low  float64 `json:"low"`        // the lower end of its interval
 	High float64 `json:"high"`       // its upper end
 }
 
-// agreement is how far apart routes that agree may lie, relative to the value.
+// agreement is the largest spread of routes that agree, relative to the value.
 const agreement = 0.05
 
-// trusted is the share of saturation up to which points are used to find it:
-// nearer to it a trial is too short for a steady state.
+// trusted is the share of saturation up to which points are used to find it: nearer to it a trial is
+// too short for a steady state.
 const trusted = 0.95
 
 // saturate finds the saturation rate.
@@ -85,7 +85,7 @@ func saturationReason(routes []Route, spread, highest float64) string {
 	return fmt.Sprintf("%d routes %s %.1f %%: %s", len(routes), verdict, 100*spread, strings.Join(parts, ", "))
 }
 
-// served is the mean rate that the server completed in overload.
+// served returns the mean rate that the server completed in overload.
 func (c *Curve) served() (Route, bool) {
 	sum, low, high, n := 0.0, math.Inf(1), 0.0, 0
 	for i := range c.Points {
@@ -102,9 +102,9 @@ func (c *Curve) served() (Route, bool) {
 	return Route{"served_in_overload", sum / float64(n), low, high}, true
 }
 
-// stationaryRoute is mu of the chosen stationary form, fitted again without the
-// points above 0.95 of it if there are any. Its range spans the bootstrap where
-// there is one, and the stationary forms that are about as good.
+// stationaryRoute returns mu of the chosen stationary form, refitted without the points above 0.95 of
+// it if there are any and enough remain. Its range spans the bootstrap's, if there is one, and the
+// stationary forms that are about as good.
 func (c *Curve) stationaryRoute(steady []Point, best *fitted, boot [2]float64, seed uint64) Route {
 	m := best.model
 	kept := list.Filter(steady, func(p Point) bool { return p.Rate <= trusted*m.Mu })
@@ -123,9 +123,8 @@ func (c *Curve) stationaryRoute(steady []Point, best *fitted, boot [2]float64, s
 	return r
 }
 
-// Doubt tells the curve of a rate in requests per second that the hardware cannot
-// exceed. A saturation rate above it keeps its value, which is the form's, and
-// says so; a knee above it is none.
+// Doubt applies a ceiling in requests per second that the hardware cannot exceed. A saturation rate
+// above it keeps its value, which is the form's, and says so; a knee above it is dropped.
 func (c *Curve) Doubt(ceiling float64) {
 	if !(ceiling > 0) {
 		return
@@ -138,13 +137,11 @@ func (c *Curve) Doubt(ceiling float64) {
 	}
 }
 
-// kneeElasticity is the growth of latency in percent for one percent more load
-// from which on more load is dear. Unlike the geometric knee (Kneedle) it does
-// not depend on how far the sweep went.
+// kneeElasticity is the growth of latency in percent per percent more load from which on more load is
+// expensive. Unlike the geometric knee (Kneedle) it does not depend on how far the sweep went.
 const kneeElasticity = 3.0
 
-// findKnee finds where the elasticity of the highest fitted quantile is 3, if the
-// curve is known there.
+// findKnee finds where the elasticity of the highest fitted quantile is 3, if the curve is known there.
 func (c *Curve) findKnee() {
 	if c.Model.Form == Interpolated {
 		return
@@ -153,8 +150,8 @@ func (c *Curve) findKnee() {
 	knee, _ := stat.Bisect(0, c.Model.Mu*(1-1e-9), 200, func(rate float64) bool {
 		return c.Model.elasticity(level, rate) > kneeElasticity
 	})
-	// The form's own saturation may lie above the rate that several routes give: a
-	// knee beyond that is none.
+	// The form's own saturation rate may lie above the one that several routes give: a knee beyond the
+	// latter is discarded.
 	if knee <= c.End() && knee < c.saturationOr(math.Inf(1)) {
 		c.Knee, c.KneeOf = knee, level
 	}
