@@ -5,20 +5,20 @@ import (
 	"fmt"
 )
 
-// Arch is the shape of a decoder-only transformer: what its weights, its KV cache
-// and its arithmetic are counted from. Counts, not bytes.
+// Arch is the shape of a decoder-only transformer, from which its weights, KV cache and arithmetic are counted.
+// Counts, not bytes.
 type Arch struct {
 	Name   string // as in the catalog: "llama-3.1-70b"
 	Repo   string // Hugging Face id, may be empty
-	Chat   string // that of the variant of the same shape that was tuned to converse, where Repo is not
+	Chat   string // Hugging Face id of the instruction-tuned variant of the same shape, if Repo is not that variant
 	Family string // architecture class: "LlamaForCausalLM"
 
 	Layers       int
 	Hidden       int
-	Intermediate int // width of a dense MLP; of the dense layers only, in a mixture of experts
+	Intermediate int // width of a dense MLP; in a mixture of experts that of its dense layers
 	Vocab        int
 	MaxPosition  int
-	Bare         int  // layers without an MLP or experts behind their attention or state (Nemotron-H)
+	Bare         int  // layers with neither MLP nor experts behind their attention or state (Nemotron-H)
 	Tied         bool // input embedding and LM head share one matrix
 
 	Attention Attention
@@ -26,8 +26,8 @@ type Arch struct {
 	MoE       MoE
 	Details   Details
 	Published PublishedDraft
-	Native    WeightFormat // what the published checkpoint stores; FormatUnset if not said
-	NativeKV  KVFormat     // what it was calibrated to be served with; KVAuto if not said
+	Native    WeightFormat // format of the published checkpoint; FormatUnset if unknown
+	NativeKV  KVFormat     // KV format that it was calibrated for; KVAuto if unknown
 
 	Source string
 	Notes  string
@@ -39,36 +39,36 @@ type Attention struct {
 	KVShape
 	MLA    MLA // zero: ordinary grouped-query attention
 	Sparse Sparse
-	// Windowed is the shape of layers with a window where it is not that of the others.
+	// Windowed is the shape of window layers if it differs from that of the others.
 	Windowed      KVShape
-	WindowedHeads int  // heads of a query in layers with a window where not those of the others, else 0
-	KeysOnly      bool // values of layers without a window come of the projection of the keys (Gemma 4)
+	WindowedHeads int  // query heads of window layers if they differ from the others', else 0
+	KeysOnly      bool // in layers without a window, values come from the key projection (Gemma 4)
 
 	Window       int  // tokens that a window layer looks back, 0: no such layer
-	WindowLayers int  // how many layers have the window; the others see everything
+	WindowLayers int  // layers with the window; the others attend to the whole context
 	Chunked      bool // the window is a fixed chunk (Llama 4), which the cache keeps in full
 }
 
-// KVShape is what a layer keeps of a token.
+// KVShape is what one layer's cache holds per token.
 type KVShape struct {
 	KVHeads  int
 	HeadDim  int // of a key
-	ValueDim int // of a value where it is not that of a key
+	ValueDim int // of a value, if it differs from that of a key
 }
 
-// dims are the numbers of one head's key and value together.
+// dims is the number of elements of one head's key and value together.
 func (s KVShape) dims() float64 { return float64(s.HeadDim + cmp.Or(s.ValueDim, s.HeadDim)) }
 
-// bytes are those of one token in one layer on one of so many GPUs: heads are divided
-// until there is one on each, then replicated.
+// bytes returns the bytes of one token in one layer on one of tp GPUs: heads are divided until there is one per
+// GPU, then replicated.
 func (s KVShape) bytes(f KVFormat, tp int) float64 {
 	return max(1, float64(s.KVHeads)/float64(tp)) * s.dims() * f.Bytes()
 }
 
-// windowed is the shape of layers with a window.
+// windowed is the shape of window layers.
 func (at Attention) windowed() KVShape { return cmp.Or(at.Windowed, at.KVShape) }
 
-// windowedHeads are the heads of a query in layers with a window.
+// windowedHeads is the number of query heads of window layers.
 func (at Attention) windowedHeads() int { return cmp.Or(at.WindowedHeads, at.Heads) }
 
 // MLA is multi-head latent attention (DeepSeek-V2, arXiv 2405.04434): the cache holds
@@ -77,21 +77,21 @@ func (at Attention) windowedHeads() int { return cmp.Or(at.WindowedHeads, at.Hea
 type MLA struct {
 	QueryRank int // rank of the query's compression, 0: queries are not compressed
 	KVRank    int
-	RopeDim   int // of a head's key and query, the part with positions
-	NopeDim   int // of a head's key and query, the part without
+	RopeDim   int // part of a head's key and query with positions
+	NopeDim   int // part of a head's key and query without
 	ValueDim  int
 }
 
-// Sparse is attention of each query to those tokens alone that an index finds (DeepSeek
-// sparse attention, DeepSeek-V3.2-Exp report, 2025-09); the zero value is to all.
+// Sparse is attention of each query to only those tokens that an index selects (DeepSeek sparse attention,
+// DeepSeek-V3.2-Exp report, 2025-09); the zero value is attention to all.
 type Sparse struct {
 	Keys   int // tokens that a query attends to
 	Heads  int // of the index
-	Dim    int // of the index's keys, of which the cache holds one for each token, in fp8 with a scale
-	Layers int // that have an index of their own; the others take the one before
+	Dim    int // of the index's keys; the cache holds one per token, in fp8 with a scale
+	Layers int // layers with their own index; the others reuse the previous one
 }
 
-// bytes is what the index keeps of a token in a layer that has one.
+// bytes is what the index holds per token in a layer that has one.
 func (s Sparse) bytes() float64 { return float64(s.Dim) + 4 }
 
 // Present reports whether the model uses multi-head latent attention.
@@ -102,58 +102,56 @@ type MoE struct {
 	Experts            int // routed experts of one layer
 	Active             int // routed experts that one token visits
 	Intermediate       int // width of one routed expert
-	SharedIntermediate int // width of all shared experts of a layer together, 0: none
+	SharedIntermediate int // width of all shared experts of a layer together; 0: none
 	Layers             int // layers that have experts; the others are dense
-	Latent             int // width of what experts read and write, 0: the hidden size (Nemotron 3)
+	Latent             int // width of the experts' input and output; 0: the hidden size (Nemotron 3)
 }
 
 // Present reports whether the model has routed experts.
 func (m MoE) Present() bool { return m.Experts > 0 && m.Layers > 0 }
 
-// Vision is the tower of a multimodal checkpoint, of which only what it takes away from
-// the KV cache is counted; the zero value is a model of text.
+// Vision is the vision tower of a multimodal checkpoint, of which only the memory that it takes from the KV
+// cache is modelled; the zero value is a text model.
 type Vision struct {
 	Params float64
 	Hidden int
 }
 
-// PublishedDraft is what was published of speculative decoding with the model.
+// PublishedDraft is what was published on speculative decoding with the model.
 type PublishedDraft struct {
 	Method   DraftMethod
 	Accepted []float64 // by position, as in [Speculation]
 	Source   string
 }
 
-// Details are the parts of an architecture class that matter for counting
-// parameters exactly, and for little else.
+// Details are the parts of an architecture class that matter for an exact parameter count, and for little else.
 type Details struct {
 	QKVBias       bool // biases on the query, key and value projections
 	OutputBias    bool // bias on the attention's output projection
-	OutputGate    bool // queries come with a gate of the same width for what attention gives
-	QKNorm        bool // a norm over the head dimension of queries and keys
-	AllHeadsNorm  bool // that norm is over all heads, of which each GPU has a part
+	OutputGate    bool // the query projection also yields a gate of the same width for attention's output
+	QKNorm        bool // a norm over the head dimension of queries and of keys
+	AllHeadsNorm  bool // that norm spans all heads, of which each GPU has a part
 	Sinks         bool // one learned attention sink per head
 	Ungated       bool // the MLP has two matrices instead of three
 	MLPBias       bool // biases in the (dense) MLP
 	ExpertBias    bool // biases on router and experts
 	RouterBias    bool // a bias on the router alone (DeepSeek-V3's load balancing)
 	WideRouter    bool // the router is held and multiplied in fp32
-	ExactRouter   bool // the router is multiplied in fp32 where no kernel multiplies bf16 into fp32
+	ExactRouter   bool // likewise, unless there is a kernel that multiplies bf16 into fp32
 	HeadBias      bool // bias on the LM head
-	Joined        int  // hidden states that a matrix joins ahead of the first layer, as drafts of speculative decoding do
+	Joined        int  // hidden states that a matrix joins before the first layer, as in draft modules of speculative decoding
 	NormBias      bool // norms carry a bias
 	NormsPerLayer int  // 0 means 2
 	Vision        Vision
 	SharedGate    bool // a one-column gate on the shared experts (Qwen2-MoE)
-	// What a quantised checkpoint stores its parts in where that is not the format of its
-	// weights alone.
-	AttentionFormats Mix // of layers with a state too
+	// The formats in which a quantised checkpoint stores its parts if they differ from that of its weights.
+	AttentionFormats Mix // also of layers with a state
 	MLPFormats       Mix // of dense layers
 	SharedFormats    Mix // of shared experts
 	ExpertFormats    Mix
-	BlockFP8         bool // its fp8 checkpoint scales blocks of 128 x 128, not channels (costs time, not memory)
-	WeightOnly       bool // its 8-bit integers are of weights alone, and are multiplied in two bytes
-	Group            int  // 4-bit integers of its checkpoint that share a scale, 0: 128
+	BlockFP8         bool // its fp8 checkpoint scales 128 x 128 blocks, not channels (costs time, not memory)
+	WeightOnly       bool // its 8-bit integers quantise weights alone and are multiplied in two-byte formats
+	Group            int  // 4-bit integers of its checkpoint per scale; 0: 128
 }
 
 // denseLayers returns how many layers have an ordinary MLP.
@@ -165,8 +163,8 @@ func (a Arch) attentionLayers() int { return a.Layers - a.State.Layers }
 // fullLayers returns how many layers attend to the whole context.
 func (a Arch) fullLayers() int { return a.attentionLayers() - a.Attention.WindowLayers }
 
-// Check returns an error that names the first figure of the shape that is missing
-// (wrapping [ErrNoFigure]) or impossible.
+// Check returns an error that names the first figure of the shape that is missing (wrapping [ErrNoFigure]) or
+// impossible.
 func (a Arch) Check() error {
 	need := []struct {
 		what  string

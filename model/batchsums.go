@@ -2,16 +2,16 @@ package model
 
 import "math"
 
-// batchSums is a batch in the terms of the equations, ready to be scaled.
+// batchSums is a batch in the quantities of the equations, as floats that can be scaled.
 type batchSums struct {
 	decodes, context, longest, windowed float64
 	drafted                             float64 // proposed tokens of decodes
 	adapters, loads                     float64
 	tokens                              float64 // of chunks
 	pairs, windowPairs                  float64 // query-key pairs of chunks
-	past, windowPast                    float64 // contexts of chunks, read once each
+	past, windowPast                    float64 // contexts of chunks, each read once
 	requests, sampled                   float64
-	replicas                            float64 // how many batches like this one meet in the experts
+	replicas                            float64 // number of batches like this one whose tokens meet in the experts
 	chunks                              int
 }
 
@@ -38,15 +38,15 @@ func (r *Roofline) sums(b *Batch) batchSums {
 	return l
 }
 
-// windowedPairs returns the query-key pairs of t tokens after a context of past in a
-// layer that sees w tokens back.
+// windowedPairs returns the query-key pairs of t tokens after a context of past tokens in a layer with a window
+// of w tokens.
 func windowedPairs(t, past, w float64) float64 {
 	growing := min(t, max(w-past, 0))
 	return growing*(past+growing/2) + (t-growing)*w
 }
 
-// micro returns the fullest micro-batch of a batch cut into at most n: decodes spread
-// evenly, chunks stay whole as far as the tokens of a batch allow.
+// micro returns the largest micro-batch when a batch is cut into at most n: decodes are spread evenly, chunks
+// stay whole unless their tokens exceed the most per micro-batch.
 func (l batchSums) micro(n int, most float64) batchSums {
 	parts := max(1, min(float64(n), math.Ceil(l.tokens/most)))
 	m := max(parts, min(float64(n), l.requests))

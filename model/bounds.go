@@ -5,44 +5,42 @@ import (
 	"sort"
 )
 
-// MeanRequest is the mean request for which bounds are stated.
+// MeanRequest is the mean request that bounds are stated for.
 type MeanRequest struct {
 	Prompt float64 // tokens, cached ones included
-	Cached float64 // of them, tokens found in the prefix cache
+	Cached float64 // tokens of the prompt found in the prefix cache
 	Output float64 // tokens
-	// Shared is how many tokens of the prompt belong to one of Texts texts, each
-	// as likely as the others, whose keys and values the cache holds once for all
-	// requests that run.
+	// Shared is how many tokens of the prompt belong to one of Texts equally likely texts, whose KV the cache
+	// holds once for all running requests.
 	Shared, Texts float64
 }
 
-// Bounds are the limits that the data sheets set to a deployment, whatever the engine
-// does: at the full bandwidth and the full dense compute of all its GPUs. The roofline
-// of a report.
+// Bounds are the limits that the data sheets set to a deployment with any engine, at the full bandwidth and the
+// full dense compute of all its GPUs: the roofline of a report.
 type Bounds struct {
-	WeightSeconds     float64 `json:"weight_stream_ms"`           // to stream the weights that one token needs: no step is shorter
-	AllWeightSeconds  float64 `json:"all_weights_stream_ms"`      // to stream all weights, as a step of many tokens does, which visit all experts
-	ExpertShare       float64 `json:"expert_share"`               // of the experts, that one token visits; 0 without experts
-	StreamTokensPerS  float64 `json:"stream_tokens_per_s"`        // of one request alone, its inverse with the KV cache of a mean context read too
+	WeightSeconds     float64 `json:"weight_stream_ms"`           // to read the weights that one token needs: no step is shorter
+	AllWeightSeconds  float64 `json:"all_weights_stream_ms"`      // to read all weights, as in a step whose many tokens visit all experts
+	ExpertShare       float64 `json:"expert_share"`               // share of the experts that one token visits; 0 without experts
+	StreamTokensPerS  float64 `json:"stream_tokens_per_s"`        // of a single request: one decode step reads the weights of one token and the KV cache of a mean context
 	KVSeconds         float64 `json:"kv_read_ms"`                 // to read the KV cache of one mean context
-	KVEqualsWeights   float64 `json:"kv_equals_weights_requests"` // requests at which reading their caches takes as long as all weights
+	KVEqualsWeights   float64 `json:"kv_equals_weights_requests"` // requests whose caches take as long to read as all weights
 	PrefillSeconds    float64 `json:"prefill_ms"`                 // to compute the uncached part of one mean prompt
-	PromptsPerS       float64 `json:"prompts_per_s"`              // its inverse, over all attention replicas
+	PromptsPerS       float64 `json:"prompts_per_s"`              // the rate at prefill_ms each, over all attention replicas and pipeline stages
 	Concurrency       int     `json:"concurrency"`                // mean requests that the KV pool holds at once, over all attention replicas
-	ConcurrencyLimit  int     `json:"concurrency_limit"`          // the same, no more than max_num_seqs
+	ConcurrencyLimit  int     `json:"concurrency_limit"`          // the same, limited by max_num_seqs
 	OutputTokensPerS  float64 `json:"output_tokens_per_s"`        // at ConcurrencyLimit, bandwidth and compute both at their peak
-	IdleTTFT          float64 `json:"idle_ttft_ms"`               // seconds to the first token on an idle engine, as modelled
-	IdleTPOT          float64 `json:"idle_tpot_ms"`               // seconds per token of one request alone, as modelled
-	WeightBytesPerGPU float64 `json:"weight_bytes_per_gpu"`       // what one GPU holds of the weights
-	PeakFlops         float64 `json:"peak_flops_per_s"`           // of one GPU, dense, in the format computed in
+	IdleTTFT          float64 `json:"idle_ttft_ms"`               // time to first token on an idle engine, as modelled
+	IdleTPOT          float64 `json:"idle_tpot_ms"`               // time per token of a single request, as modelled
+	WeightBytesPerGPU float64 `json:"weight_bytes_per_gpu"`       // weights on one GPU
+	PeakFlops         float64 `json:"peak_flops_per_s"`           // of one GPU, dense, in the fastest format that the model's matrices are multiplied in
 	PeakBandwidth     float64 `json:"peak_bandwidth_bytes_per_s"` // of one GPU
-	// Stages and Replicas are how many pipeline stages and attention replicas requests are spread over, 0 for 1.
+	// Stages and Replicas are the numbers of pipeline stages and attention replicas that requests are spread
+	// over; 0 for 1.
 	Stages   int `json:"-"`
 	Replicas int `json:"-"`
 }
 
-// Bounds returns the bounds for a mean request and a memory plan of the same
-// deployment.
+// Bounds returns the bounds for a mean request and a memory plan of the same deployment.
 func (r *Roofline) Bounds(q MeanRequest, mem Memory) Bounds {
 	context := int(math.Round(q.Prompt + q.Output/2))
 	alone := r.alone(context)
@@ -77,10 +75,10 @@ func (r *Roofline) Bounds(q MeanRequest, mem Memory) Bounds {
 	return b
 }
 
-// ReadSeconds is how long a step in which so many requests decode reads at the full bandwidth: their
-// KV caches, and the weights that they need. Of the experts n tokens visit 1 - (1 - share)^n
-// in the mean, under even routing. All stages are at work at once, each on its part of the requests, and in the experts
-// the tokens of all attention replicas meet.
+// ReadSeconds returns how long a step with n decoding requests reads at the full bandwidth: their KV caches and
+// the weights that they need. Under even routing n tokens visit a share 1 - (1 - share)^n of the experts on
+// average. All stages work at once, each on its part of the requests, and the tokens of all attention replicas
+// meet in the experts.
 func (b *Bounds) ReadSeconds(n float64) float64 {
 	weights := b.WeightSeconds
 	least, replicas := min(n, 1), float64(max(b.Replicas, 1))
@@ -91,9 +89,9 @@ func (b *Bounds) ReadSeconds(n float64) float64 {
 	return weights + max(n/replicas, least)*b.KVSeconds
 }
 
-// holds is how many mean requests one pool holds at once, while they decode: layers with a window then keep no more than
-// that. Texts that several of them share are there once: n requests that choose among Texts have Texts (1 - (1 -
-// 1/Texts)^n) different ones in the mean.
+// holds returns how many mean requests one pool holds at once while they decode, when window layers keep no
+// more than their window. Texts that several requests share are stored once: n requests use
+// Texts (1 - (1 - 1/Texts)^n) different ones on average.
 func (r *Roofline) holds(q MeanRequest, mem Memory) int {
 	blocks := func(tokens float64) int {
 		return mem.Layout.Blocks(max(int(math.Ceil(tokens)), 1), 1+r.args.Speculation.Tokens)
@@ -116,7 +114,7 @@ func (r *Roofline) holds(q MeanRequest, mem Memory) int {
 	return max(0, sort.Search(pool/own+1, func(n int) bool { return !fits(n) })-1)
 }
 
-// alone is a step with one request that decodes at a context, with what it proposes.
+// alone is a step of one request that decodes at a context, with its proposed tokens.
 func (r *Roofline) alone(context int) Batch {
 	drafted := r.args.Speculation.Tokens
 	b := Batch{Decodes: 1, Drafted: drafted, Context: context, Longest: context, Sampled: 1 + drafted, Windowed: context}
@@ -136,9 +134,9 @@ func (r *Roofline) prefillSeconds(q MeanRequest) float64 {
 	return w.Flops * float64(r.dep.PP) / r.dep.peakFlops()
 }
 
-// peakOutput returns output tokens per second when as many requests run as may, each
-// step as long as the slower of bandwidth and compute. Stages work at once, each on its part of the
-// requests; experts multiply the tokens of all attention replicas.
+// peakOutput returns output tokens per second at ConcurrencyLimit, with steps as long as the slower of memory
+// and compute. Stages work at once, each on its part of the requests; the experts compute for all attention
+// replicas.
 func (r *Roofline) peakOutput(b Bounds) float64 {
 	n := float64(b.ConcurrencyLimit) / float64(r.dep.DP*r.dep.PP)
 	if n == 0 {
@@ -150,8 +148,7 @@ func (r *Roofline) peakOutput(b Bounds) float64 {
 	return float64(b.ConcurrencyLimit) * s.PerStep() / max(memory, compute)
 }
 
-// idle returns time to first token and time per output token of a request that has
-// the engine to itself.
+// idle returns time to first token and time per output token of a request alone on the engine.
 func (r *Roofline) idle(q MeanRequest, alone Batch) (ttft, tpot float64) {
 	ttft = r.Frontend(int(math.Round(q.Prompt)))
 	done, end := int(math.Round(q.Cached)), int(math.Round(q.Prompt))

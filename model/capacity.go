@@ -7,14 +7,13 @@ import (
 	"planner/internal/stat"
 )
 
-// Targets are the mean latencies that an estimate of capacity must keep, in seconds; 0
-// means no limit.
+// Targets are the mean latencies that an estimate of capacity must meet, in seconds; 0 means no limit.
 type Targets struct {
 	TTFT float64
 	TPOT float64
 }
 
-// Capacity is an analytic guess at the largest rate that one instance sustains.
+// Capacity is an analytic estimate of the largest rate that one instance sustains.
 type Capacity struct {
 	Rate  float64 // requests/s over all attention replicas
 	Batch float64 // requests that decode at once, per replica
@@ -22,18 +21,16 @@ type Capacity struct {
 	TTFT  float64 // seconds, mean, without queueing beyond the running step
 }
 
-// Capacity returns the largest sustainable rate by a mean-field fixed point: with B
-// requests decoding, every step completes B/output of them (more where tokens are proposed) and takes in as many
-// prompts, so rate = B / (output x step(B)); B grows until a target, a limit of the
-// engine or the KV pool binds. It knows no queueing and no spread of lengths, and so
-// overestimates what holds at a p99: a prior for a search, never an answer. The rate is
-// 0 if one request alone misses a target.
+// Capacity returns the largest sustainable rate by a mean-field fixed point: with B requests decoding, every
+// step completes B/output of them (more with speculation) and admits as many prompts, so rate = B / (output x
+// step(B)); B grows until a target, an engine limit or the KV pool binds. It ignores queueing and the spread of
+// lengths, and so overestimates what holds at a p99: a prior for a search, never an answer. The rate is 0 if a
+// single request misses a target.
 func (r *Roofline) Capacity(q MeanRequest, mem Memory, targets Targets) Capacity {
 	q.Output = max(q.Output, 1)
 	top := r.largestBatch(q, mem)
-	// An engine with almost no load still runs its requests one at a time: below one request
-	// the step of one counts. Where answers are so short that the prompts of even that exceed a step,
-	// less than one decodes in the mean.
+	// At low load an engine still runs its requests one at a time, so B is at least 1. Only where outputs are
+	// so short that the prompts for B = 1 exceed a step's tokens is it less on average.
 	alone := 1.0
 	if _, _, full := r.meanField(q, alone); full {
 		alone = 0
@@ -48,22 +45,22 @@ func (r *Roofline) Capacity(q MeanRequest, mem Memory, targets Targets) Capacity
 	return Capacity{Rate: float64(r.dep.DP) * top / (r.steps(q) * step), Batch: top, Step: step, TTFT: ttft}
 }
 
-// largestBatch returns how many requests may decode at once. A running request holds,
-// on average, its prompt and half of its output.
+// largestBatch returns how many requests may decode at once. A running request holds, on average, its prompt
+// and half of its output.
 func (r *Roofline) largestBatch(q MeanRequest, mem Memory) float64 {
 	need := mem.Layout.Blocks(max(1, int(math.Ceil(q.Prompt+q.Output/2))), 1+r.args.Speculation.Tokens)
 	return max(0, min(float64(r.args.MaxNumSeqs), float64(mem.Blocks-1)/float64(need)))
 }
 
-// misses reports whether a batch of so many requests misses a target, or its prompts
-// exceed the tokens of a step.
+// misses reports whether a batch of so many requests misses a target or its prompts exceed the tokens of a
+// step.
 func (r *Roofline) misses(q MeanRequest, batch float64, targets Targets) bool {
 	step, ttft, full := r.meanField(q, batch)
 	return full || targets.TPOT > 0 && step*r.steps(q)/q.Output > targets.TPOT || targets.TTFT > 0 && ttft > targets.TTFT
 }
 
-// meanField returns the mean step and the mean time to first token with so many
-// requests decoding, and whether their prompts exceed the tokens of a step.
+// meanField returns the mean step and the mean time to first token with so many requests decoding, and whether
+// their prompts exceed the tokens of a step.
 func (r *Roofline) meanField(q MeanRequest, batch float64) (step, ttft float64, full bool) {
 	fresh := max(q.Prompt-q.Cached, 1)
 	budget := max(1, float64(r.args.MaxNumBatchedTokens*r.dep.PP)-batch)
@@ -75,13 +72,13 @@ func (r *Roofline) meanField(q MeanRequest, batch float64) (step, ttft float64, 
 	below := int(min(perStep, 4096))
 	a, b := r.mixed(q, batch, chunk, below), r.mixed(q, batch, chunk, below+1)
 	step = a + (b-a)*(perStep-float64(below))
-	// A request waits for half of the running step and, scheduled ahead, one more; then its
+	// A request waits for half of the running step and, with scheduling one step ahead, for one more; then its
 	// chunks run.
 	ttft = r.Frontend(int(q.Prompt)) + 1.5*step + parts*r.mixed(q, batch, chunk, max(1, below))
 	return step, ttft, full
 }
 
-// steps is how many steps a request decodes for.
+// steps returns the number of steps for which a request decodes.
 func (r *Roofline) steps(q MeanRequest) float64 { return q.Output / r.args.Speculation.PerStep() }
 
 // mixed returns the time of a step with so many decodes and chunks.
@@ -99,17 +96,17 @@ func (r *Roofline) mixed(q MeanRequest, batch float64, chunk Chunk, chunks int) 
 	return r.Step(b).Total
 }
 
-// Drafting is up to which load proposing tokens makes answers faster.
+// Drafting is the load up to which speculative decoding makes answers faster.
 type Drafting struct {
-	// Rate is in requests/s over all attention replicas, Batch how many requests then
-	// decode at once on each; both are 0 where it never pays. Always says that it pays up
-	// to the most that the engine runs at once.
+	// Rate is in requests/s over all attention replicas, Batch the number of requests that then decode at once
+	// on each; both are 0 if it never pays. Always says that it pays up to the largest batch that the engine
+	// runs.
 	Rate, Batch float64
 	Always      bool
 }
 
-// Drafting compares mean times per token with and without the speculation of the
-// roofline's arguments by the mean field of [Roofline.Capacity].
+// Drafting compares the mean times per token with and without the roofline's speculation, by the mean field of
+// [Roofline.Capacity].
 func (r *Roofline) Drafting(q MeanRequest, mem Memory) (Drafting, error) {
 	args := r.args
 	args.Speculation = Speculation{}

@@ -22,24 +22,22 @@ var embeddedGPUs []byte
 //go:embed catalog/models.csv
 var embeddedModels []byte
 
-// embeddedQuantised is by checkpoint what its published hf_quant_config.json says of formats, or
-// the quantization_config of its config.json where it has one, by parts instead of layer by layer.
+// embeddedQuantised maps checkpoint ids to their published hf_quant_config.json or, where config.json has one,
+// quantization_config, condensed from layers to parts.
 //
 //go:embed catalog/quantised.json
 var embeddedQuantised []byte
 
-// Catalog is what is known of GPUs and models, in the order of its tables. Make it
-// with [NewCatalog].
+// Catalog is what is known of GPUs and models, in the order of its tables. Make it with [NewCatalog].
 type Catalog struct {
 	rows [2][]Row // by table
-	// given are the rows of a user's file as they were put on top, by table.
+	// given are the user's rows as they were put, by table.
 	given  [2][]Row
 	gpus   []Hardware
 	models []Arch
 }
 
-// NewCatalog returns the embedded catalog. The error would say that the tables of this
-// build are broken.
+// NewCatalog returns the embedded catalog. An error means that the tables of this build are broken.
 func NewCatalog() (*Catalog, error) {
 	c := &Catalog{}
 	for _, embedded := range []struct {
@@ -86,8 +84,8 @@ func readTable(r io.Reader, t CatalogTable) ([]Row, error) {
 	return rows, nil
 }
 
-// Put adds a row of the user's own, or overrides the given cells of the one that has
-// its name. The error is a [CellError]; the catalog is then unchanged.
+// Put adds a user's row, or overrides the given cells of the row with its name. The error is a [CellError]; the
+// catalog is then unchanged.
 func (c *Catalog) Put(t CatalogTable, r Row) error {
 	if err := c.put(t, r); err != nil {
 		return err
@@ -130,8 +128,7 @@ func (c *Catalog) put(t CatalogTable, given Row) error {
 	return nil
 }
 
-// saidOf are the columns that tell more of what stands in another, and that nothing is known of
-// where a row of the user's own replaces that.
+// saidOf maps a column to those that qualify it, which become unknown where a user's row overrides it.
 var saidOf = map[string][]string{
 	"hf_repo":                     {"hf_chat_repo", "hf_alike"},
 	"memory_gb":                   {"memory_bytes_reported"},
@@ -141,7 +138,7 @@ var saidOf = map[string][]string{
 	"list_price_usd_per_gpu_hour": {"price_basis", "price_date", "list_price_low", "list_price_high"},
 }
 
-// putAt replaces an element of a list, or appends one where there is none yet.
+// putAt replaces the element of a list at an index, or appends if the index is negative.
 func putAt[T any](list []T, at int, x T) []T {
 	if at < 0 {
 		return append(list, x)
@@ -150,8 +147,7 @@ func putAt[T any](list []T, at int, x T) []T {
 	return list
 }
 
-// Given returns the rows of the user's own that have one of the names, in the order in
-// which they were put.
+// Given returns the user's rows with one of the names, in the order in which they were put.
 func (c *Catalog) Given(t CatalogTable, names ...string) []Row {
 	return list.Filter(c.given[t], func(r Row) bool {
 		return slices.ContainsFunc(names, func(name string) bool { return r.named(t, name) })
@@ -167,17 +163,15 @@ func (c *Catalog) Clone() *Catalog {
 	return d
 }
 
-// GPUs returns every GPU in catalog order, also those whose figures are incomplete,
-// see [Hardware.Check].
+// GPUs returns every GPU in catalog order, including those with incomplete figures, see [Hardware.Check].
 func (c *Catalog) GPUs() []Hardware { return slices.Clone(c.gpus) }
 
-// Models returns every model in catalog order, also those whose figures are
-// incomplete, see [Arch.Check].
+// Models returns every model in catalog order, including those with incomplete figures, see [Arch.Check].
 func (c *Catalog) Models() []Arch { return slices.Clone(c.models) }
 
-// GPU returns the GPU of a name, without regard to case, spaces, dashes and
-// underscores. An exact match wins; a part of exactly one name is enough; a part of
-// several is refused with the candidates, an unknown name with the nearest ones.
+// GPU returns the GPU with a name, ignoring case, spaces, dashes and underscores. An exact match wins; a part
+// of exactly one name is enough; a part of several is refused with the candidates, an unknown name with the
+// nearest ones.
 func (c *Catalog) GPU(name string) (Hardware, error) {
 	names := list.Map(c.gpus, func(g Hardware) []string { return []string{g.Name} })
 	i, err := find("gpu", name, names)
@@ -187,18 +181,17 @@ func (c *Catalog) GPU(name string) (Hardware, error) {
 	return c.gpus[i], nil
 }
 
-// tunedName are the ends of names of variants to converse with.
+// tunedName matches the ends of names of instruction-tuned variants.
 var tunedName = regexp.MustCompile("(?i)-(instruct|chat|it)$")
 
-// ChatCheckpoint is the checkpoint to converse with.
+// ChatCheckpoint is the id of the instruction-tuned checkpoint, if there is one.
 func (a Arch) ChatCheckpoint() string { return cmp.Or(a.Chat, a.Repo) }
 
-// Model returns the model of a catalog name or a Hugging Face id, found as
-// [Catalog.GPU] finds GPUs. The published variants of one shape (Instruct, Chat, it,
-// hf), and others that are listed as of its shape, are found by theirs; one that is quantised by its name (FP8, AWQ, NVFP4
-// and the like at its end) comes back with that as its own format. Either has the id
-// that was asked for, or the checkpoint's that is listed as of the shape, or of the checkpoint
-// to converse with where a variant was, not that of the shape's own checkpoint.
+// Model returns the model with a catalog name or a Hugging Face id, matched as by [Catalog.GPU]. Failing that,
+// it matches published variants of the same shape: those with a suffix (Instruct, Chat, it, hf), those listed
+// in hf_alike, and ids that end in a quantisation (FP8, AWQ, NVFP4 and the like), which becomes the native
+// format. Repo is then the id that was asked for or, for a name without an owner, the listed or the
+// instruction-tuned checkpoint's.
 func (c *Catalog) Model(name string) (Arch, error) {
 	names := list.Map(c.models, func(m Arch) []string { return []string{m.Name, m.Repo} })
 	i, err := find("model", name, names)
@@ -225,8 +218,8 @@ func (c *Catalog) Model(name string) (Arch, error) {
 	if rest, format, ok := cutFormat(name); ok {
 		if i := findVariant(rest, names); i >= 0 {
 			a := c.models[i]
-			// Blocks are in the checkpoints of those who made the model; NVIDIA and Red Hat scale
-			// whole matrices, or channels.
+			// Only the model's own publisher scales blocks; NVIDIA and Red Hat scale whole matrices or
+			// channels.
 			theirs, _, named := strings.Cut(name, "/")
 			own, _, _ := strings.Cut(a.Repo, "/")
 			a.Details.BlockFP8 = a.Details.BlockFP8 && !strings.HasSuffix(strings.ToLower(name), "-dynamic") && (!named || strings.EqualFold(theirs, own))

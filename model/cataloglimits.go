@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// span is what figures of a column can be: a decade or more beyond every GPU there is,
-// so that what lies outside is a slip of the unit. Of processors, which stand in a user's
-// own catalog, one core computes a hundredth of a GPU: [checkBalance] tells the slips there.
+// span is the range of plausible figures of a column: a decade or more beyond every existing GPU, so that what
+// lies outside is a wrong unit. A user's catalog may also hold CPUs, of which one core computes a hundredth of
+// a GPU; [checkBalance] finds wrong units there.
 type span struct {
 	low, high float64
-	// unit is that of the column, slips are units that data sheets use beside it.
+	// unit is the column's; slips are units that data sheets use instead.
 	unit  string
 	slips []slip
 }
 
-// slip is a unit that was meant, with what its figures are to be multiplied by.
+// slip is a unit that may have been meant, with the factor that converts its figures.
 type slip struct {
 	unit   string
 	factor float64
@@ -32,7 +32,7 @@ var (
 	priceSpan     = span{0.001, 1000, "USD an hour", []slip{{"cents", 0.01}, {"USD a second", 3600}}}
 )
 
-// spans are what the figures of some columns can be.
+// spans are the ranges of some columns.
 var spans = map[string]span{
 	"memory_gb": memorySpan, "memory_bytes_reported": reportedSpan, "mem_bandwidth_gbs": bandwidthSpan,
 	"bf16_dense_tflops": computeSpan, "fp8_dense_tflops": computeSpan, "fp4_dense_tflops": computeSpan, "int8_dense_tops": computeSpan,
@@ -40,8 +40,7 @@ var spans = map[string]span{
 	"scaleup_gbs_per_direction": linkSpan, "pcie_gbs_per_direction": linkSpan, "internode_gbs_per_direction": linkSpan, "tdp_w": powerSpan, "list_price_usd_per_gpu_hour": priceSpan,
 }
 
-// check refuses a figure that no GPU has, and names the unit that was likely meant. 0
-// is a figure that is not known.
+// check refuses a figure that no GPU has and suggests the unit that was likely meant. 0 is an unknown figure.
 func (s span) check(v float64) error {
 	if v == 0 || v >= s.low && v <= s.high {
 		return nil
@@ -55,8 +54,8 @@ func (s span) check(v float64) error {
 	return fmt.Errorf("%s", message)
 }
 
-// checkBalance refuses a GPU that computes less than once for each byte that it reads,
-// which nothing does: processors come to ten operations, GPUs to hundreds.
+// checkBalance refuses a GPU with less than one operation per byte read, which does not exist: CPUs have about
+// ten, GPUs hundreds.
 func checkBalance(whole Row) error {
 	const key = "bf16_dense_tflops"
 	tflops, gbs := whole.num(key), whole.num("mem_bandwidth_gbs")
@@ -67,13 +66,12 @@ func checkBalance(whole Row) error {
 		tflops, gbs, strconv.FormatFloat(1e3*tflops, 'g', 6, 64))}
 }
 
-// faster are the formats in whose order no GPU becomes slower: fewer bits are never
-// computed with more slowly where they are computed with at all. (INT8 is left out: the
-// Blackwell Ultra cut it to a twentieth.)
+// faster lists formats in the order in which no GPU becomes slower: fewer bits are never computed more slowly
+// if they are supported at all. (INT8 is left out: Blackwell Ultra cut it to a twentieth.)
 var faster = []string{"bf16_dense_tflops", "fp8_dense_tflops", "fp4_dense_tflops"}
 
-// checkOrder refuses a GPU that would be slower in a narrower format, under the key
-// that the entry gives, or the narrower one where it gives both.
+// checkOrder refuses a GPU that would be slower in a narrower format. The error names the key that the entry
+// gives, or the narrower one if it gives both.
 func checkOrder(whole, given Row) error {
 	for i, narrow := range faster {
 		for _, wide := range faster[:i] {

@@ -26,16 +26,16 @@ const (
 // String is the name of the table in a user's file.
 func (t CatalogTable) String() string { return [...]string{"gpu", "model"}[t] }
 
-// NameColumn is the column by which the rows of the table are told apart.
+// NameColumn is the column that identifies a row.
 func (t CatalogTable) NameColumn() string { return t.Columns()[0].Name }
 
-// Columns lists the columns of the table in their order.
+// Columns lists the table's columns in order.
 func (t CatalogTable) Columns() []CatalogColumn {
 	return [...][]CatalogColumn{gpuColumns, modelColumns}[t]
 }
 
-// CatalogColumn is one column of a catalog table, under the same name in the CSV files and
-// in a user's TOML file.
+// CatalogColumn is one column of a catalog table, under the same name in the CSV files and in a user's TOML
+// file.
 type CatalogColumn struct {
 	Name string
 	Kind CellKind
@@ -52,7 +52,7 @@ const (
 	CellFlag           // true or false
 )
 
-// String says what is wanted in a cell.
+// String describes what a cell must hold.
 func (k CellKind) String() string {
 	return [...]string{"a string", "a number", "a whole number", "true or false"}[k]
 }
@@ -90,7 +90,7 @@ type CellError struct{ Column, Text string }
 // Error names the column.
 func (e *CellError) Error() string { return e.Column + ": " + e.Text }
 
-// num returns a cell as a number, 0 if it is empty. Cells are checked before.
+// num returns a cell as a number, 0 if it is empty. Cells have been checked.
 func (r Row) num(name string) float64 {
 	v, _ := strconv.ParseFloat(r[name], 64)
 	return v
@@ -99,17 +99,17 @@ func (r Row) num(name string) float64 {
 // count returns a cell as a whole number, 0 if it is empty.
 func (r Row) count(name string) int { return int(r.num(name)) }
 
-// named reports whether the row of a table has a name, whatever its case.
+// named reports whether a row has a name, ignoring case.
 func (r Row) named(t CatalogTable, name string) bool {
 	return strings.EqualFold(r[t.NameColumn()], name)
 }
 
-// Column returns the column of a name.
+// Column returns the column with a name.
 func (t CatalogTable) Column(name string) (CatalogColumn, bool) {
 	return list.Find(t.Columns(), func(c CatalogColumn) bool { return c.Name == name })
 }
 
-// Check returns an error if the text cannot stand in the column.
+// Check returns an error if the text is not valid in the column.
 func (c CatalogColumn) Check(text string) error {
 	if text == "" {
 		return nil
@@ -156,7 +156,7 @@ func hardwareOf(r Row) (Hardware, error) {
 		h.Price.Basis = "the user's catalog"
 	}
 	if h.Memory == 0 {
-		// A board sold with 80 "GB" shows 80 GiB less what the driver keeps.
+		// A board sold as 80 "GB" has 80 GiB less what the driver keeps.
 		h.Memory = r.num("memory_gb") * gib
 	}
 	if h.Generation == GenerationUnknown {
@@ -184,8 +184,8 @@ func linkOf(name string) LinkKind {
 //go:embed catalog/configs/*.json
 var embeddedConfigs embed.FS
 
-// archOf reads a row: its shape from the published config.json that it names, one of those in
-// catalog/configs, or from its cells.
+// archOf reads a row: its shape from the published config.json in catalog/configs that it names, or from its
+// cells.
 func archOf(r Row) (Arch, error) {
 	a, err := shapeOf(r)
 	if err != nil {
@@ -196,7 +196,7 @@ func archOf(r Row) (Arch, error) {
 	return a, err
 }
 
-// besideConfig are the columns that a row with a config.json has besides.
+// besideConfig lists the columns that a row with a config.json may also have.
 var besideConfig = []string{"model", "hf_repo", "hf_chat_repo", "hf_alike", "config", "draft_method", "draft_accepted", "draft_source", "source", "notes"}
 
 func shapeOf(r Row) (Arch, error) {
@@ -220,7 +220,7 @@ func shapeOf(r Row) (Arch, error) {
 	return a, nil
 }
 
-// hfKeys are the columns that a config.json has under another name.
+// hfKeys maps columns to their keys in config.json where these differ.
 var hfKeys = map[string]string{
 	"layers": "num_hidden_layers", "hidden": "hidden_size", "heads": "num_attention_heads", "kv_heads": "num_key_value_heads",
 	"intermediate": "intermediate_size", "vocab": "vocab_size", "max_position": "max_position_embeddings",
@@ -228,8 +228,8 @@ var hfKeys = map[string]string{
 	"shared_experts": "n_shared_experts", "dense_layers": "first_k_dense_replace", "index_heads": "index_n_heads",
 }
 
-// shape reads the cells as the config.json that they were taken from. Figures that are missing
-// are [Arch.Check]'s to tell.
+// shape converts the cells back to the config.json that they were taken from and reads that. Missing figures
+// are left to [Arch.Check].
 func (r Row) shape() (Arch, error) {
 	values := map[string]any{
 		"architectures": []any{r["arch"]},
@@ -253,8 +253,8 @@ func (r Row) shape() (Arch, error) {
 	return a, err
 }
 
-// publishedDraft reads what is known of speculative decoding: shares by position with
-// spaces between them.
+// publishedDraft reads what is known of speculative decoding: acceptance shares by position, separated by
+// spaces.
 func publishedDraft(r Row) (PublishedDraft, error) {
 	var p PublishedDraft
 	if r["draft_method"] == "" {

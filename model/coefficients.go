@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// computeFormat returns the data sheet's rate for products with weights of a format
-// and whether the GPU computes in it. Formats that it has no units for are unpacked to
-// bf16 first, int4 always is (AWQ and GPTQ quantise weights alone).
+// computeFormat returns the data sheet's rate for products with weights of a format, and whether the GPU
+// computes in that format. Formats without units are unpacked to bf16 first, int4 always (AWQ and GPTQ quantise
+// weights alone).
 func (f Flops) computeFormat(w WeightFormat) (rate float64, native bool) {
 	switch {
 	case w == FP8 && f.FP8 > 0:
@@ -22,26 +22,25 @@ func (f Flops) computeFormat(w WeightFormat) (rate float64, native bool) {
 	return f.BF16, false
 }
 
-// Grouped products pad the rows of each expert to tiles, which kernels choose as rows allow: by half of
-// 64 rows on average, of 128 with DeepGEMM, and by no more than a quarter. Tiles of few rows wait for memory
-// beside tiles of many that do not, so that reading and multiplying add as squares. In 36 timings of the
-// experts of Triton in bf16, fp8 and fp8 blocks on H200, 1,024 to 16,384 tokens, all of vLLM's
-// fused_experts included, the mean error is 8, 7 and 13 % so, 16, 7 and 31 % without, always too fast
-// (vLLM 0.20.0; aiconfigurator, campaign_checkpoints/h200_sxm/moe_perf.txt, read 2026-11).
+// Grouped products pad each expert's rows to tiles, whose size kernels choose by the number of rows: by half of
+// 64 rows on average (128 with DeepGEMM), and by no more than a quarter. Tiles with few rows wait for memory
+// while tiles with many do not, so reading and computing add as squares. For 36 timings of Triton's experts in
+// bf16, fp8 and block-scaled fp8 on H200, 1,024 to 16,384 tokens, all of vLLM's fused_experts included, the
+// mean error is then 8, 7 and 13 %, against 16, 7 and 31 % without, always too fast (vLLM 0.20.0;
+// aiconfigurator, campaign_checkpoints/h200_sxm/moe_perf.txt, read 2026-11).
 const expertTile, deepGEMMTile = 64, 128
 
-// blockExperts is what share of the rate of experts in fp8 with a scale for each channel those in blocks of
-// 128 x 128 reach, whose every 128th step is scaled: 0.33 of the peak for 0.47 (the same timings, of Triton's).
-// DeepGEMM's lose nothing to it until experts are cut by eight, where Triton's are faster (vLLM pull request 29346).
+// blockExperts is the ratio of the rates of fp8 experts scaled in blocks of 128 x 128, which rescale every
+// 128th step, and by channel: 0.33 and 0.47 of the peak (the same timings, Triton). DeepGEMM's lose nothing
+// until experts are cut by eight, where Triton's are faster (vLLM pull request 29346).
 const blockExperts = 0.33 / 0.47
 
-// expertFP4Native is the share of the fp4 rate that grouped products of nvfp4 experts
-// reach on GPUs with fp4 units: the ratio that bf16 experts have to dense products there
-// (0.64), times 0.40 for dense nvfp4 on B200. Analogy.
+// expertFP4Native is the share of the fp4 rate that grouped products of nvfp4 experts reach on GPUs with fp4
+// units: the ratio of bf16 experts to dense products there (0.64) times 0.40 for dense nvfp4 on B200. Analogy.
 const expertFP4Native = 0.26
 
-// denseFormat returns the format of the dense matrices; mxfp4 checkpoints of mixtures
-// of experts leave all but the experts in bf16.
+// denseFormat returns the format of the dense matrices; mxfp4 checkpoints of MoE models leave everything but
+// the experts in bf16.
 func (d Deployment) denseFormat() WeightFormat {
 	if d.Precision.Weights == MXFP4 && d.Arch.MoE.Present() {
 		return BF16
@@ -49,16 +48,16 @@ func (d Deployment) denseFormat() WeightFormat {
 	return d.Precision.Weights
 }
 
-// peakFlops is the data sheet's rate of the fastest products of the model, in operations per second: where only experts
-// are in a narrow format, that of experts.
+// peakFlops returns the data sheet's rate of the model's fastest products, in operations per second: those of
+// the experts where only these are in a narrow format.
 func (d Deployment) peakFlops() float64 {
 	dense, _ := d.Hardware.Flops.computeFormat(d.denseFormat())
 	all, _ := d.Hardware.Flops.computeFormat(d.Precision.Weights)
 	return max(dense, all)
 }
 
-// split divides the parameters of a part by what they are stored in, given the format of those that the
-// checkpoint does not set apart. Where it is not the checkpoint that is served, none is narrower than that.
+// split divides the parameters of a part by storage format; others is the format of those that the checkpoint
+// does not set apart. If another format than the checkpoint's is served, no part is narrower than others.
 func (d Deployment) split(parameters float64, own Mix, others WeightFormat) []weightGroup {
 	if own == (Mix{}) {
 		return []weightGroup{{parameters, others}}
@@ -76,8 +75,8 @@ func (d Deployment) split(parameters float64, own Mix, others WeightFormat) []we
 	return groups
 }
 
-// weight returns the bytes of one weight in a format, scales included: those of the checkpoint's
-// groups where it is served as it is.
+// weight returns the bytes of one weight in a format, scales included; for a checkpoint that is served as
+// published, with the scales of its own groups.
 func (d Deployment) weight(f WeightFormat) float64 {
 	if group := d.Arch.Details.Group; f == INT4 && group > 0 && d.Precision.Weights == d.Arch.Native {
 		return 0.5 + 2/float64(group)
@@ -85,20 +84,20 @@ func (d Deployment) weight(f WeightFormat) float64 {
 	return f.Bytes()
 }
 
-// weightGroup is some of the matrices on one GPU and what they are stored in.
+// weightGroup is a number of weights on one GPU and their storage format.
 type weightGroup struct {
 	parameters float64
 	format     WeightFormat
 }
 
-// parts are the dense matrices of all layers on one GPU.
+// parts returns the dense matrices of all layers on one GPU.
 func (d Deployment) parts(n paramCounts) []weightGroup {
 	tp, w, details := float64(d.TP), d.denseFormat(), d.Arch.Details
 	return slices.Concat(d.split(n.mlp/tp, details.MLPFormats, w), []weightGroup{{n.router, BF16}}, d.split(n.shared/tp, details.SharedFormats, w),
 		d.split(n.attention/tp+d.Arch.kvMatrices(d.TP)+n.state/tp+n.latent, details.AttentionFormats, w))
 }
 
-// expertParts are the routed experts on one GPU, what they are padded with included.
+// expertParts returns the routed experts on one GPU, including padding.
 func (d Deployment) expertParts(n paramCounts) []weightGroup {
 	return d.split(n.experts/float64(d.TP*d.DP)*d.expertPadding(), d.Arch.Details.ExpertFormats, d.Precision.Weights)
 }
@@ -119,16 +118,16 @@ func (r *Roofline) prefillRate(w WeightFormat) float64 {
 	return rate
 }
 
-// What products in fp8 blocks reach on Hopper of the rate of those with a scale for each channel: 0.52 of the
-// peak by DeepGEMM, vLLM's default since 0.11, 0.37 by CUTLASS before (37.6 and 53.0 us for 4,096 x 3,072 x
-// 1,536 in SGLang's pull request 5820, 2025-04), where the others reach 0.57.
+// The ratios of the rates of fp8 products scaled in blocks and by channel on Hopper: 0.52 of the peak by
+// DeepGEMM, vLLM's default since 0.11, and 0.37 by CUTLASS before (37.6 and 53.0 us for 4,096 x 3,072 x 1,536
+// in SGLang's pull request 5820, 2025-04), against 0.57.
 const deepGEMMBlocks, cutlassBlocks = 0.52 / 0.57, 0.37 / 0.57
 
-// padTo is the multiple that FlashInfer's mxfp4 kernels pad the width of an expert to:
-// gpt-oss at 8 GPUs has 512 columns instead of 360.
+// padTo is the multiple to which FlashInfer's mxfp4 kernels pad the width of an expert: gpt-oss on 8 GPUs has
+// 512 columns instead of 360.
 const padTo = 256
 
-// expertPadding returns by what factor the experts' matrices grow on a GPU.
+// expertPadding returns the factor by which padding enlarges the experts' matrices on a GPU.
 func (d Deployment) expertPadding() float64 {
 	_, native := d.Hardware.Flops.computeFormat(MXFP4)
 	if d.Precision.Weights != MXFP4 || !native || !d.Arch.MoE.Present() {
@@ -141,7 +140,7 @@ func (d Deployment) expertPadding() float64 {
 	return float64(padTo*ceilDiv(width, padTo)) / float64(width)
 }
 
-// expertStream returns bytes per second of routed experts in a format.
+// expertStream returns the bytes per second at which routed experts in a format are read.
 func (r *Roofline) expertStream(w WeightFormat) float64 {
 	rate := r.c.Experts.For(w) * r.dep.Hardware.Bandwidth
 	if _, native := r.dep.Hardware.Flops.computeFormat(w); !native && w.Bytes() < 1 && r.c.Unpacked > 0 {
@@ -157,36 +156,36 @@ func (r *Roofline) expertRate(w WeightFormat) float64 {
 	case w == NVFP4 && native:
 		return rate * expertFP4Native * r.c.PrefillExperts[FP8] / prefillExperts[FP8]
 	case w == NVFP4:
-		return rate * r.c.PrefillExperts[INT4] // vLLM unpacks both by Marlin
+		return rate * r.c.PrefillExperts[INT4] // vLLM uses Marlin for both
 	case w == FP8 && r.dep.blockScaled() && (r.dep.TP >= 8 || !r.deepGEMM()):
 		rate *= blockExperts
 	}
 	return rate * r.c.PrefillExperts.For(w)
 }
 
-// Routers in fp32 (vLLM's glm4_moe.py, minimax_m2.py and step3p5.py) are multiplied by the units for fp32, after hidden
-// states were widened from two bytes to four: at 59 TFLOP/s on GB300 (16,384 tokens; 37 at 4,096; vLLM
-// pull request 55899, 2026-09) or what the GPU has, a sixteenth of its bf16 on A100 and H100. One block
-// of threads walks along the whole hidden state, so what a few tokens take depends on its size alone: of
-// 6,144 values one token 7.5 us, where bf16 takes 5, 2 to 16 tokens 17 to 22, 32 to 128 tokens 63 to 69,
-// 256 tokens 78, 512 tokens 97 (cuBLAS on GB200; pull requests 47973, 2026-07, and 44217).
+// Routers in fp32 (vLLM's glm4_moe.py, minimax_m2.py and step3p5.py) run on the fp32 units after hidden states
+// are widened from two bytes to four: at 59 TFLOP/s on GB300 (16,384 tokens; 37 at 4,096; vLLM pull request
+// 55899, 2026-09) or at what the GPU has, a sixteenth of its bf16 on A100 and H100. One thread block walks
+// along the whole hidden state, so the time of a few tokens depends on its size alone: with 6,144 values 7.5 us
+// for one token, where bf16 takes 5, 17 to 22 for 2 to 16 tokens, 63 to 69 for 32 to 128, 78 for 256 and 97 for
+// 512 (cuBLAS on GB200; pull requests 47973, 2026-07, and 44217).
 const (
 	routerRate                = 50e12
 	routerOne                 = 7e-6
 	routerFew, routerMany     = 20e-6 / 6144, 63e-6 / 6144
-	routerFewest, routerTiled = 1, 16 // the most rows of either
+	routerFewest, routerTiled = 1, 16 // the largest numbers of rows for either
 )
 
-// wideRouter reports whether the router is multiplied in fp32. Nemotron-H's is but where a kernel
-// multiplies bf16 into fp32, since 0.17 on Hopper and data-centre Blackwell (vLLM pull request
-// 35121; until then it took 40 % of the time of a large step, 34582).
+// wideRouter reports whether the router is multiplied in fp32. Nemotron-H's is, unless a kernel multiplies bf16
+// into fp32: since 0.17 on Hopper and data-centre Blackwell (vLLM pull request 35121; before, it took 40 % of
+// the time of a large step, 34582).
 func (r *Roofline) wideRouter() bool {
 	details, gen := r.dep.Arch.Details, r.dep.Hardware.Generation
 	kernel := versionOf(r.args.EngineVersion).AtLeast(0, 17) && (gen == GenerationHopper || gen == GenerationBlackwell)
 	return details.WideRouter || details.ExactRouter && !kernel
 }
 
-// routerTime is the least that routers in fp32 take in a step of so many rows.
+// routerTime returns the least time of fp32 routers in a step with so many rows.
 func (r *Roofline) routerTime(rows float64) float64 {
 	switch layers := float64(r.dep.Arch.MoE.Layers); {
 	case rows <= routerFewest:
@@ -263,8 +262,8 @@ func (r *Roofline) setAttention() {
 	if m := at.MLA; m.Present() {
 		dims = float64(m.NopeDim + m.RopeDim + m.ValueDim)
 		decodeDims := float64(2*m.KVRank + m.RopeDim)
-		// Every head multiplies the one latent: with many heads on a GPU that takes longer than
-		// reading it. Ordinary attention stays far below this.
+		// Every head multiplies the one latent: with many heads on a GPU that takes longer than reading it.
+		// Ordinary attention stays far from that.
 		r.kv.math = full * 2 * headsHere * decodeDims / (decodeCompute * hw.Flops.BF16)
 		r.kv.full = max(r.kv.full, r.kv.math)
 	}
@@ -279,8 +278,8 @@ func (r *Roofline) setAttention() {
 		return
 	}
 	if m := at.MLA; m.Present() {
-		// Prompts are computed with keys and values of every head, also those of the tokens before a
-		// chunk, for each chunk anew.
+		// Prefill uses the keys and values of every head, and expands those of a chunk's context anew for each
+		// chunk.
 		r.prefill.token = full * headsHere * keyCopy(versionOf(r.args.EngineVersion))
 		r.kv.past += r.prefill.token
 		for _, part := range d.split(full*headsHere*float64(m.KVRank*(m.NopeDim+m.ValueDim)), d.Arch.Details.AttentionFormats, d.denseFormat()) {
@@ -302,9 +301,9 @@ func (r *Roofline) setAttention() {
 	}
 }
 
-// keyCopy is the time to put together the key of one head from the part that the latent gives and
-// the part that all heads share: 3.16 ms for 32,768 tokens and 128 heads by a concatenation, 1.61 by copies
-// since 0.13 (vLLM pull request 29710, on B200; 0.38 ms for 8,192 by copies in SGLang's 10156, 2025-09).
+// keyCopy returns the seconds per token and head to assemble a key from its part of the latent and the part
+// that all heads share: 3.16 ms for 32,768 tokens and 128 heads by concatenation, 1.61 by copies since 0.13
+// (vLLM pull request 29710, on B200; 0.38 ms for 8,192 by copies in SGLang's 10156, 2025-09).
 func keyCopy(v Version) float64 {
 	if v.minor() < 13 {
 		return 0.75e-9
@@ -312,46 +311,46 @@ func keyCopy(v Version) float64 {
 	return 0.38e-9
 }
 
-// flash2Rows are the queries for which FlashAttention 2 computes one decode of a batch with prompts:
-// it packs those of heads that share their keys into a tile of 64 only where no request has more
-// than one (vllm-project/flash-attention, csrc/flash_attn, read 2026-11). On cards of compute
-// capability 12 it is not seen: Qwen3-4B on an RTX 5090 (vLLM 0.22.1, pegainfer-project/pegainfer,
-// docs/benchmarks, 2026-06) takes 12.1, 14.6 and 20.5 ms a token at 8, 10 and 12 requests/s, without it
-// simulated 12.3, 15.4 and 20.8, with it 12.9, 17.6 and 28.6; the trace on an RTX PRO 6000 agrees.
+// flash2Rows is the number of query rows that FlashAttention 2 computes per decode in a batch with prompts: it
+// packs the queries of heads that share keys into a tile of 64 only if no request has more than one query
+// (vllm-project/flash-attention, csrc/flash_attn, read 2026-11). Cards of compute capability 12 do not show
+// this: Qwen3-4B on an RTX 5090 (vLLM 0.22.1, pegainfer-project/pegainfer, docs/benchmarks, 2026-06) takes
+// 12.1, 14.6 and 20.5 ms a token at 8, 10 and 12 requests/s; simulated are 12.3, 15.4 and 20.8 without it and
+// 12.9, 17.6 and 28.6 with it; the trace on an RTX PRO 6000 agrees.
 const flash2Rows = 64
 
-// Heads wider than widestHead do not fit FlashAttention's tiles. Prompts with heads of 512 reach
-// wideHeads of the rate of others: Gemma-4-31B on a GH200 takes 1.16 ns times the square of a prompt's
-// length on top of a time per token, from 10,602 to 163,336 tokens (vLLM 0.28, the same source, 2026-09),
-// which is 0.29 of the peak where others reach 0.70.
+// Heads wider than widestHead do not fit FlashAttention's tiles. Prompts with heads of 512 reach wideHeads of
+// the rate of others: Gemma-4-31B on a GH200 takes 1.16 ns times the square of the prompt length on top of a
+// time per token, from 10,602 to 163,336 tokens (vLLM 0.28, the same source, 2026-09): 0.29 of the peak where
+// others reach 0.70.
 const widestHead, wideHeads = 256, 0.29 / 0.70
 
-// sinksBeside is the share of FlashAttention 2's rate that attention with sinks reaches, which it
-// does not have: Triton's kernel does 38 TFLOP/s of an A100 on prompts of 32,000 tokens (public runs
-// of gpt-oss-20b and 120b on vLLM 0.11).
+// sinksBeside is the ratio of the rates of attention with sinks, which FlashAttention 2 lacks, and of
+// FlashAttention 2: Triton's kernel reaches 38 TFLOP/s on an A100 for prompts of 32,000 tokens (public runs of
+// gpt-oss-20b and 120b on vLLM 0.11).
 const sinksBeside = 0.12 / 0.57
 
-// flash2 reports whether attention is FlashAttention 2's: 3 is for Hopper, B200 has FlashInfer's.
+// flash2 reports whether attention is FlashAttention 2: version 3 is for Hopper, and B200 uses FlashInfer.
 func flash2(hw Hardware) bool {
 	return hw.Generation == GenerationAmpere || hw.Generation == GenerationAda || hw.Generation == GenerationBlackwellRTX
 }
 
-// indexCompute is the share of fp8 compute that an index reaches over the tokens before a
-// prompt's. Analogy: somewhat less than what prefill attention reaches.
+// indexCompute is the share of fp8 compute that the index reaches when a prompt scores the tokens before it.
+// Analogy: somewhat less than prefill attention.
 const indexCompute = 0.5
 
-// indexMoves are the bytes that an index moves for each of those tokens: what it gives is written in fp32, and
-// read two to four times to find the largest (vLLM's top_k_per_row_prefill; pull request 41834, 2026-07).
+// indexMoves are the bytes that the index moves per query-key pair: each score is written in fp32 and read two
+// to four times to find the largest (vLLM's top_k_per_row_prefill; pull request 41834, 2026-07).
 const indexMoves = 4 * (1 + 3)
 
-// sparseHeads are the fewest heads that FlashMLA's sparse kernels compute on Hopper, and every query of
-// a prompt is computed against all the tokens that an index may find, be there as many or not: vLLM pads
-// a rank's 16 heads of DeepSeek-V3.2 at 8 GPUs to 64 (vllm/v1/attention/backends/mla/flashmla_sparse.py,
-// 0.13 to 0.28). On Blackwell it prefers FlashInfer's kernels for so few.
+// sparseHeads is the least number of heads that FlashMLA's sparse kernels compute on Hopper: vLLM pads the 16
+// heads per rank of DeepSeek-V3.2 on 8 GPUs to 64 (vllm/v1/attention/backends/mla/flashmla_sparse.py, 0.13 to
+// 0.28). There, too, every query of a prompt is computed against as many tokens as the index may select, even
+// if fewer exist. On Blackwell vLLM prefers FlashInfer's kernels for so few heads.
 const sparseHeads = 64
 
-// setSparse replaces attention to the whole context by that of an index, which every rank
-// computes whole, and by latent attention to the tokens that it finds.
+// setSparse replaces attention to the whole context by that of the index, which every rank computes in full,
+// and latent attention to the tokens that it selects.
 func (r *Roofline) setSparse(s Sparse, layers, headsHere float64) {
 	hw, m := r.dep.Hardware, r.dep.Arch.Attention.MLA
 	indexed := float64(s.Layers)
@@ -370,8 +369,9 @@ func (r *Roofline) setSparse(s Sparse, layers, headsHere float64) {
 	}
 }
 
-// normSums are the bytes of a token's two sums of squares, of queries and of keys, that GPUs add up before a norm
-// over all heads (MiniMaxText01RMSNormTP.forward_qk in vllm/model_executor/layers/mamba/linear_attn.py, 0.11 to 0.20).
+// normSums are the bytes of a token's two sums of squares, for queries and keys, that GPUs all-reduce before a
+// norm over all heads (MiniMaxText01RMSNormTP.forward_qk in vllm/model_executor/layers/mamba/linear_attn.py,
+// 0.11 to 0.20).
 const normSums = 2 * 4
 
 func (r *Roofline) setCommunication() {
@@ -385,7 +385,7 @@ func (r *Roofline) setCommunication() {
 			r.reduce.norms = layers
 		}
 		if r.args.Kernels.FusedReduce == On {
-			// The sum over experts lies within their operator, where the compiler cannot join it.
+			// The all-reduce of the experts is inside their operator, where the compiler cannot fuse it.
 			r.reduce.aparts = float64(d.Arch.MoE.Layers)
 			r.reduce.count -= r.reduce.aparts
 			r.reduce.apart = newCollective(d.Hardware, d.TP, r.c.Link, false).across(d, d.TP, r.c.Link)
@@ -403,18 +403,18 @@ func (r *Roofline) setCommunication() {
 	r.exchange.latency = r.c.Link.SendLatency * r.c.Link.Scale
 	r.exchange.rate = r.c.Link.SendShare * rate / r.c.Link.Scale
 	if moe {
-		// Tokens go to their experts and back: each replica gathers the tokens of all others and
-		// scatters the sums, whichever experts they chose (vLLM's default exchange; kernels that
-		// send a token only where it is needed move less when few experts are active).
+		// Tokens go to their experts and back: each replica gathers the tokens of all others and scatters the
+		// sums, whichever experts were chosen (vLLM's default exchange; kernels that send a token only where it
+		// is needed move less if few experts are active).
 		r.exchange.experts = 2 * float64(d.Arch.MoE.Layers)
 		r.exchange.perToken = r.hiddenSize * float64(d.DP-1) / float64(d.DP)
 	}
 	r.setCrossing()
 }
 
-// setCrossing adds what crosses from node to node where stages or attention replicas lie in
-// several: of a hand-over each GPU sends its part, of an exchange the GPUs of a node bring
-// in the tokens of all others, each a part.
+// setCrossing adds the traffic between nodes if stages or attention replicas are spread over several: in a
+// hand-over each GPU sends its part, in an exchange the GPUs of a node fetch the tokens of all other nodes,
+// each a part.
 func (r *Roofline) setCrossing() {
 	d, l := r.dep, r.c.Link
 	if d.Nodes() == 1 {
@@ -432,12 +432,12 @@ func (r *Roofline) setCrossing() {
 	e.handToken = crossings * r.hiddenSize / float64(d.TP) * seconds
 }
 
-// deepGEMM reports whether DeepGEMM computes block-scaled experts, for which tokens are permuted
-// into tiles of 128 rows, however few there are. On Hopper it does from 0.11 to 0.14, in 0.11 alone
-// where experts are cut by eight (vLLM pull request 29346): then kernels of FlashInfer's and of
-// Triton's came ahead of it (fused_moe/oracle/fp8.py; 34260). Models with latent attention keep the cost
-// though: DeepSeek-R1 takes 17 ms a token with Triton's experts, simulated 16 with it and 11 without, of
-// which FixedConstants.Latent, which others have instead, is timed.
+// deepGEMM reports whether DeepGEMM computes block-scaled experts; it permutes tokens into tiles of 128 rows,
+// however few they are. On Hopper it does in 0.11 to 0.14, but only in 0.11 where experts are cut by eight
+// (vLLM pull request 29346); later FlashInfer's and Triton's kernels take precedence (fused_moe/oracle/fp8.py;
+// 34260). Models with latent attention keep its cost even so: DeepSeek-R1 takes 17 ms a token with Triton's
+// experts, simulated 16 with the cost and 11 without; FixedConstants.Latent, which other models have instead,
+// was timed.
 func (r *Roofline) deepGEMM() bool {
 	d, minor := r.dep, versionOf(r.args.EngineVersion).minor()
 	return d.Hardware.Generation != GenerationHopper || d.Arch.Attention.MLA.Present() ||

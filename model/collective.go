@@ -8,14 +8,14 @@ import (
 // allReduceSizes are the message sizes of the columns below, in bytes.
 var allReduceSizes = [...]float64{8 * kib, 64 * kib, 128 * kib, 256 * kib, 1 * mib, 4 * mib, 16 * mib, 64 * mib, 256 * mib}
 
-// allReduceRow is one system at one degree, microseconds for each size.
+// allReduceRow is one system at one tensor-parallel degree, in microseconds by message size.
 type allReduceRow struct {
 	degree int
 	micros [len(allReduceSizes)]float64
 }
 
-// The measured all-reduces: vLLM's custom kernels inside CUDA graphs, aiconfigurator
-// tables of vLLM 0.24 (2026-08).
+// The measured all-reduces: vLLM's custom kernels in CUDA graphs, from aiconfigurator's tables of vLLM 0.24
+// (2026-08).
 var (
 	allReduceH100 = []allReduceRow{
 		{2, [...]float64{4.5, 4.8, 5.2, 6.3, 12.4, 45, 156, 469, 1706}},
@@ -32,7 +32,7 @@ var (
 		{4, [...]float64{7.4, 8.1, 8.6, 18.0, 23.8, 43, 119, 353, 1291}},
 		{8, [...]float64{8.1, 9.4, 25.8, 26.1, 20.7, 39, 111, 442, 1337}},
 	}
-	// FlashInfer's kernels, the norm behind the sum included (fuse_allreduce_rms).
+	// FlashInfer's kernels, including the norm after the sum (fuse_allreduce_rms).
 	allReduceB200Fused = []allReduceRow{
 		{2, [...]float64{5.2, 5.1, 5.1, 5.4, 8.0, 21, 87, 280, 1005}},
 		{4, [...]float64{5.5, 5.4, 5.8, 7.1, 14.5, 46, 123, 353, 1291}},
@@ -47,8 +47,8 @@ var (
 		{2, [...]float64{6.2, 11, 18, 32, 117, 450, 1777, 7007, 27988}},
 		{8, [...]float64{27, 108, 207, 445, 2080, 8168, 30062, 120267, 480823}},
 	}
-	// A pair of GeForce cards: at 1, 4 and 16 MB the geometric mean of 158, 567 and 2214 us
-	// on vLLM 0.19 and of 56, 245 and 933 us on 0.24; beside these the L40S row in proportion.
+	// A pair of GeForce cards: at 1, 4 and 16 MB the geometric mean of 158, 567 and 2214 us on vLLM 0.19 and of
+	// 56, 245 and 933 us on 0.24; otherwise the L40S row in proportion.
 	allReduceGeForce = allReduceRow{2, [...]float64{6.2, 11, 18, 28, 86, 373, 1437, 5700, 22700}}
 	allReduceRTXPro  = []allReduceRow{ // PCIe 5
 		{2, [...]float64{5.1, 8.2, 11, 18, 56, 245, 933, 3630, 13845}},
@@ -56,12 +56,11 @@ var (
 	}
 )
 
-// customLimit is the largest message of vLLM's custom all-reduce; larger ones go
-// through NCCL.
+// customLimit is the largest message of vLLM's custom all-reduce; larger ones go through NCCL.
 const customLimit = 8 * mib
 
-// fabricPeers is the number of peers that the data sheet's rate of an Infinity Fabric
-// mesh is the sum over: eight GPUs, each with a link of its own to the seven others.
+// fabricPeers is the number of peers over which the data sheet's rate of an Infinity Fabric mesh is summed:
+// eight GPUs, each with a link to each of the seven others.
 const fabricPeers = 7
 
 // collective times the all-reduces of one tensor-parallel group. Its zero value is a
@@ -69,16 +68,15 @@ const fabricPeers = 7
 type collective struct {
 	sizes   []float64 // rising
 	seconds []float64
-	limit   float64 // up to here the table holds, above it the line
+	limit   float64 // the table holds up to here, the line latency + bytes/rate above
 	latency float64
 	rate    float64
 	skew    float64                            // added to each call
-	skewTwo float64                            // from this size the two-shot kernel runs, and waits twice
-	between struct{ latency, perByte float64 } // nodes
+	skewTwo float64                            // from this size the two-shot kernel runs, which waits twice
+	between struct{ latency, perByte float64 } // added between nodes, seconds
 }
 
-// newCollective returns the all-reduce of tp GPUs of this kind, joined with the norm
-// behind it where fused.
+// newCollective returns the all-reduce over tp GPUs of this kind, fused with the norm after it if asked.
 func newCollective(hw Hardware, tp int, c LinkConstants, fused bool) collective {
 	if tp <= 1 {
 		return collective{}
@@ -104,8 +102,8 @@ func newCollective(hw Hardware, tp int, c LinkConstants, fused bool) collective 
 	return k
 }
 
-// twoShotFrom returns the message size from which vLLM's custom all-reduce takes two
-// steps; a pair of GPUs never does.
+// twoShotFrom returns the message size from which vLLM's custom all-reduce takes two steps; with two GPUs it
+// never does.
 func twoShotFrom(tp int) float64 {
 	switch {
 	case tp <= 2:
@@ -117,9 +115,9 @@ func twoShotFrom(tp int) float64 {
 	}
 }
 
-// across adds what crosses from node to node: where each GPU of a node has summed its part
-// of the message, a ring over the nodes sums those of equal rank. What happens within a
-// node is no less than within one large enough for all.
+// across adds the traffic between nodes: after each GPU of a node has summed its part of the message, a ring
+// over the nodes sums the parts of equal rank. Within a node it assumes the time of one node large enough for
+// all GPUs.
 func (k collective) across(dep Deployment, gpus int, c LinkConstants) collective {
 	nodes := float64(dep.spans(gpus))
 	if nodes <= 1 {
@@ -130,10 +128,10 @@ func (k collective) across(dep Deployment, gpus int, c LinkConstants) collective
 	return k
 }
 
-// nvlinkCollective takes the measured table up to the custom kernels' limit and a line
-// above it; on NVLink 5, where NCCL's payload rate does not grow with the link (265, 205
-// and 200 GB/s of 2, 4 and 8 B200), the table holds at all sizes. A link nobody measured
-// gets the table of its generation, or H100's, with its slope scaled by the rate (H800: 200 GB/s).
+// nvlinkCollective uses the measured table up to the custom kernels' limit and a line above it; on NVLink 5,
+// where NCCL's payload rate does not grow with the link (265, 205 and 200 GB/s with 2, 4 and 8 B200), the table
+// at all sizes. An unmeasured link gets the table of its generation, or H100's, with its slope scaled by the
+// rate (H800: 200 GB/s).
 func nvlinkCollective(hw Hardware, tp int, c LinkConstants, fused bool) collective {
 	k := collective{sizes: allReduceSizes[:], limit: customLimit, latency: c.NCCLLatency, rate: c.NCCLShare * hw.Link.Rate}
 	measured := nvlink4Rate
@@ -163,10 +161,10 @@ func nvlinkCollective(hw Hardware, tp int, c LinkConstants, fused bool) collecti
 	return k
 }
 
-// nvlink4Rate is what the tables of H100 and H200 were measured on, nvlink3Rate that of A100.
+// nvlink4Rate and nvlink3Rate are the link rates behind the tables of H100 and H200, and of A100, in bytes/s.
 const nvlink4Rate, nvlink3Rate = 450e9, 300e9
 
-// pcieCollective keeps the table at all sizes; PCIe 5 and 4 have one each.
+// pcieCollective uses tables at all sizes, one for PCIe 5 and one for PCIe 4.
 func pcieCollective(hw Hardware, tp int) collective {
 	rows := allReduceL40S
 	if hw.PCIe >= 50e9 {
@@ -179,16 +177,15 @@ func pcieCollective(hw Hardware, tp int) collective {
 	return collective{sizes: allReduceSizes[:], seconds: interpolateDegree(rows, tp), limit: math.Inf(1)}
 }
 
-// besidePair is the row of four GPUs over PCIe between those measured of two and of
-// eight: a ring that keeps the pair's bus bandwidth, so that bytes take 2(n-1)/n times
-// the pair's (NCCL tests, PERFORMANCE.md), above a floor between the two rows'. Eight
-// L40S are spread over two sockets and reach a tenth of the pair's bus bandwidth: a power
-// law between the rows would give four GPUs 3.4 GB/s. Measured are 12.8 GB/s of four RTX
-// 4090 (nccl-tests output in pull request 22 of tinygrad/open-gpu-kernel-modules, 2024,
-// with peer-to-peer enabled; 7.9 ms for 64 MiB, this row 10.5 ms), 35 GB/s of four and 28
-// GB/s of eight RTX 5090 (NVIDIA/nccl issue 1639, 2025), and a pair of RTX 4090 without
-// peer-to-peer copies 8.4 GB/s in each direction at once, about the 9.6 GB/s of the L40S
-// pair's all-reduce. Four GPUs behind two sockets are slower than this.
+// besidePair returns the row of four GPUs over PCIe, between those measured for two and eight: a ring with the
+// pair's bus bandwidth, so that bytes take 2(n-1)/n times as long as with the pair (NCCL tests,
+// PERFORMANCE.md), above a floor between those of the two rows, or a power law between the rows where that is
+// faster. The power law alone would give four GPUs 3.4 GB/s, since eight L40S are spread over two sockets and
+// reach a tenth of the pair's bus bandwidth. Measured are 12.8 GB/s with four RTX 4090 (nccl-tests output in
+// pull request 22 of tinygrad/open-gpu-kernel-modules, 2024, with peer-to-peer enabled; 7.9 ms for 64 MiB, this
+// row 10.5 ms), 35 GB/s with four and 28 GB/s with eight RTX 5090 (NVIDIA/nccl issue 1639, 2025), and with a
+// pair of RTX 4090 without peer-to-peer copies 8.4 GB/s in each direction at once, about the 9.6 GB/s of the
+// L40S pair's all-reduce. Four GPUs on two sockets are slower than this.
 func besidePair(pair, eight allReduceRow) allReduceRow {
 	const degree = 4
 	floor := math.Sqrt(pair.micros[0] * eight.micros[0])
@@ -200,12 +197,10 @@ func besidePair(pair, eight allReduceRow) allReduceRow {
 	return row
 }
 
-// fabricCollective models AMD's fully connected mesh: every GPU sends a 1/tp part to
-// each of its peers over that peer's own link, twice (reduce-scatter, all-gather), so
-// that a pair sees one seventh of the data sheet's rate. Links reach about half of
-// their peak in public measurements; the floor is taken as twice NVLink's custom
-// kernels. Not tested by any served run. A mesh of unknown rate is no faster than any other
-// such link.
+// fabricCollective models AMD's fully connected mesh: every GPU sends a 1/tp part to each peer over that peer's
+// own link, twice (reduce-scatter, all-gather), so that a pair has one seventh of the data sheet's rate. Links
+// reach about half of their peak in public measurements; the floor is taken as twice that of NVLink's custom
+// kernels. Not tested by any served run. A mesh of unknown rate is treated as a ring.
 func fabricCollective(rate float64, tp int, c LinkConstants) collective {
 	if rate <= 0 {
 		return ringCollective(rate, tp, c)
@@ -217,7 +212,7 @@ func fabricCollective(rate float64, tp int, c LinkConstants) collective {
 	}
 }
 
-// ringCollective is the textbook ring for links that nobody measured collectives on.
+// ringCollective is the textbook ring, for links without measured collectives.
 func ringCollective(rate float64, tp int, c LinkConstants) collective {
 	if rate <= 0 {
 		rate = 25e9
@@ -226,8 +221,8 @@ func ringCollective(rate float64, tp int, c LinkConstants) collective {
 	return collective{latency: c.NCCLLatency / 2 * math.Log2(2*n) / 2, rate: c.NCCLShare * rate * n / (2 * (n - 1))}
 }
 
-// interpolateDegree returns the row of a degree, between measured degrees along a
-// power law, beyond the largest one along the last two's.
+// interpolateDegree returns the row of a degree: by a power law between measured degrees, and beyond the
+// largest by that of the last two.
 func interpolateDegree(rows []allReduceRow, tp int) []float64 {
 	out := make([]float64, len(allReduceSizes))
 	hi := sort.Search(len(rows), func(i int) bool { return rows[i].degree >= tp })
@@ -237,7 +232,7 @@ func interpolateDegree(rows []allReduceRow, tp int) []float64 {
 	for i := range out {
 		growth := b.micros[i] / a.micros[i]
 		if w > 1 {
-			growth = max(growth, 1) // more GPUs than measured never communicate faster
+			growth = max(growth, 1) // more GPUs than measured are never faster
 		}
 		out[i] = 1e-6 * a.micros[i] * math.Pow(growth, w)
 		if w > 1 && i > 0 {
@@ -262,8 +257,8 @@ func (k *collective) time(bytes float64) float64 {
 	return wait + k.table(bytes)
 }
 
-// table interpolates linearly in size; below the smallest size the time is flat,
-// above the largest it goes on along the last piece.
+// table interpolates linearly in size; below the smallest size the time is constant, above the largest the last
+// segment continues.
 func (k *collective) table(bytes float64) float64 {
 	if bytes <= k.sizes[0] {
 		return k.seconds[0]

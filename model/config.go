@@ -13,15 +13,14 @@ import (
 	"strings"
 )
 
-// largestCount is more than any figure of a model's shape; larger ones are mistakes,
-// and would overflow products.
+// largestCount exceeds any figure of a model's shape; larger ones are mistakes and would overflow products.
 const largestCount = 1 << 28
 
-// errUnsupported is wrapped by the error for a config.json of an architecture whose
-// cost these equations do not describe.
+// errUnsupported is wrapped by the error for a config.json of an architecture whose cost these equations do not
+// describe.
 var errUnsupported = errors.New("architecture not modelled, only measured: planner bench --url URL, or engine.kind = \"attach\"")
 
-// checkModelled refuses a name of a model whose published config.json is refused.
+// checkModelled refuses names of models whose published config.json is refused.
 func checkModelled(name string) error {
 	for _, u := range []struct{ mark, why string }{
 		{"jamba", "layers with the states of Mamba 1"}, {"kimik3", "layers with linear attention of a kind of their own"},
@@ -35,15 +34,13 @@ func checkModelled(name string) error {
 	return nil
 }
 
-// ParseConfig reads a Hugging Face config.json: the shape, the layers with windows and
-// with experts, and the format of the weights. Multi-modal models give their text
-// tower. The error names the key that is missing, or says what cannot be modelled
-// (wrapping [errUnsupported]): layers with a state of other classes than hybrids, encoders.
+// ParseConfig reads a Hugging Face config.json: the shape, which layers have windows and experts, and the
+// weight format. Multimodal models yield their text tower. The error names the missing key, or what cannot be
+// modelled (wrapping [errUnsupported]): layers with a state outside the known hybrids, encoders.
 func ParseConfig(r io.Reader) (Arch, error) { return ParseQuantized(r, nil) }
 
-// ParseQuantized reads a config.json as [ParseConfig] does, and how its matrices are quantised
-// from the hf_quant_config.json that NVIDIA's ModelOpt writes beside it, where the former does
-// not say; nil is none.
+// ParseQuantized is [ParseConfig] with the hf_quant_config.json that NVIDIA's ModelOpt writes beside
+// config.json, used if the latter says nothing of quantisation; nil is none.
 func ParseQuantized(r, beside io.Reader) (Arch, error) {
 	top, err := readObject(r)
 	if err != nil {
@@ -77,20 +74,19 @@ func readObject(r io.Reader) (map[string]any, error) {
 	return object, json.Unmarshal(unbounded.ReplaceAll(data, []byte("${1}0")), &object)
 }
 
-// unbounded are numbers that Python writes and JSON does not have. None is read.
+// unbounded matches numbers that Python writes and JSON lacks; they are replaced by 0.
 var unbounded = regexp.MustCompile(`([:,\[]\s*)(-?Infinity|NaN)`)
 
-// hfConfig is a config.json with the text tower's part laid over the top.
+// hfConfig is a config.json with the text tower's keys laid over the top level.
 type hfConfig struct {
 	values map[string]any
 	class  string
 	family family
-	known  bool // the class is one that families lists
+	known  bool // the class is listed in families
 	err    error
 }
 
-// textParts are the keys under which multi-modal configurations keep the language
-// model.
+// textParts are the keys under which multimodal configurations keep the language model.
 var textParts = []string{"thinker_config", "text_config", "language_config", "llm_config"}
 
 // newHFConfig finds the language model's part and its class.
@@ -124,7 +120,7 @@ func (c *hfConfig) fail(err error) {
 	}
 }
 
-// number returns a count, looked up under several names.
+// number returns a count found under the first of several names.
 func (c *hfConfig) number(keys ...string) (int, bool) {
 	for _, key := range keys {
 		v := c.values[key]
@@ -152,7 +148,7 @@ func (c *hfConfig) number(keys ...string) (int, bool) {
 	return 0, false
 }
 
-// need returns a count that must be there; the error names its usual key.
+// need returns a required count; the error names its usual key.
 func (c *hfConfig) need(keys ...string) int {
 	n, ok := c.number(keys...)
 	if !ok || n == 0 {
@@ -161,7 +157,7 @@ func (c *hfConfig) need(keys ...string) int {
 	return n
 }
 
-// or returns a count or what it is when it is not given.
+// or returns a count, or a default if absent.
 func (c *hfConfig) or(otherwise int, keys ...string) int {
 	if n, ok := c.number(keys...); ok {
 		return n
@@ -169,7 +165,7 @@ func (c *hfConfig) or(otherwise int, keys ...string) int {
 	return otherwise
 }
 
-// flag returns a truth value or what it is when it is not given.
+// flag returns a boolean, or a default if absent.
 func (c *hfConfig) flag(key string, otherwise bool) bool {
 	if v, ok := c.values[key].(bool); ok {
 		return v
@@ -180,7 +176,7 @@ func (c *hfConfig) flag(key string, otherwise bool) bool {
 // text returns a string, empty if there is none.
 func (c *hfConfig) text(key string) string { return field[string](c.values, key) }
 
-// field returns what an object has under a key, the zero value if there is no such thing of the type.
+// field returns an object's value under a key, the zero value if absent or of another type.
 func field[T any](object map[string]any, key string) T {
 	v, _ := object[key].(T)
 	return v
@@ -218,9 +214,9 @@ func (c *hfConfig) arch() (Arch, error) {
 	return a, c.err
 }
 
-// maxPosition returns the longest context, 0 if not given: where rotary embeddings are stretched, as many times what they
-// were trained on. Longrope, Llama 3's and Gemma 3's are in max_position_embeddings already (_get_and_verify_max_len in
-// vllm/config/model.py).
+// maxPosition returns the longest context, 0 if not given. Where rotary embeddings are scaled it is the trained
+// length times their factor; for longrope, Llama 3 and Gemma 3, max_position_embeddings already includes that
+// (_get_and_verify_max_len in vllm/config/model.py).
 func (c *hfConfig) maxPosition() int {
 	n := c.or(0, "max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "seq_length", "max_sequence_length")
 	for _, key := range []string{"rope_scaling", "rope_parameters"} {
@@ -242,7 +238,7 @@ func (c *hfConfig) maxPosition() int {
 	return n
 }
 
-// layers returns the number of layers, or of blocks of which layers are made.
+// layers returns the number of layers, or of Nemotron-H's blocks that layers are made of.
 func (c *hfConfig) layers() int {
 	if blocks := c.strings("layers_block_type"); c.is("nemotronh") && !c.has("num_hidden_layers") && len(blocks) > 0 {
 		return len(blocks)
@@ -250,8 +246,7 @@ func (c *hfConfig) layers() int {
 	return c.need("num_hidden_layers", "n_layer", "num_layers", "n_layers")
 }
 
-// name returns the model's name: the last part of the path it was saved under, else
-// its type.
+// name returns the model's name: the last part of the path that it was saved under, or its type.
 func (c *hfConfig) name() string {
 	path := strings.TrimRight(c.text("_name_or_path"), "/")
 	if name := path[strings.LastIndex(path, "/")+1:]; name != "" {
@@ -263,7 +258,7 @@ func (c *hfConfig) name() string {
 	return "model"
 }
 
-// repo returns the Hugging Face id if the path it was saved under is one.
+// repo returns the path that it was saved under if that is a Hugging Face id.
 func (c *hfConfig) repo() string {
 	path := c.text("_name_or_path")
 	if strings.Count(path, "/") == 1 && !strings.HasPrefix(path, "/") && !strings.HasPrefix(path, ".") {
@@ -272,8 +267,8 @@ func (c *hfConfig) repo() string {
 	return ""
 }
 
-// undescribed are keys of what the equations do not describe, where they are neither null,
-// false, 0 nor a list of 1.
+// undescribed are keys of features that the equations do not describe, unless their value is null, false, 0 or
+// a list of ones.
 var undescribed = []struct{ key, what string }{
 	{"compress_ratios", "attention to a compressed cache (DeepSeek-V4)"},
 	{"sparse_attention_config", "attention to blocks that an index finds (MiniMax-M3)"},
@@ -323,7 +318,7 @@ func (c *hfConfig) unsupported() error {
 	return nil
 }
 
-// strings returns a list of them, nil if not given.
+// strings returns a list of strings, nil if not given.
 func (c *hfConfig) strings(key string) []string {
 	list, ok := c.values[key].([]any)
 	if !ok {
@@ -349,7 +344,7 @@ func (c *hfConfig) details() Details {
 	if c.flag("mlp_bias", false) {
 		d.MLPBias = true
 	}
-	// GPT-2's word for its activation, unless it is one of a gate, and powers of one branch: no product of two.
+	// GPT-2's key for an activation, unless of a gated kind, and activations of a single branch: no gate.
 	if !c.known && c.has("activation_function") && !gateMark.MatchString(c.text("activation_function")) ||
 		slices.Contains([]string{"relu", "relu2", "xielu"}, c.text("hidden_act")) {
 		d.Ungated = true
@@ -367,7 +362,7 @@ func (c *hfConfig) details() Details {
 	return d
 }
 
-// gateMark is in the names of activations that one branch of an MLP gates the other by.
+// gateMark matches the names of activations with which one branch of an MLP gates the other.
 var gateMark = regexp.MustCompile("(?i)silu|swish|glu")
 
 // attention returns the attention's shape without its windows.
@@ -394,9 +389,8 @@ func (c *hfConfig) attention(a Arch) Attention {
 	return at
 }
 
-// twoShapes reads the heads of layers with a window and of those without where they differ:
-// Gemma 4 gives the latter keys of their own (global), MiMo-V2 the former (swa), and Step 3.5
-// gives the former more queries.
+// twoShapes reads the heads of window layers and of others if they differ: Gemma 4 gives the latter KV heads of
+// their own (global), MiMo-V2 the former (swa), and Step 3.5 gives the former more query heads.
 func (c *hfConfig) twoShapes(at *Attention) {
 	if c.has("kv_lora_rank") {
 		return
@@ -425,8 +419,7 @@ func (c *hfConfig) twoShapes(at *Attention) {
 	}
 }
 
-// intermediate returns the width of dense MLPs; not needed where every layer has
-// experts.
+// intermediate returns the width of dense MLPs, which may be missing if every layer has experts.
 func (c *hfConfig) intermediate(a Arch) int {
 	keys := []string{"intermediate_size_mlp", "intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size"}
 	if !c.is("llama4") {

@@ -11,24 +11,24 @@ import (
 	"planner/internal/list"
 )
 
-// byName are the formats of modules by their names.
+// byName holds the formats of modules by name.
 type byName struct {
-	named    map[string]WeightFormat // by whole names, and by parts of them between dots
+	named    map[string]WeightFormat // by whole names, or by parts of them between dots
 	patterns []namePattern
-	numbered bool // names or patterns may be of some layers alone
+	numbered bool // names or patterns may apply to some layers only
 }
 
 func (b *byName) empty() bool { return len(b.named) == 0 && len(b.patterns) == 0 }
 
-// namePattern is met only by what has a text in it, which is found sooner.
+// namePattern can match only names that contain the text has, a cheap first test.
 type namePattern struct {
 	*regexp.Regexp
 	has    string
 	format WeightFormat
 }
 
-// add reads an entry: what follows re: is a regular expression that names begin with; in what does
-// not, a star stands for any text. The error is of a regular expression that cannot be read.
+// add reads an entry: after re: comes a regular expression anchored at the start of a name; in any other entry
+// a star stands for any text. The error is of an invalid regular expression.
 func (b *byName) add(entry string, f WeightFormat) error {
 	b.numbered = b.numbered || strings.ContainsAny(strings.ReplaceAll(entry, `\d`, "0"), "0123456789[")
 	has := ""
@@ -52,12 +52,12 @@ func (b *byName) add(entry string, f WeightFormat) error {
 	return nil
 }
 
-// starred writes a star as a regular expression. A dot ahead of it may be one of such an expression, or end a name: layers.1.*
-// is not layer 10.
+// starred translates a star into a regular expression. The dot of .* may be the expression's, or separate
+// names: layers.1.* must not match layer 10.
 var starred = strings.NewReplacer(`\.\*`, `(?:\..*)?`, `\*`, `.*`)
 
-// of returns the format of the module that has these names: that of the longest part of one that is
-// given, else of the first pattern that fits.
+// of returns the format of the module with these names: that of the longest part of one that is listed,
+// otherwise that of the first matching pattern.
 func (b *byName) of(names []string) (WeightFormat, bool) {
 	best, format := "", FormatUnset
 	for _, name := range names {
@@ -81,17 +81,17 @@ func (b *byName) of(names []string) (WeightFormat, bool) {
 	return FormatUnset, false
 }
 
-// mostMatches is how many patterns, times the layers whose modules each is held against, are read: of published files some
-// twenty, times at most 130.
+// mostMatches is the most patterns times layers that are read; published files have some twenty patterns and at
+// most 130 layers.
 const mostMatches = 20_000
 
-// storage is what a checkpoint stores its modules in.
+// storage is how a checkpoint stores its modules.
 type storage struct {
-	kept, own byName       // modules that are not quantised, and those in formats of their own
+	kept, own byName       // modules that are not quantised, and those with formats of their own
 	otherwise WeightFormat // of the others
 }
 
-// of returns the format of the module that has these names.
+// of returns the format of the module with these names.
 func (s *storage) of(names []string) WeightFormat {
 	if _, kept := s.kept.of(names); kept {
 		return BF16
@@ -102,7 +102,7 @@ func (s *storage) of(names []string) WeightFormat {
 	return s.otherwise
 }
 
-// unquantised are the keys under which tools list the modules, or patterns of them, that they leave alone.
+// unquantised are the keys under which tools list the modules, or patterns of them, that stay unquantised.
 var unquantised = []string{"ignore", "exclude_modules", "modules_to_not_convert", "ignored_layers", "exclude"}
 
 // storage reads how the checkpoint is quantised.
@@ -114,7 +114,7 @@ func (c *hfConfig) storage(q map[string]any) storage {
 			c.fail(s.kept.add(module, BF16))
 		}
 	}
-	// each adds the modules of an object in the formats that read gives them, those of long names, which say more, first.
+	// each adds an object's modules with the formats that read returns; longer, more specific names first.
 	each := func(key, mark string, read func(of map[string]any) WeightFormat) {
 		modules := field[map[string]any](q, key)
 		for _, name := range slices.SortedFunc(maps.Keys(modules), func(a, b string) int {
@@ -166,8 +166,8 @@ func (c *hfConfig) storage(q map[string]any) storage {
 	return s
 }
 
-// groups reads the groups of compressed-tensors, each with a format and its modules: by name, by pattern, or all that
-// are linear. What is in no group is not quantised.
+// groups reads compressed-tensors' groups, each with a format and its modules: by name, by pattern, or all
+// linear ones. Modules in no group are not quantised.
 func (c *hfConfig) groups(q map[string]any, s *storage) error {
 	groups := field[map[string]any](q, "config_groups")
 	for _, name := range slices.Sorted(maps.Keys(groups)) {
@@ -200,7 +200,7 @@ func (c *hfConfig) groups(q map[string]any, s *storage) error {
 	return nil
 }
 
-// ownBits reads what GPTQ and AutoRound store a module in that has bits of its own, FormatUnset if it has not.
+// ownBits reads the format of a module with its own bits in GPTQ or AutoRound, FormatUnset if it has none.
 func ownBits(of map[string]any) WeightFormat {
 	bits := field[float64](of, "bits")
 	if bits >= 16 {
@@ -209,7 +209,8 @@ func ownBits(of map[string]any) WeightFormat {
 	return typedFormat(map[string]any{"type": "int", "num_bits": bits})
 }
 
-// groupFormat reads the weights of a group of compressed-tensors, and the name of its format where they do not say enough.
+// groupFormat reads the weights' format of a compressed-tensors group, from its name where the weights do not
+// suffice.
 func groupFormat(weights map[string]any, name string) WeightFormat {
 	f := typedFormat(weights)
 	switch {
@@ -221,7 +222,7 @@ func groupFormat(weights map[string]any, name string) WeightFormat {
 	return f
 }
 
-// formats reads what the checkpoint stores its parts in. Its format is the one of most of what is quantised.
+// formats reads the formats of the checkpoint's parts. Native becomes that of most quantised parameters.
 func (c *hfConfig) formats(a *Arch) {
 	q := c.quantization()
 	if q == nil {
@@ -272,9 +273,9 @@ func (c *hfConfig) formats(a *Arch) {
 	}
 }
 
-// eachModule calls visit with the part and the parameters of every matrix of the layers, and with the names that it has in
-// checkpoints, alone or joined with others. Of experts the first stands for all, and so it does of layers of a kind where
-// the layer's number says nothing.
+// eachModule calls visit for every matrix of the layers, with its part, its parameters and its names in
+// checkpoints, alone or fused with others. The first expert stands for all and, unless layer numbers matter,
+// the first layer of a kind for its kind.
 func (c *hfConfig) eachModule(a *Arch, numbered bool, visit func(of *Mix, parameters float64, names []string)) {
 	d, at, m, s, hidden := &a.Details, a.Attention, a.Attention.MLA, a.State, float64(a.Hidden)
 	prefixes, self, recurrent, mlp := []string{"model."}, "self_attn", "linear_attn|mamba", "mlp"
@@ -353,7 +354,7 @@ func (c *hfConfig) eachModule(a *Arch, numbered bool, visit func(of *Mix, parame
 	}
 }
 
-// layerKinds are the mixers of the layers and what stands behind them: M a state, * attention, - an MLP, E experts.
+// layerKinds returns each layer's mixer and what follows it: M a state, * attention, - an MLP, E experts.
 func (c *hfConfig) layerKinds(a *Arch) []string {
 	if c.is("nemotronh") {
 		return strings.Split(cmp.Or(c.blockKinds(), "M*-E"), "") // of a checkpoint that is known by its name all kinds

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// hybrids are the classes whose layers with a state are read.
+// hybrids are the classes whose layers with a state are modelled.
 var hybrids = []string{"qwen3next", "qwen3_5", "nemotronh", "granitemoehybrid"}
 
-// hybrid reports whether the class is one of those.
+// hybrid reports whether the class is one of hybrids.
 func (c *hfConfig) hybrid() bool { return slices.ContainsFunc(hybrids, c.is) }
 
 // states reads the layers with a state.
@@ -42,7 +42,7 @@ func (c *hfConfig) states(a *Arch) {
 	}
 }
 
-// kinds counts the layers of a kind, or is a number where the file lists none.
+// kinds counts the layers of a kind, or returns a default if the file lists none.
 func (c *hfConfig) kinds(kind string, otherwise int) int {
 	if n, listed := c.count("layer_types", func(v any) bool { return v == kind }); listed {
 		return n
@@ -50,8 +50,8 @@ func (c *hfConfig) kinds(kind string, otherwise int) int {
 	return otherwise
 }
 
-// blockKinds are the blocks of Nemotron-H, of which each is half of what a layer is
-// elsewhere: M has a state, * attention, - an MLP, E experts.
+// blockKinds returns the blocks of Nemotron-H, each half of a usual layer: M has a state, * attention, - an
+// MLP, E experts.
 func (c *hfConfig) blockKinds() string {
 	blocks := c.text("hybrid_override_pattern")
 	for _, kind := range c.strings("layers_block_type") {

@@ -45,7 +45,7 @@ func (c *hfConfig) moe(a Arch) MoE {
 	return m
 }
 
-// expertLayers counts the layers with experts among n.
+// expertLayers counts the layers with experts among the first n.
 func (c *hfConfig) expertLayers(n int) int {
 	if n > maxLayers {
 		c.fail(fmt.Errorf("num_hidden_layers: %d is no count that a model can have", n))
@@ -60,7 +60,7 @@ func (c *hfConfig) expertLayers(n int) int {
 	return count
 }
 
-// hasExperts returns whether a layer of a mixture has experts.
+// hasExperts returns a function that reports whether layer i has experts.
 func (c *hfConfig) hasExperts() func(i int) bool {
 	if listed, ok := c.values["moe_layers"].([]any); ok { // Llama 4, spelt out
 		return func(i int) bool { return slices.Contains(listed, any(float64(i))) }
@@ -81,8 +81,8 @@ func (c *hfConfig) hasExperts() func(i int) bool {
 	}
 }
 
-// count returns how many entries of a list with one for each layer are such, and whether there
-// is the list. Some go on with the layers that propose tokens.
+// count returns how many entries of a per-layer list satisfy a condition, and whether the list exists. Some
+// lists continue with the MTP layers, which are ignored.
 func (c *hfConfig) count(key string, such func(any) bool) (n int, listed bool) {
 	values, listed := c.values[key].([]any)
 	return list.Count(values[:min(len(values), c.layers())], such), listed
@@ -107,8 +107,8 @@ func (c *hfConfig) windows(a *Arch) {
 	}
 }
 
-// windowLayers counts the layers with a window: from the list if there is one, else by
-// the class's pattern.
+// windowLayers counts the layers with a window: from the list if there is one, otherwise by the class's
+// pattern.
 func (c *hfConfig) windowLayers(n int) int {
 	if n, listed := c.count("hybrid_layer_pattern", isOne); listed {
 		return n
@@ -134,7 +134,7 @@ func (c *hfConfig) windowLayers(n int) int {
 	return n
 }
 
-// indexed counts the layers that have an index of their own for sparse attention.
+// indexed counts the layers with their own index for sparse attention.
 func (c *hfConfig) indexed(layers int) int {
 	n, listed := c.count("indexer_types", func(v any) bool { return v == "full" })
 	if !listed {
@@ -143,7 +143,7 @@ func (c *hfConfig) indexed(layers int) int {
 	return n
 }
 
-// dtype returns the format of matrices that are not quantised.
+// dtype returns the format of unquantised matrices.
 func (c *hfConfig) dtype() WeightFormat {
 	switch strings.TrimPrefix(cmp.Or(c.text("torch_dtype"), c.text("dtype")), "torch.") {
 	case "float16", "half":
@@ -155,13 +155,13 @@ func (c *hfConfig) dtype() WeightFormat {
 	}
 }
 
-// quantization returns how the matrices are quantised, nil if they are not.
+// quantization returns the quantisation section, nil if there is none.
 func (c *hfConfig) quantization() map[string]any {
 	return field[map[string]any](c.values, "quantization_config")
 }
 
-// blocks reports whether fp8 matrices have a scale for each block of 128 x 128: DeepSeek's
-// weight_block_size, ModelOpt's FP8_PB_WO, a strategy of compressed-tensors.
+// blocks reports whether fp8 matrices have a scale per block of 128 x 128: DeepSeek's weight_block_size,
+// ModelOpt's FP8_PB_WO, a strategy of compressed-tensors.
 func (c *hfConfig) blocks() bool {
 	q := c.quantization()
 	return q["weight_block_size"] != nil || strings.HasPrefix(strings.ToUpper(field[string](q, "quant_algo")), "FP8_PB") ||
@@ -179,8 +179,8 @@ func (c *hfConfig) group() int {
 	return 0
 }
 
-// weightOnly reports whether 8-bit integers are of weights alone: by GPTQ, AWQ and AutoRound always, by compressed-tensors
-// where no group of them has a scheme for its input.
+// weightOnly reports whether 8-bit integers quantise weights alone: always with GPTQ, AWQ and AutoRound, with
+// compressed-tensors if no such group quantises its input.
 func (c *hfConfig) weightOnly() bool {
 	q := c.quantization()
 	groups := field[map[string]any](q, "config_groups")
@@ -193,12 +193,11 @@ func (c *hfConfig) weightOnly() bool {
 	return groups != nil || weightOnlyMark.MatchString(field[string](q, "quant_method"))
 }
 
-// weightOnlyMark is in the methods, and in the names of checkpoints, that quantise weights alone.
+// weightOnlyMark matches weight-only quantisation in methods and in names of checkpoints.
 var weightOnlyMark = regexp.MustCompile("(?i)gptq|awq|auto-round|w8a16")
 
-// kvFormat returns the format of the KV cache that the checkpoint was calibrated for.
-// compressed-tensors and ModelOpt write a scheme, ModelOpt's hf_quant_config.json a name. Of
-// both kinds vLLM reads fp8 alone.
+// kvFormat returns the KV cache format that the checkpoint was calibrated for. compressed-tensors and ModelOpt
+// write a scheme, ModelOpt's hf_quant_config.json a name. vLLM reads only fp8 from either.
 func (c *hfConfig) kvFormat() KVFormat {
 	q := c.quantization()
 	name := cmp.Or(field[string](q, "kv_cache_scheme"), field[string](q, "kv_cache_quant_algo"))
@@ -208,7 +207,7 @@ func (c *hfConfig) kvFormat() KVFormat {
 	return KVAuto
 }
 
-// vision returns the size of the vision tower, the zero value for a model of text.
+// vision returns the size of the vision tower, the zero value for a text model.
 func (c *hfConfig) vision() Vision {
 	tower := hfConfig{values: field[map[string]any](c.values, "vision_config")}
 	layers := tower.or(0, "num_hidden_layers", "depth", "vt_num_hidden_layers", "layers")
@@ -233,7 +232,7 @@ func integerFormat(q map[string]any) (WeightFormat, error) {
 	return f, nil
 }
 
-// groupWeights are the weights of those groups of compressed-tensors that are in a format, in the order of names.
+// groupWeights returns the weights of the compressed-tensors groups in a format, in order of name.
 func groupWeights(q map[string]any, in WeightFormat) []map[string]any {
 	groups := field[map[string]any](q, "config_groups")
 	weights := list.Map(slices.Sorted(maps.Keys(groups)), func(name string) map[string]any {
@@ -260,8 +259,8 @@ func typedFormat(weights map[string]any) WeightFormat {
 	return FormatUnset
 }
 
-// quarkFormat reads what AMD Quark stores weights in, FormatUnset if that is not known. Of
-// several steps of quantisation the last is what is stored.
+// quarkFormat reads the format of AMD Quark's weights, FormatUnset if unknown. Of several quantisation steps
+// the last is what is stored.
 func quarkFormat(config map[string]any) WeightFormat {
 	weight := field[map[string]any](config, "weight")
 	if steps := field[[]any](config, "weight"); len(steps) > 0 {

@@ -13,14 +13,13 @@ package model
 //	trace         one overload run of Llama-3.1-8B on an RTX PRO 6000, vLLM 0.19
 //	analogy       no measurement: carried over from the nearest measured case
 
-// ByFormat is one efficiency for each weight format: fp16 has that of bf16, mxfp4 that of
-// nvfp4.
+// ByFormat is one efficiency per weight format; fp16 uses that of bf16, mxfp4 that of nvfp4.
 type ByFormat [MXFP4]float64
 
 // For returns the efficiency of a format.
 func (b ByFormat) For(f WeightFormat) float64 { return b[f.kin()] }
 
-// kin is the format in whose place another one is taken.
+// kin returns the format whose efficiency a format uses.
 func (f WeightFormat) kin() WeightFormat {
 	switch f {
 	case FormatUnset, FP16:
@@ -31,7 +30,7 @@ func (f WeightFormat) kin() WeightFormat {
 	return f
 }
 
-// Scaled returns a copy with every efficiency multiplied, none above the most.
+// Scaled returns a copy with every efficiency multiplied by a factor and limited to most.
 func (b ByFormat) Scaled(by, most float64) ByFormat {
 	for f := range b {
 		b[f] = min(b[f]*by, most)
@@ -39,35 +38,34 @@ func (b ByFormat) Scaled(by, most float64) ByFormat {
 	return b
 }
 
-// tileRows are the most rows of the steps that [Constants].Tiles are about; up to 16 rows
-// nothing is lengthened.
+// tileRows are the largest numbers of rows for each entry of [Constants].Tiles; the last one also holds beyond,
+// and up to 16 rows nothing is lengthened.
 var tileRows = [...]float64{32, 64, 128, 256}
 
-// Constants are the measured numbers of the step-time model for one generation of
-// GPUs and one release of the engine. Efficiencies are shares of the data sheet's
-// bandwidth or of its dense compute in the format computed in; times are seconds.
-// [ConstantsFor] makes them; the zero value is of no use.
+// Constants are the measured numbers of the step-time model for one generation of GPUs and one release of the
+// engine. Efficiencies are shares of the data sheet's bandwidth or of its dense compute in the format computed
+// in; times are seconds. [ConstantsFor] makes them; the zero value is of no use.
 type Constants struct {
-	Weights        ByFormat // bandwidth reached when the matrices of a step are streamed
+	Weights        ByFormat // bandwidth reached when a step's matrices are read
 	Experts        ByFormat // the same for routed experts
 	KV             ByFormat // bandwidth reached by decode attention, by the format of the cache
 	Prefill        ByFormat // compute reached by large matrix products
 	PrefillExperts ByFormat // the same for routed experts
-	// Unpacked is the most bytes per second of 4-bit experts that a GPU without units for
-	// them unpacks; 0: no limit below its bandwidth.
+	// Unpacked is the highest rate, in bytes per second, at which a GPU without fp4 units unpacks 4-bit
+	// experts; 0: its bandwidth is the only limit.
 	Unpacked float64
-	// Uneven is the squared coefficient of variation of the popularity of routed experts.
+	// Uneven is the squared coefficient of variation of the experts' popularity.
 	Uneven float64
-	// Tiles lengthen the reading of fp8 matrices by the rows of a step.
+	// Tiles are factors on the time to read fp8 matrices, by the rows of a step.
 	Tiles     [len(tileRows)]float64
 	Attention AttentionConstants
 	Head      struct{ Memory, Compute float64 } // the LM head's shares of bandwidth and of bf16 compute
-	// Sampler is the time for one entry of one row of the LM head where top-p or top-k is in
-	// force, by how they are found. Every rank draws from the whole vocabulary.
+	// Sampler is the seconds per row and vocabulary entry with top-p or top-k, by how these are found. Every
+	// rank samples from the whole vocabulary.
 	Sampler struct{ Sort, Triton float64 }
 	Fixed   FixedConstants
-	// Frontend are costs of a request outside the engine's loop: HTTP, tokenisation, the
-	// way to the engine's process and back.
+	// Frontend is the seconds of a request outside the engine's loop: HTTP, tokenisation, the way to the
+	// engine's process and back.
 	Frontend struct{ Request, PromptToken float64 }
 	Link     LinkConstants
 	Draft    DraftConstants
@@ -84,49 +82,47 @@ func (c *Constants) kv(f KVFormat) float64 {
 
 // AttentionConstants describe attention beyond its bandwidth.
 type AttentionConstants struct {
-	Prefill   float64 // share of bf16 compute, for long contexts
-	ExtraKeys float64 // keys that each query costs on top of those it sees
-	Skew      float64 // how far unequal contexts pull the batch from its mean towards its longest
+	Prefill   float64 // share of bf16 compute for long contexts
+	ExtraKeys float64 // keys that each query costs on top of those it attends to
+	Skew      float64 // how far unequal contexts pull the batch from its mean towards its longest: 0 to 1
 }
 
-// decodeCompute is the share of bf16 compute in decode; it matters for latent attention
-// only. FlashMLA reports 660 of 989 TFLOP/s on H800; served kernels reach less. Analogy.
+// decodeCompute is the share of bf16 compute in decode; it matters for latent attention only. FlashMLA reports
+// 660 of 989 TFLOP/s on H800; served kernels reach less. Analogy.
 const decodeCompute = 0.60
 
 // Norms, rotary embedding, quantisation and activations read and write the hidden state
 // of every token.
 const (
-	elementwiseFree  = 512 // so many tokens stay in the L2 cache
+	elementwiseFree  = 512 // so many tokens fit into the L2 cache
 	elementwiseLayer = 12  // times that a layer moves the hidden state
-	// Gathering, scattering and reducing move it so often for each active expert, on every
-	// GPU of the group (the timings at expertTile, of experts of 128 and 512 columns; served,
-	// gpt-oss: 3.4 to 6).
+	// Gathering, scattering and reducing move it so often per active expert, on every GPU of the group (the
+	// timings at expertTile, of experts of 128 and 512 columns; served, gpt-oss: 3.4 to 6).
 	elementwiseExperts = 5.7
-	// Shared experts quantise it once more (a read and half a write), and their sum is read twice,
-	// scaled and written (vLLM's code, 0.11 to 0.20).
+	// Shared experts quantise it once more (one read, half a write), and their sum is read twice, scaled and
+	// written (vLLM's code, 0.11 to 0.20).
 	elementwiseShared = 4.5
 )
 
-// FixedConstants are costs that no data sheet explains: launches, kernel floors,
-// scheduling.
+// FixedConstants are the costs that no data sheet explains: launches, kernel floors, scheduling. In seconds.
 type FixedConstants struct {
 	Step        float64  // per step
 	Layer       float64  // per layer
-	FormatLayer ByFormat // per layer on top of it, for products in a format and the quantisation of what they multiply
-	Launch      float64  // the host's time per layer of a step too large for any captured graph
-	LaunchAll   float64  // the same of a step that replays none by its mode, in which not even compiled pieces remain
+	FormatLayer ByFormat // per layer on top of Layer, for products in a format and quantising their inputs
+	Launch      float64  // the host's time per layer to launch a step too large for the captured graphs
+	LaunchAll   float64  // the same in modes that replay no graph for the step, not even of the pieces between attention layers
 	MoELayer    float64  // per layer with experts, on top of Layer
 	BlockExpert float64  // per layer with experts in block-scaled fp8, on top of MoELayer
-	Latent      float64  // per layer with latent attention, on top of Layer, where it is not part of BlockExpert
+	Latent      float64  // per layer with latent attention, on top of Layer, unless BlockExpert includes it
 	Request     float64  // per running request
-	SyncStep    float64  // per step, where scheduling is not hidden behind execution; else 0
+	SyncStep    float64  // per step if scheduling is not hidden behind execution; else 0
 }
 
-// DraftConstants describe the proposing of tokens for speculative decoding.
+// DraftConstants describe how tokens are proposed for speculative decoding.
 type DraftConstants struct {
-	Pass     float64 // per pass of what proposes, beside its layers
-	Search   float64 // per request, where the text is searched
-	Refusals float64 // multiplies the chance that a proposed token is refused; 1 as stated
+	Pass     float64 // seconds per pass of the draft model besides its layers
+	Search   float64 // seconds per request for a search in the text
+	Refusals float64 // multiplies the chance that a proposed token is rejected; 1 as stated
 }
 
 // LinkConstants describe communication between GPUs beyond the tables of
@@ -134,28 +130,27 @@ type DraftConstants struct {
 type LinkConstants struct {
 	Scale        float64 // multiplies every collective; 1 as tabulated
 	RankSkew     float64 // wait for the slowest rank, per call and log2 of the degree; 0 with full graphs
-	NCCLLatency  float64 // of an all-reduce too large for the custom kernels
-	NCCLShare    float64 // of the link's rate that such a one moves its payload at
+	NCCLLatency  float64 // seconds of an all-reduce too large for the custom kernels
+	NCCLShare    float64 // share of the link's rate at which NCCL moves the payload
 	SendLatency  float64 // of a send between pipeline stages or an exchange between experts
-	SendShare    float64 // of the link's rate that those reach
-	NodeLatency  float64 // of a collective of two nodes, on top of what it takes within one
-	NodeShare    float64 // of the rate between nodes that collectives reach
-	ExpertSpread float64 // by how much of what chance makes of it the fullest rank of experts exceeds the mean; 0: perfect balance
+	SendShare    float64 // share of the link's rate that these reach
+	NodeLatency  float64 // seconds that a collective over two nodes adds to one within a node
+	NodeShare    float64 // share of the rate between nodes that collectives reach
+	ExpertSpread float64 // how much of the imbalance expected by chance the fullest rank of experts has; 0: perfect balance
 }
 
-// ConstantsFor returns the constants for a GPU and an engine, of whose
-// settings the release and the kernels count. A GPU without
-// measured kernels gets the defaults of its generation, or, where somebody measured
-// its best matrix product, 0.95 of that for prefill: the ratio found on the GPUs
-// where both are known (H100 0.97, A100 1.00, B200 0.90).
+// ConstantsFor returns the constants for a GPU and an engine; of the engine's settings only release and kernels
+// matter. A GPU without timed kernels gets its generation's defaults, with prefill at 0.95 of its best measured
+// matrix product if there is one: the ratio on the GPUs where both are known (H100 0.97, A100 1.00, B200 0.90).
 func ConstantsFor(hw Hardware, engine EngineArgs) Constants {
 	c, timed := profileFor(hw)
-	// Served, Mixtral-8x7B and gpt-oss-120b on H100: 0.90 in bf16 and mxfp4, elsewhere as the dense matrices are.
+	// Served, Mixtral-8x7B and gpt-oss-120b on H100: 0.90 in bf16 and mxfp4; other formats scale with the dense
+	// matrices.
 	c.Experts, c.PrefillExperts = c.Weights.Scaled(0.90/hopperWeightsBF16, 1), prefillExperts
 	c.Experts[NVFP4] = c.Experts[BF16]
 	c.setReleased(hw, engine)
-	// Served trace: TTFT p99 error 13.8 -> 6.8 %; kernels measured with mixed contexts
-	// sit 0.07 to 0.13 of the way in the median.
+	// Served trace: TTFT p99 error 13.8 -> 6.8 %; kernels timed with mixed contexts are 0.07 to 0.13 of the way
+	// in the median.
 	c.Attention.Skew = 0.10
 	// Served: gpt-oss-120b and Llama-4 Scout at 4 to 128 requests, 0.3 to 0.5.
 	c.Uneven = 0.4
@@ -164,8 +159,8 @@ func ConstantsFor(hw Hardware, engine EngineArgs) Constants {
 	// Served: 7 ms and 1.5 ms per 1,000 prompt tokens (6.5-8; 1-2).
 	c.Frontend.Request, c.Frontend.PromptToken = 7e-3, 1.5e-6
 	c.Link = linkConstants(engine)
-	// Analogy: half of what a step costs beside its layers, as a pass prepares its inputs anew
-	// but schedules nothing; a search is a scan of some thousand tokens on the host.
+	// Analogy: half of a step's cost besides its layers, since a pass prepares new inputs but schedules
+	// nothing; a search scans some thousand tokens on the host.
 	c.Draft = DraftConstants{Pass: c.Fixed.Step / 2, Search: 10e-6, Refusals: 1}
 	c.States = stateMoves
 	if hw.Flops.MeasuredBF16 > 0 && hw.Flops.BF16 > 0 && !timed {
@@ -174,7 +169,7 @@ func ConstantsFor(hw Hardware, engine EngineArgs) Constants {
 	return c
 }
 
-// setReleased sets what depends on the release and the kernels chosen.
+// setReleased sets the constants that depend on the release and the chosen kernels.
 func (c *Constants) setReleased(hw Hardware, engine EngineArgs) {
 	v := versionOf(engine.EngineVersion)
 	if hw.Generation == GenerationBlackwell {
@@ -199,27 +194,27 @@ func (c *Constants) setReleased(hw Hardware, engine EngineArgs) {
 	c.Sampler.Sort, c.Sampler.Triton = familySort.at(v).value, familySampler.at(v).value
 }
 
-// hopperSync is the share of Hopper's peak that its instructions of earlier GPUs (mma.sync) reach,
-// with which Marlin multiplies (arXiv 2402.13499); those GPUs reach all of theirs.
+// hopperSync is the share of Hopper's peak that the instructions of earlier GPUs (mma.sync), which Marlin uses,
+// reach on it (arXiv 2402.13499); those GPUs reach all of theirs.
 const hopperSync = 0.63
 
-// blackwellSync is what share of the peak these instructions reach on a B200 for each of Hopper's, where an
-// SM does as much with them in a cycle, while the peak belongs to instructions of its own (tcgen05). Analogy.
+// blackwellSync is the ratio of the shares of the peak that these instructions reach on a B200 and on Hopper:
+// an SM does as much per cycle with them, but the peak belongs to Blackwell's own (tcgen05). Analogy.
 const blackwellSync = 148 * 1.965 / (132 * 1.98) * 989 / 2250
 
 func (f *FixedConstants) complete(engine EngineArgs) {
 	f.Step = 280e-6 // served: 275-311 us in the last fits
-	// Served: a host needs so long to launch a layer, however little the GPUs have to do. What waits for graphs fits
-	// 0.35 to 0.55 ms equally well where the hosts are fast; other hosts take longer (SpreadFor).
+	// Served: the host's time to launch a layer, however little the GPUs have to do. On fast hosts 0.35 to 0.55
+	// ms fit the steps beyond the captured graphs equally well; other hosts take longer (SpreadFor).
 	f.Launch, f.LaunchAll = 0.50e-3, 0.70e-3
-	// served: Qwen3-235B-A22B-FP8 on 4 x H200, vLLM 0.12, five loads: activations are quantised
-	// and permuted into tiles of 128 rows before each grouped product.
+	// Served: Qwen3-235B-A22B-FP8 on 4 x H200, vLLM 0.12, five loads: activations are quantised and permuted
+	// into tiles of 128 rows before each grouped product.
 	f.BlockExpert = 95e-6
-	// vLLM 0.20.0's whole module of DeepSeek-V3's attention takes 80 to 100 us of 1 to 16 tokens, its weights
-	// aside, on H200 and on B200 alike (aiconfigurator, campaign_checkpoints, mla_context_module_perf.txt, read
-	// 2026-11), where an ordinary one is some 22 of a layer's 33. That is without the compiler, which joins
-	// many of its kernels: SGLang's take 115 us a layer with experts, weights and sums on eight B200 (Kimi-K2-
-	// Thinking, its pull request 18136, 2026-02). So between 25 and 75.
+	// vLLM 0.20.0's whole attention module of DeepSeek-V3 takes 80 to 100 us for 1 to 16 tokens, its weights
+	// aside, on H200 and B200 alike (aiconfigurator, campaign_checkpoints, mla_context_module_perf.txt, read
+	// 2026-11), where an ordinary one is some 22 of a layer's 33. That is without the compiler, which fuses
+	// many of its kernels: SGLang takes 115 us per layer with experts, weights and all-reduces on eight B200
+	// (Kimi-K2-Thinking, its pull request 18136, 2026-02). So between 25 and 75.
 	f.Latent = 45e-6
 	f.Request = 2e-6 // served: 1-3 us; asynchronous scheduling hides the rest
 	if f.MoELayer > 0 {
@@ -242,28 +237,27 @@ func linkConstants(engine EngineArgs) LinkConstants {
 		// Served: 60 us + bytes / 220 GB/s on NVLink 4 (450 GB/s) for 2, 4 and 8 GPUs.
 		NCCLLatency: 60e-6,
 		NCCLShare:   220.0 / 450,
-		// aiconfigurator's point-to-point latency is 10 us; half of the link's rate is what
-		// NCCL's send and receive typically reach. Analogy, not tested by any served run.
+		// aiconfigurator's point-to-point latency is 10 us; half of the link's rate is what NCCL's send and
+		// receive typically reach. Analogy, not tested by any served run.
 		SendLatency: 10e-6,
 		SendShare:   0.5,
-		// nccl-tests over two nodes: 19-20 us of one small message (its issue 150, HDR, 2023), 46
-		// to 48 of 50 GB/s a port (its issue 290, NDR, 2025).
+		// nccl-tests over two nodes: 19-20 us for one small message (its issue 150, HDR, 2023), 46 to 48 of 50
+		// GB/s per port (its issue 290, NDR, 2025).
 		NodeLatency:  20e-6,
 		NodeShare:    0.93,
 		ExpertSpread: 1,
 	}
 	if engine.graphs() == GraphsPiecewise {
-		// Served, Llama-3.1-70B on 0.10.2, with synchronous scheduling (H100) and without (H200)
-		// alike, and nowhere with full graphs: attention is launched between the pieces of a
-		// graph, each rank by its own host.
+		// Served, Llama-3.1-70B on 0.10.2, both with synchronous scheduling (H100) and without (H200), and
+		// never with full graphs: attention is launched between the pieces of a graph, each rank by its own
+		// host.
 		l.RankSkew = 2.2e-6
 	}
 	return l
 }
 
-// prefillExperts are the shares of compute that grouped expert products reach on
-// long prompts, padding aside. FP4 is that of the kernels that releases.go lists, on the bf16 rate where
-// weights are unpacked and on the fp8 rate where mxfp4 experts meet units of their own; INT4
-// is Marlin's, which unpacks integers and nvfp4 alike. The others are of the timings at expertTile, INT8 is
-// taken as FP8.
+// prefillExperts are the shares of compute that grouped expert products reach on long prompts, padding aside.
+// NVFP4, replaced by the kernels in releases.go, is a share of the bf16 rate where weights are unpacked and of
+// the fp8 rate where the GPU has units for mxfp4; INT4 is Marlin's, which unpacks integers and nvfp4 alike. The
+// others come from the timings at expertTile; INT8 is taken as FP8.
 var prefillExperts = ByFormat{BF16: 0.55, FP8: 0.47, INT8: 0.47, INT4: 0.16, NVFP4: 0.16}

@@ -2,14 +2,13 @@ package model
 
 import "cmp"
 
-// paramCounts are the parameters of a model by what happens to them: how they are stored,
-// whether tensor parallelism divides them, whether every token reads them. Numbers of
-// parameters of the whole model.
+// paramCounts are the numbers of parameters of the whole model by treatment: how they are stored, whether
+// tensor parallelism divides them, whether every token reads them.
 type paramCounts struct {
 	attention  float64 // projections that tensor parallelism divides
-	kv         float64 // key and value projections, replicated once degree exceeds KV heads
+	kv         float64 // key and value projections, replicated once the degree exceeds the KV heads
 	state      float64 // projections of layers with a state
-	latent     float64 // compressions of latent attention and of latent experts, on every rank
+	latent     float64 // down-projections of latent attention and projections of latent experts, on every rank
 	mlp        float64 // dense layers' MLPs
 	shared     float64 // shared experts
 	router     float64 // on every rank, never quantised
@@ -126,8 +125,8 @@ func (a Arch) countRest(layers, dense, moe float64) float64 {
 	return n
 }
 
-// kvMatrices are the parameters of key and value projections on one of so many GPUs, each of
-// which has a whole head at least.
+// kvMatrices returns the parameters of the key and value projections on one of tp GPUs, each of which has at
+// least one whole head.
 func (a Arch) kvMatrices(tp int) float64 {
 	if a.Attention.MLA.Present() {
 		return 0
@@ -141,8 +140,8 @@ func (a Arch) kvMatrices(tp int) float64 {
 	return float64(a.Hidden) * (float64(a.fullLayers())*heads(full)*dims + float64(a.Attention.WindowLayers)*heads(windowed)*windowed.dims())
 }
 
-// Params returns the number of parameters: all of them, and those that one token
-// passes through, both embedding matrices included.
+// Params returns the number of all parameters and of those that one token uses, both including both embedding
+// matrices.
 func (a Arch) Params() (total, active float64) {
 	c := a.counts()
 	common := c.attention + c.kv + c.state + c.latent + c.mlp + c.shared + c.router + c.embeddings + c.head + c.rest
@@ -151,7 +150,7 @@ func (a Arch) Params() (total, active float64) {
 	if a.MoE.Present() {
 		active += c.experts * float64(a.MoE.Active) / float64(a.MoE.Experts)
 		if a.Details.ExpertBias {
-			// A token meets the biases of its own experts only.
+			// A token uses the biases of its own experts only.
 			perExpert := 2*float64(a.MoE.Intermediate) + float64(a.Hidden)
 			active -= float64(a.MoE.Layers) * float64(a.MoE.Experts-a.MoE.Active) * perExpert
 		}
@@ -159,15 +158,15 @@ func (a Arch) Params() (total, active float64) {
 	return total, active
 }
 
-// KVBytesPerToken returns the bytes that one token occupies in the KV cache over all
-// layers and GPUs, without the replication that tensor parallelism may bring.
+// KVBytesPerToken returns the bytes of one token in the KV cache over all layers and GPUs, without replication
+// by tensor parallelism.
 func (a Arch) KVBytesPerToken(f KVFormat) float64 {
 	windows := float64(a.Attention.WindowLayers)
 	return (float64(a.attentionLayers())-windows)*a.kvBytesPerLayer(f, 1) + windows*a.Attention.windowed().bytes(f, 1)
 }
 
-// kvBytesPerLayer returns the bytes of one token in the cache of one layer without a window
-// on one rank. The latent of MLA is on every rank.
+// kvBytesPerLayer returns the bytes of one token in the cache of one layer without a window on one rank. MLA's
+// latent is on every rank.
 func (a Arch) kvBytesPerLayer(f KVFormat, tp int) float64 {
 	if m := a.Attention.MLA; m.Present() {
 		s := a.Attention.Sparse

@@ -7,17 +7,17 @@ import (
 	"planner/internal/note"
 )
 
-// Deployment is one instance: a model, the format of its numbers, the GPU it runs on
-// and how it is spread over several of them.
+// Deployment is one instance: a model, its number formats, the GPU it runs on and how it is spread over several
+// of them.
 type Deployment struct {
 	Arch      Arch
 	Hardware  Hardware
 	Precision Precision
 	TP        int  // tensor-parallel degree; 0 means 1
 	PP        int  // pipeline stages; 0 means 1
-	DP        int  // replicas of attention inside the instance; 0 means 1
-	EP        bool // experts whole on one GPU each instead of sliced
-	NodeGPUs  int  // GPUs of one node; 0: the hardware's own
+	DP        int  // attention replicas inside the instance; 0 means 1
+	EP        bool // each expert whole on one GPU instead of sliced
+	NodeGPUs  int  // GPUs per node; 0: the hardware's own
 }
 
 // GPUs returns how many GPUs the instance takes.
@@ -26,14 +26,14 @@ func (d Deployment) GPUs() int {
 	return d.TP * d.PP * d.DP
 }
 
-// Nodes returns over how many nodes the instance is spread.
+// Nodes returns the number of nodes that the instance spans.
 func (d Deployment) Nodes() int { return d.spans(d.GPUs()) }
 
-// spans returns over how many nodes a group of neighbouring GPUs is spread.
+// spans returns the number of nodes that a group of adjacent GPUs spans.
 func (d Deployment) spans(gpus int) int { return ceilDiv(gpus, d.Normal().NodeGPUs) }
 
-// Normal returns the deployment with its defaults filled in: one for zero degrees of
-// parallelism and, for an unset format of the weights, the checkpoint's, bf16 if that is not known either.
+// Normal returns the deployment with its defaults filled in: 1 for zero degrees of parallelism, and for an
+// unset weight format the checkpoint's or, if unknown, bf16.
 func (d Deployment) Normal() Deployment {
 	d.TP, d.PP, d.DP = max(d.TP, 1), max(d.PP, 1), max(d.DP, 1)
 	d.Precision.Weights = cmp.Or(d.Precision.Weights, d.Arch.Native, BF16)
@@ -41,15 +41,15 @@ func (d Deployment) Normal() Deployment {
 	return d
 }
 
-// kvOfCheckpoint is the release 0.x from which on vLLM takes a cache that is configured as
-// auto for what the checkpoint was calibrated with (pull requests 29980 and 30141, 2025-12).
+// kvOfCheckpoint is the release 0.x from which on vLLM resolves an auto KV cache to the format that the
+// checkpoint was calibrated for (pull requests 29980 and 30141, 2025-12).
 const kvOfCheckpoint = 13
 
-// Serving returns the deployment with its defaults filled in, and with the format of the KV
-// cache that auto means on an engine: the checkpoint's own on releases that read it, where
-// the checkpoint itself is what is served. 8-bit integers of weights alone need no units for integers: Marlin, which
-// vLLM multiplies them by, unpacks them to the activations' two bytes (vllm/model_executor/layers/quantization/gptq_marlin.py
-// and compressed_tensors/schemes/compressed_tensors_wNa16.py).
+// Serving returns the deployment with its defaults filled in, and with what auto means for the KV cache: the
+// checkpoint's own format, on releases that read it and if the checkpoint's own weights are served. For
+// weight-only 8-bit integers it also removes the GPU's INT8 rate: Marlin, which vLLM uses for them, unpacks
+// them to the activations' two bytes (vllm/model_executor/layers/quantization/gptq_marlin.py and
+// compressed_tensors/schemes/compressed_tensors_wNa16.py).
 func (d Deployment) Serving(args EngineArgs) Deployment {
 	d = d.Normal()
 	if d.Precision.KV == KVAuto && d.Precision.Weights == d.Arch.Native && versionOf(args.EngineVersion).AtLeast(0, kvOfCheckpoint) {
@@ -61,17 +61,17 @@ func (d Deployment) Serving(args EngineArgs) Deployment {
 	return d
 }
 
-// splits reports whether so many KV heads lie evenly on so many GPUs, whole or replicated.
+// splits reports whether KV heads divide evenly among GPUs, whole or replicated.
 func splits(heads, gpus int) bool { return heads%gpus == 0 || gpus%heads == 0 }
 
-// blockScaled reports whether fp8 matrices have a scale for each block of 128 x 128, as
-// checkpoints have: an engine that quantises matrices as it loads them scales whole ones.
+// blockScaled reports whether fp8 matrices have a scale per block of 128 x 128, as checkpoints may; an engine
+// that quantises matrices on loading scales whole ones.
 func (d Deployment) blockScaled() bool {
 	return d.Precision.Weights == FP8 && d.Arch.Native == FP8 && d.Arch.Details.BlockFP8
 }
 
-// cutBlocks returns the width that so many GPUs cut to parts of other than whole fp8 blocks of
-// 128, 0 if there is none: vLLM refuses to load such parts (fp8.py, 0.8 to 0.25).
+// cutBlocks returns a width that so many GPUs would cut inside an fp8 block of 128, 0 if there is none: vLLM
+// refuses to load such parts (fp8.py, 0.8 to 0.25).
 func (d Deployment) cutBlocks() (gpus, width int) {
 	a, moe := d.Arch, d.Arch.MoE
 	if !d.blockScaled() {
@@ -91,8 +91,8 @@ func (d Deployment) cutBlocks() (gpus, width int) {
 	return 0, 0
 }
 
-// Validate returns an error if the GPU or the model lacks a figure that is needed
-// (wrapping [ErrNoFigure]) or if the model cannot be divided as asked.
+// Validate returns an error if the GPU or the model lacks a required figure (wrapping [ErrNoFigure]) or if the
+// model cannot be divided as asked.
 func (d Deployment) Validate() error {
 	if d.TP < 0 || d.PP < 0 || d.DP < 0 {
 		return note.New(note.DegreesNegative, d.TP, d.PP, d.DP)

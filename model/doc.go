@@ -12,10 +12,9 @@
 //
 // # The parts
 //
-// [Hardware] is one GPU's data sheet, [Arch] a model's shape, [Precision] what its
-// numbers are stored in; together with the degrees of parallelism they make a
-// [Deployment]. [MemoryPlan] divides a GPU's memory between weights, activations and
-// KV cache. [NewRoofline] precomputes the coefficients with which [Roofline.Step]
-// times any batch; [Constants] holds every number in it that is not on a data sheet,
-// each with its source, and [Spread] how far each may be off.
+// [Hardware] is one GPU's data sheet, [Arch] a model's shape, [Precision] the formats of its numbers; with the
+// degrees of parallelism they make a [Deployment]. [MemoryPlan] divides a GPU's memory between weights,
+// activations and KV cache. [NewRoofline] precomputes the coefficients with which [Roofline.Step] times any
+// batch; [Constants] holds every number in it that is not on a data sheet, each with its source, and [Spread]
+// how far each may be off.
 package model

@@ -17,19 +17,18 @@ type EngineArgs struct {
 	EngineFeatures
 }
 
-// EngineFeatures are what is configured of a simulated engine besides its release and its
-// knobs. The zero value leaves all of it to the engine.
+// EngineFeatures are the settings of a simulated engine besides release and knobs. The zero value leaves all to
+// the engine.
 type EngineFeatures struct {
-	Kernels     Kernels     // what is computed with
-	Speculation Speculation // tokens proposed ahead
-	LoRA        LoRA        // adapters that requests choose among
+	Kernels     Kernels     // how steps are computed
+	Speculation Speculation // speculative decoding
+	LoRA        LoRA        // adapters that requests choose from
 }
 
-// DefaultArgs returns what vLLM's API server assumes on this GPU when nothing is
-// given (read in the sources of 0.10.1 to 0.24): 8192 tokens and 1024 requests on a
-// GPU of at least 70 GiB that is no A100, else 2048 and 256; the newest releases
-// (main since 2026-08-11) take 16384 and 1024 from 160 GiB. The memory share is 0.90
-// and 0.92 since 0.21.
+// DefaultArgs returns the defaults of vLLM's API server on a GPU (from the sources of 0.10.1 to 0.24): 8192
+// tokens and 1024 requests with at least 70 GiB unless it is an A100, otherwise 2048 and 256; the newest
+// releases (main since 2026-08-11) use 16384 and 1024 from 160 GiB. The share of memory is 0.90, and 0.92 since
+// 0.21.
 func DefaultArgs(hw Hardware, engineVersion string) EngineArgs {
 	v := versionOf(engineVersion)
 	l := EngineArgs{MaxNumSeqs: 256, MaxNumBatchedTokens: 2048, Utilization: 0.90, EngineVersion: engineVersion}
@@ -55,9 +54,9 @@ func (l EngineArgs) withDefaults(dep Deployment) EngineArgs {
 	return l
 }
 
-// largestGraph returns the largest batch, in tokens, for which the engine has
-// captured a CUDA graph: twice what its running requests decode in a step, at most 512,
-// never above a step's tokens. (Recent releases capture up to 1024 on data-centre Blackwell.)
+// largestGraph returns the size in tokens of the largest captured CUDA graph: as configured, or twice what the
+// running requests decode in a step, at most 512 (1024 on data-centre Blackwell since 0.20); in either case no
+// more than a step's tokens.
 func (l EngineArgs) largestGraph(hw Hardware) int {
 	if l.Kernels.GraphTokens > 0 {
 		return min(l.Kernels.GraphTokens, l.MaxNumBatchedTokens)

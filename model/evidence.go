@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// served are the formats of the dense models, and of the mixtures of experts, whose served runs the
-// constants were calibrated on, by GPU: testdata/groundtruth.
+// served are the weight formats of the dense models and of the MoE models whose served runs the constants were
+// calibrated on, by GPU: testdata/groundtruth.
 var served = map[string][2][]WeightFormat{
 	"H100 SXM":                      {{BF16, FP8}, {BF16, FP8, MXFP4}},
 	"H200 SXM":                      {{FP8}, {FP8, MXFP4}},
@@ -14,16 +14,15 @@ var served = map[string][2][]WeightFormat{
 	"RTX PRO 6000 Blackwell Server": {{BF16}},
 }
 
-// leastServed is below the fewest parameters that a token of a served model passes
-// through: gpt-oss-120b's 5.1 billion. Smaller models wait for their host.
+// leastServed is just below the smallest number of active parameters of a served model, gpt-oss-120b's 5.1
+// billion. Smaller models wait for their host.
 const leastServed = 5e9
 
-// EvidenceLevel is what served runs say of a deployment like one that is asked for.
+// EvidenceLevel is what served runs say about a deployment like the one asked for.
 type EvidenceLevel int
 
-// The kinds of evidence: its kind of model was served on its GPU; both were, but not
-// together, or kernels of the GPU were timed; the one or the other was never served; servers
-// of the like that others measured were much slower than simulated.
+// The levels: its kind of model was served on its GPU; both were, but not together, or the GPU's kernels were
+// timed; either was never served; similar servers run by others were much slower than simulated.
 const (
 	Served EvidenceLevel = iota
 	ServedApart
@@ -31,14 +30,13 @@ const (
 	ServedSlower
 )
 
-// Error is how far all times of a step may be off together, of the logarithm, beside what
-// is not known of each constant. internal/evidence/accuracy predicts served runs with their
-// model, their kind of model or their GPU left out of the fit and counts those within the
-// interval of 90 %: with these figures .9 of the times per token. The last figure is that of
-// six such servers (docs/decisions/0017).
+// Error is the standard deviation, of the logarithm, of an error common to all times of a step, on top of those
+// of each constant. internal/evidence/accuracy predicts served runs with their model, their kind of model or
+// their GPU left out of the fit and counts those within the 90 % interval: with these figures .9 of the times
+// per token. The last figure is from six servers of that kind (docs/decisions/0017).
 func (e EvidenceLevel) Error() float64 { return [...]float64{0.03, 0.06, 0.10, 0.25}[e] }
 
-// unserved lists what of a deployment no served run was calibrated on.
+// unserved lists what no calibration run covers of a deployment, and the worst level.
 func (d Deployment) unserved() (what []string, worst EvidenceLevel) {
 	d = d.Normal()
 	kind, kinds, format := 0, "dense models in ", d.Precision.Weights
@@ -80,7 +78,7 @@ func (d Deployment) unserved() (what []string, worst EvidenceLevel) {
 	return what, worst
 }
 
-// unserved lists what of a model's layers no served run has.
+// unserved lists what no served run covers of a model's layers.
 func (a Arch) unserved() []string {
 	var what []string
 	add := func(has bool, text string) {
@@ -99,9 +97,8 @@ func (a Arch) unserved() []string {
 	return what
 }
 
-// Uncalibrated lists what of a deployment is outside of what the constants were calibrated
-// on, and by how much all times may be off for it in 90 % of the cases; nothing if all is
-// within.
+// Uncalibrated lists what of a deployment lies outside of the calibration runs, and by what share all times may
+// then be off in 90 % of cases; nothing if all lies within.
 func Uncalibrated(dep Deployment) (what []string, within float64) {
 	what, evidence := dep.unserved()
 	if len(what) == 0 {

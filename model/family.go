@@ -6,26 +6,24 @@ import (
 	"planner/internal/list"
 )
 
-// family is what an architecture class says about its checkpoints beyond the numbers
-// in config.json.
+// family is what an architecture class says about its checkpoints beyond config.json.
 type family struct {
-	mark    string // the class name begins with it, in lower case
+	mark    string // beginning of the class name, in lower case
 	details Details
 	tied    bool // default of tie_word_embeddings
-	wide    bool // MLP four times the hidden size unless the config says otherwise
-	mtp     bool // checkpoints may have layers that predict several tokens
-	// defaults are what transformers' configuration class assumes and published files
-	// therefore leave out.
+	wide    bool // the MLP is four times the hidden size unless the config says otherwise
+	mtp     bool // checkpoints may have multi-token prediction layers
+	// defaults are those of transformers' configuration class, which published files therefore omit.
 	defaults map[string]float64
-	// Every fullEvery-th layer sees everything and the others have a window, where files
-	// do not say so layer by layer; the figure stands under a key of fullKeys.
+	// fullEvery says that every such layer has full attention and the others a window, unless files say so
+	// layer by layer; fullKeys are the keys under which files give that number.
 	fullEvery int
 	fullKeys  []string
 }
 
-// families are the known classes, longer marks before shorter ones they begin with.
-// They follow the modelling code of transformers 4.5x and vLLM. A class that is not
-// here is counted as a Llama: gated MLP, two norms a layer, no biases.
+// families are the known classes, longer marks before shorter ones that they begin with. They follow the
+// modelling code of transformers 4.5x and vLLM. An unknown class is counted as a Llama: gated MLP, two norms a
+// layer, no biases.
 var families = []family{
 	{mark: "qwen2moe", details: Details{QKVBias: true, SharedGate: true}},
 	{mark: "qwen2", details: Details{QKVBias: true}},
@@ -69,22 +67,20 @@ var families = []family{
 	{mark: "glm4moe", mtp: true, details: Details{RouterBias: true, WideRouter: true}}, {mark: "glmmoedsa", mtp: true, details: Details{RouterBias: true, BlockFP8: true}},
 }
 
-// KnownClass reports whether the architecture class is one whose layers are known beyond
-// the numbers in config.json.
+// KnownClass reports whether more is known of the architecture class than config.json says.
 func (a Arch) KnownClass() bool {
 	_, known := familyOf(a.Family)
 	return known
 }
 
-// WithoutMTP reports whether the architecture class is a known one of which no checkpoint has
-// layers that predict several tokens: vLLM refuses method mtp for it (MTPModelTypes in
-// vllm/config/speculative.py, 2026).
+// WithoutMTP reports whether the architecture class is known to have no checkpoints with multi-token prediction
+// layers: vLLM refuses method mtp for it (MTPModelTypes in vllm/config/speculative.py, 2026).
 func (a Arch) WithoutMTP() bool {
 	f, known := familyOf(a.Family)
 	return known && !f.mtp
 }
 
-// familyOf returns what is known of a class and whether anything is.
+// familyOf returns what is known of a class, and whether it is known.
 func familyOf(class string) (family, bool) {
 	class = strings.ToLower(class)
 	return list.Find(families, func(f family) bool { return strings.HasPrefix(class, f.mark) })

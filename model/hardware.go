@@ -8,18 +8,17 @@ import (
 	"strings"
 )
 
-// ErrNoFigure is wrapped by the errors that report a figure which the catalog lists
-// no value for, where the computation cannot go on without it.
+// ErrNoFigure is wrapped by errors about a figure that the catalog lacks and the computation needs.
 var ErrNoFigure = errors.New("no figure known")
 
-// Hardware is the data sheet of one GPU. A zero figure is an unknown one: the
-// methods that need it say which is missing instead of computing with it.
+// Hardware is the data sheet of one GPU. A zero figure is unknown: the methods that need it name it as missing
+// instead of computing with it.
 type Hardware struct {
 	Name       string
 	Vendor     string
 	Generation Generation // decides which measured efficiencies apply
 
-	Memory    float64 // bytes on the board that software can see, before the driver takes its part
+	Memory    float64 // bytes on the board visible to software, before the driver takes its part
 	Bandwidth float64 // bytes/s of the main memory, data sheet
 	Flops     Flops
 	Link      Link
@@ -29,47 +28,43 @@ type Hardware struct {
 	Price     Price
 
 	Source string // where the figures were read, with dates
-	Notes  string // what a reader should know before trusting them
+	Notes  string // what to know before trusting them
 }
 
-// Flops are dense operations per second by the format of the operands; the sparse
-// figures of marketing material are twice these. Zero: the format has no fast path
-// on this GPU, or the figure is unknown.
+// Flops are dense operations per second by operand format; the sparse figures of marketing material are twice
+// these. Zero: the format has no fast path on this GPU, or the figure is unknown.
 type Flops struct {
 	BF16 float64
 	FP8  float64
 	FP4  float64
 	INT8 float64
 
-	MeasuredBF16 float64 // best matrix product anybody measured, 0 if nobody did
+	MeasuredBF16 float64 // best matrix product that anybody measured; 0: none
 }
 
-// Link is the connection between the GPUs of one machine that tensor parallelism
-// uses.
+// Link is the connection between the GPUs of one machine that tensor parallelism uses.
 type Link struct {
 	Kind LinkKind
 	Rate float64 // bytes/s per direction and GPU, over all its links together
 }
 
-// NodeSpec is how many GPUs one link joins, and what joins them to those of other nodes. Zero
-// figures are unknown ones.
+// NodeSpec is how many GPUs one link connects, and the link between nodes. Zero figures are unknown.
 type NodeSpec struct {
 	GPUs int
 	Link string  // as on the data sheet: "InfiniBand NDR or RoCE"
 	Rate float64 // bytes/s per direction and GPU
 }
 
-// usualNode is how many GPUs a server has where nobody says.
+// usualNode is the number of GPUs in a server if unknown.
 const usualNode = 8
 
-// NodeGPUs returns how many GPUs one link joins.
+// NodeGPUs returns the number of GPUs that one link connects.
 func (h Hardware) NodeGPUs() int { return cmp.Or(h.Node.GPUs, usualNode) }
 
 // LinkKind says how GPUs reach each other.
 type LinkKind int
 
-// The kinds of link. PCIe is the zero value: without a better link, that is what
-// two GPUs in a machine have.
+// The kinds of link. PCIe is the zero value: two GPUs in a machine have at least that.
 const (
 	LinkPCIe LinkKind = iota
 	LinkNVLink
@@ -82,17 +77,16 @@ func (k LinkKind) String() string {
 	return [...]string{"PCIe", "NVLink", "Infinity Fabric", "scale-up network"}[k]
 }
 
-// Price is a dated list price of one GPU for one hour, and how far other prices are from
-// it. A price of 0 is not known.
+// Price is a dated list price of one GPU for one hour, with the range of other prices. 0 is an unknown price.
 type Price struct {
 	USDPerHour float64
-	Basis      string // whose list, how read
+	Basis      string // whose list, and how it was read
 	Date       string // of the list, as the source dates it; empty if it does not
 
-	Low, High           float64 // of the on-demand lists that are known
-	Rented              float64 // for three years
-	OwnedLow, OwnedHigh float64 // estimates of the whole cost of owners: large fleets, small ones
-	TermsBasis          string  // whose figures the last three are, with their date
+	Low, High           float64 // range of the known on-demand lists
+	Rented              float64 // on a three-year term
+	OwnedLow, OwnedHigh float64 // estimates of an owner's total cost: large fleets, small ones
+	TermsBasis          string  // sources and dates of the last three
 }
 
 // String says whose price it is, with its date.
@@ -103,8 +97,8 @@ func (p Price) String() string {
 	return p.Basis + " (" + p.Date + ")"
 }
 
-// Generation names a family of GPUs that share kernels, and therefore the fraction
-// of the data sheet that those kernels reach.
+// Generation names a family of GPUs that share kernels, and therefore the share of the data sheet's peak that
+// these reach.
 type Generation string
 
 // The generations that the constants distinguish. GenerationUnknown gets the
@@ -120,8 +114,8 @@ const (
 	GenerationCDNA4        Generation = "cdna4"
 )
 
-// generationMarks maps a part of a GPU's name to its generation; the first match
-// wins, so that "RTX PRO 6000 Blackwell" is not taken for a data-centre part, nor "RTX 5000 Ada" for a GeForce 50.
+// generationMarks maps a part of a GPU's name to its generation; the first match wins, so that "RTX PRO 6000
+// Blackwell" is not taken for a data-centre part, nor "RTX 5000 Ada" for a GeForce 50.
 var generationMarks = []struct {
 	mark string
 	gen  Generation
@@ -142,9 +136,8 @@ var generationMarks = []struct {
 // CDNA reports whether the GPU is one of AMD's for data centres.
 func (h Hardware) CDNA() bool { return strings.HasPrefix(string(h.Generation), "cdna") }
 
-// GeForce reports whether the GPU is a consumer's card: its tensor cores accumulate in fp32
-// at half rate, its memory has no error correction, and its PCIe link no peer-to-peer
-// copies.
+// GeForce reports whether the GPU is a consumer card: its tensor cores accumulate in fp32 at half rate, its
+// memory has no ECC, and its PCIe link no peer-to-peer copies.
 func (h Hardware) GeForce() bool {
 	return geForceMark.MatchString(h.Name) && !workstationMark.MatchString(h.Name)
 }
@@ -165,8 +158,8 @@ func generationOf(name string) Generation {
 var generations = []Generation{GenerationAmpere, GenerationAda, GenerationHopper, GenerationBlackwell,
 	GenerationBlackwellRTX, GenerationCDNA3, GenerationCDNA4}
 
-// Check returns an error that wraps [ErrNoFigure] and names the first figure without
-// which nothing can be computed on this GPU.
+// Check returns an error that wraps [ErrNoFigure] and names the first figure without which nothing can be
+// computed on this GPU.
 func (h Hardware) Check() error {
 	missing := func(what string) error {
 		return fmt.Errorf("gpu %q: %s: %w", h.Name, what, ErrNoFigure)

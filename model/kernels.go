@@ -2,17 +2,17 @@ package model
 
 import "strings"
 
-// Kernels are the settings of an engine that choose the kernels of a step and how they
-// are launched. A zero field is what the release does on the GPU when nothing is said.
+// Kernels are engine settings that choose the kernels of a step and how they are launched. A zero field is the
+// release's default on the GPU.
 type Kernels struct {
 	// Async schedules a step while the one before it runs.
 	Async Choice
-	// Graphs says which steps replay CUDA graphs, GraphTokens is the largest that does.
+	// Graphs says which steps replay CUDA graphs, GraphTokens is the size in tokens of the largest graph.
 	Graphs      GraphMode
 	GraphTokens int
 	// Experts are the kernels of routed experts.
 	Experts ExpertKernels
-	// FusedReduce joins all-reduces with the norms behind them (fuse_allreduce_rms).
+	// FusedReduce fuses all-reduces with the norms after them (fuse_allreduce_rms).
 	FusedReduce Choice
 	// Sampler draws the tokens.
 	Sampler Sampler
@@ -28,16 +28,15 @@ const (
 	Off
 )
 
-// or returns the choice, or what it is by default.
+// or returns the choice, or a value if it is left to the engine.
 func (c Choice) or(otherwise bool) bool { return c == On || c == ByDefault && otherwise }
 
 // GraphMode says which steps replay CUDA graphs.
 type GraphMode int
 
-// The modes: all of a step of decodes and the pieces between attention layers of any
-// other (FULL_AND_PIECEWISE, the default since 0.11); such pieces of all steps
-// (PIECEWISE, the default before); steps of decodes alone, all others being launched
-// kernel by kernel (FULL_DECODE_ONLY); none (--enforce-eager).
+// The modes: full graphs of decode-only steps and the pieces between attention layers of all others
+// (FULL_AND_PIECEWISE, the default since 0.11); such pieces of all steps (PIECEWISE, the default before); full
+// graphs of decode-only steps, all others launched kernel by kernel (FULL_DECODE_ONLY); none (--enforce-eager).
 const (
 	GraphsByDefault GraphMode = iota
 	GraphsFull
@@ -49,8 +48,8 @@ const (
 // ExpertKernels are the kernels of routed experts.
 type ExpertKernels int
 
-// The kernels of experts. Marlin multiplies unpacked 4-bit weights, FlashInfer is for
-// Blackwell's own formats.
+// The kernels of experts. Marlin multiplies unpacked 4-bit weights; FlashInfer's are for Blackwell's own
+// formats.
 const (
 	ExpertsByDefault ExpertKernels = iota
 	ExpertsTriton
@@ -61,8 +60,8 @@ const (
 // Sampler draws tokens from the rows of the LM head.
 type Sampler int
 
-// The samplers: the largest entry; top-p and top-k by a sort of the vocabulary; the
-// same by Triton kernels or by FlashInfer's.
+// The samplers: argmax; top-p and top-k by sorting the vocabulary; the same by Triton kernels or by
+// FlashInfer's.
 const (
 	SamplerByDefault Sampler = iota
 	SamplerGreedy
@@ -88,15 +87,13 @@ func (Sampler) names() []string {
 	return []string{"auto", "greedy", "sort", "triton", "flashinfer"}
 }
 
-// Async reports whether the engine schedules the next step while the present one runs:
-// unless told otherwise since 0.14 (merged 2025-12-29), and not where proposals are
-// searched in text that the host does not have yet.
+// Async reports whether the engine schedules the next step while the current one runs: by default since 0.14
+// (merged 2025-12-29), except with n-gram speculation, which searches text that the host does not have yet.
 func (l EngineArgs) Async() bool {
 	return l.Kernels.Async.or(versionOf(l.EngineVersion).AtLeast(0, 14) && l.Speculation.Method != DraftNGram)
 }
 
-// graphs returns the mode of CUDA graphs: full ones of decodes are the default since
-// 0.11.
+// graphs returns the CUDA graph mode; full graphs of decodes are the default since 0.11.
 func (l EngineArgs) graphs() GraphMode {
 	switch {
 	case l.Kernels.Graphs != GraphsByDefault:
@@ -107,8 +104,8 @@ func (l EngineArgs) graphs() GraphMode {
 	return GraphsPiecewise
 }
 
-// experts returns the kernels of 4-bit experts: FlashInfer's on Blackwell's fp4 units,
-// Triton's on Hopper, Marlin elsewhere.
+// experts returns the kernels of 4-bit experts: FlashInfer's on GPUs with fp4 units, Triton's on Hopper, Marlin
+// elsewhere.
 func (l EngineArgs) experts(hw Hardware) ExpertKernels {
 	switch {
 	case l.Kernels.Experts != ExpertsByDefault:
@@ -121,8 +118,8 @@ func (l EngineArgs) experts(hw Hardware) ExpertKernels {
 	return ExpertsMarlin
 }
 
-// integerExperts returns the kernels of experts in 4-bit integers: Marlin's, and FlashInfer's where they
-// are asked for on data-centre Blackwell (VLLM_USE_FLASHINFER_MOE_INT4; vLLM pull request 32437).
+// integerExperts returns the kernels of int4 experts: Marlin, or FlashInfer if chosen on data-centre Blackwell
+// (VLLM_USE_FLASHINFER_MOE_INT4; vLLM pull request 32437).
 func (l EngineArgs) integerExperts(hw Hardware) kernelFamily {
 	if hw.Generation == GenerationBlackwell && l.Kernels.Experts == ExpertsFlashInfer {
 		return familyFlashInfer
@@ -134,9 +131,8 @@ func (e ExpertKernels) family() kernelFamily {
 	return [...]kernelFamily{familyMarlin, familyTriton, familyMarlin, familyFlashInfer}[e]
 }
 
-// sampler returns how tokens are drawn. Requests that do not say otherwise get top-p and
-// top-k of the model's generation config, by a sort of the vocabulary up to 0.16 and by
-// Triton kernels since.
+// sampler returns how tokens are sampled. Requests that do not set them use the top-p and top-k of the model's
+// generation config, by sorting the vocabulary up to 0.16 and by Triton kernels since.
 func (l EngineArgs) sampler(a Arch) Sampler {
 	switch {
 	case l.Kernels.Sampler != SamplerByDefault:
@@ -149,13 +145,13 @@ func (l EngineArgs) sampler(a Arch) Sampler {
 	return SamplerSort
 }
 
-// largeVocab tells Llama 3's checkpoints from earlier ones of the class. Those have a
-// top-p too, but served runs of theirs show no cost of it.
+// largeVocab separates Llama 3's checkpoints from earlier ones of the class, which have a top-p too, but whose
+// served runs show no cost of it.
 const largeVocab = 100_000
 
-// truncates reports whether the generation config that comes with the model's checkpoints
-// has top-p or top-k (read 2026-11: Llama 3 and 4 0.9; Qwen 2.5 and 3 top-k 20; Gemma
-// top-k 64; DeepSeek 0.95; Mistral, Mixtral, Phi, gpt-oss and Kimi none).
+// truncates reports whether the generation config of the model's checkpoints sets top-p or top-k (read 2026-11:
+// Llama 3 and 4 0.9; Qwen 2.5 and 3 top-k 20; Gemma top-k 64; DeepSeek 0.95; Mistral, Mixtral, Phi, gpt-oss and
+// Kimi none).
 func (a Arch) truncates() bool {
 	class := strings.ToLower(a.Family)
 	for _, mark := range []string{"qwen", "gemma", "deepseek", "llama"} {

@@ -11,9 +11,9 @@ import (
 	"planner/internal/spelling"
 )
 
-// find returns the index of the entry that a name means: its own, else the only one that
-// begins with it, else the only one that has it in it. Each entry has one or more names; the
-// first is the one shown in messages.
+// find returns the index of the entry that a name refers to: an exact match, else the only entry that begins
+// with it, else the only one that contains it. Each entry has one or more names; the first is shown in
+// messages.
 func find(what, name string, entries [][]string) (int, error) {
 	want := fold(name)
 	if want == "" {
@@ -35,7 +35,7 @@ func find(what, name string, entries [][]string) (int, error) {
 	return -1, fmt.Errorf("%s %q fits several in the catalog: %s", what, name, quoted(list.Map(hits, func(h int) string { return entries[h][0] })))
 }
 
-// matching returns the entries with a name that fits, in their order.
+// matching returns the indices of the entries with a name that fits.
 func matching(entries [][]string, fits func(name string) bool) []int {
 	var out []int
 	for i, names := range entries {
@@ -46,14 +46,14 @@ func matching(entries [][]string, fits func(name string) bool) []int {
 	return out
 }
 
-// notInNames are what names are written with and without.
+// notInNames removes what is optional in names.
 var notInNames = strings.NewReplacer(" ", "", "-", "", "_", "")
 
-// fold removes it, and case.
+// fold removes that and lowers the case.
 func fold(s string) string { return notInNames.Replace(strings.ToLower(strings.TrimSpace(s))) }
 
-// findVariant returns the entry whose name is left when the owner and the marks of
-// instruction-tuned variants are taken off a Hugging Face id, -1 if there is none.
+// findVariant returns the entry whose name equals a Hugging Face id without its owner and variant suffixes, -1
+// if there is none.
 func findVariant(name string, entries [][]string) int {
 	want := bareName(name)
 	if hits := matching(entries, func(n string) bool { return bareName(n) == want }); len(hits) > 0 {
@@ -62,7 +62,7 @@ func findVariant(name string, entries [][]string) int {
 	return -1
 }
 
-// bareName takes owner and variant off a Hugging Face id.
+// bareName strips owner and variant from a Hugging Face id.
 func bareName(s string) string {
 	s = strings.ToLower(s[strings.LastIndex(s, "/")+1:])
 	s = strings.TrimPrefix(s, "meta-")
@@ -72,8 +72,8 @@ func bareName(s string) string {
 	return fold(s)
 }
 
-// formatSuffixes are how Hugging Face ids of quantised checkpoints end, longer ones
-// before shorter ones that they end in.
+// formatSuffixes are the ends of Hugging Face ids of quantised checkpoints, longer ones before those that they
+// end in.
 var formatSuffixes = []struct {
 	suffix string
 	format WeightFormat
@@ -82,7 +82,7 @@ var formatSuffixes = []struct {
 	{"-gptq-int4", INT4}, {"-int4", INT4}, {"-quantized.w4a16", INT4}, {"-quantized.w8a16", INT8}, {"-quantized.w8a8", INT8}, {"-w4a16", INT4}, {"-w8a16", INT8}, {"-gptq-int8", INT8}, {"-int8", INT8}, {"-w8a8", INT8},
 }
 
-// cutFormat takes the mark of a quantised checkpoint off a name.
+// cutFormat strips the quantisation suffix from a name.
 func cutFormat(name string) (rest string, f WeightFormat, ok bool) {
 	lower := strings.ToLower(name)
 	for _, s := range formatSuffixes {
@@ -93,16 +93,15 @@ func cutFormat(name string) (rest string, f WeightFormat, ok bool) {
 	return name, FormatUnset, false
 }
 
-// NamedFormat is the format that a checkpoint's name ends in, as those of quantised
-// ones do (FP8, AWQ, NVFP4 and the like); FormatUnset if it names none.
+// NamedFormat returns the format that a checkpoint's name ends in, as with quantised ones (FP8, AWQ, NVFP4 and
+// the like); FormatUnset if none.
 func NamedFormat(name string) WeightFormat {
 	_, f, _ := cutFormat(name)
 	return f
 }
 
-// nearest returns the shown names of up to three entries with the smallest edit
-// distance, of the whole name or of its beginning, which people give alone: one of those
-// that begin with the same word.
+// nearest returns the shown names of up to three entries with the smallest edit distance from the whole name or
+// from its beginning, which people often give alone; at most one of those that share their first word.
 func nearest(want string, entries [][]string) []string {
 	distance := func(names []string) int {
 		least := math.MaxInt

@@ -11,57 +11,54 @@ import (
 // blockTokens is vLLM's block size on GPUs.
 const blockTokens = 16
 
-// The parts of memory that no shape gives. Together they reproduce the pool that vLLM
-// reported on the few servers whose pool is known to about 1 %; see the tests.
+// The parts of memory that no shape gives. Together they reproduce to about 1 % the pools of the few servers
+// whose pool vLLM reported; see the tests.
 const (
-	// reserved is what the driver and the context hold before the engine asks: an H100
-	// of 80 GiB shows 79.2 (vLLM start-up logs), an L40S of 44.99 GiB 44.4.
+	// reservedBytes is what the driver and the context hold before the engine asks: an H100 of 80 GiB shows
+	// 79.2 (vLLM start-up logs), an L40S of 44.99 GiB 44.4.
 	reservedBytes = 0.75 * gib
-	// nonTorch is memory outside the allocator: 0.16 GiB in a start-up log on one H100;
-	// NCCL's buffers and the custom all-reduce's in a group add the rest (BLIS: 0.6 GiB).
+	// nonTorchAlone and nonTorchGroup are memory outside PyTorch's allocator: 0.16 GiB in a start-up log on one
+	// H100; in a group the buffers of NCCL and the custom all-reduce come on top (BLIS: 0.6 GiB).
 	nonTorchAlone = 0.15 * gib
 	nonTorchGroup = 0.60 * gib
-	// graphs: fitted by hand to the pools of an A100 under 0.28 that ridgepoint 0.1.2 lists
-	// (8B, 14B, a 16B mixture of experts); proportional to the hidden size beyond a base.
+	// The memory of graphs was fitted by hand to the pools of an A100 under 0.28 that ridgepoint 0.1.2 lists
+	// (8B, 14B, a 16B MoE): a base plus a part proportional to the hidden size.
 	graphsBase      = 0.20 * gib
 	graphsPerHidden = 0.30 * gib / 4096
-	// visionPass is per element of the tower's hidden state: one server of Llama-4 Scout (hidden
-	// 1408) reported 7 GiB per GPU less than the text model alone leaves, of which attention in
-	// bf16 and the tower explain 3.1. One observation: a wide guess for other towers.
+	// visionPass is per element of the tower's hidden state: one server of Llama-4 Scout (hidden 1408) reported
+	// 7 GiB per GPU less than the text model alone leaves, of which attention in bf16 and the tower explain
+	// 3.1. One observation: a rough guess for other towers.
 	visionPass = 3.9 * gib / 1408
-	// samplerBytes per row and vocabulary entry: bf16 logits, their fp32 copy, and the sort
-	// (fp32 values, int64 positions) that the warm-up of top-k and top-p makes. Every rank
-	// gathers the whole vocabulary.
+	// samplerBytes is per row and vocabulary entry: bf16 logits, their fp32 copy, and the sort (fp32 values,
+	// int64 positions) in the warm-up of top-k and top-p. Every rank gathers the whole vocabulary.
 	samplerBytes = 2 + 4 + 4 + 8 + 2
 )
 
-// Memory is how one GPU's memory is divided. Bytes, of the fullest GPU of the
-// instance.
+// Memory is how the memory of an instance's fullest GPU is divided, in bytes.
 type Memory struct {
-	Usable     float64 // what the engine may take: utilisation times what it sees
+	Usable     float64 // what the engine may take: utilisation times the memory that it sees
 	Weights    float64
 	Activation float64 // peak of a forward pass or of the sampler, whichever is larger
-	Graphs     float64 // CUDA graphs, where the release counts them in (since 0.21)
-	NonTorch   float64 // outside the allocator
-	Vision     float64 // a vision tower and the profiling pass of its largest images
-	KV         float64 // left for the cache
-	Blocks     int     // of the pool, per attention replica
+	Graphs     float64 // CUDA graphs, from the release on that accounts for them (0.21)
+	NonTorch   float64 // outside PyTorch's allocator
+	Vision     float64 // a vision tower and the profiling pass over its largest images
+	KV         float64 // left for the KV cache
+	Blocks     int     // of the KV pool, per attention replica
 	Layout     KVLayout
 }
 
-// KVLayout is how requests take blocks from the pool. Layers are put into groups of
-// equal size; a block holds the tokens of one group's layers, so a request takes
-// blocks for each group (vLLM's hybrid KV cache manager).
+// KVLayout says how requests take blocks from the pool. Layers form groups of equal size; a block holds tokens
+// for the layers of one group, so a request takes blocks for each group (vLLM's hybrid KV cache manager).
 type KVLayout struct {
 	BlockTokens  int
 	GroupLayers  float64 // layers of one group, on one GPU
 	FullGroups   int
 	WindowGroups int
 	Window       int
-	// DraftBytes is what the layers that propose tokens add to a block.
+	// DraftBytes is what the layers of the draft model add to a block.
 	DraftBytes float64
-	// StateGroups are groups of layers with a state, each of which takes one block of a
-	// request, whatever its length.
+	// StateGroups are groups of layers with a state, each of which takes one block per request, whatever its
+	// length.
 	StateGroups int
 }
 
@@ -70,9 +67,9 @@ func (l KVLayout) blockBytes(dep Deployment) float64 {
 	return dep.Arch.kvBytesPerLayer(dep.Precision.KV, dep.TP)*l.GroupLayers*float64(l.BlockTokens) + l.DraftBytes
 }
 
-// Blocks returns the blocks that a request of so many tokens holds while at most
-// inFlight of them are being computed. A window group holds at most
-// ceil((window-1+inFlight)/block)+1 of them, whatever the request's length.
+// Blocks returns the blocks that a request of so many tokens holds while at most inFlight of them are being
+// computed. A window group holds at most ceil((window-1+inFlight)/block)+1 of them, whatever the request's
+// length.
 func (l KVLayout) Blocks(tokens, inFlight int) int {
 	full := ceilDiv(tokens, l.BlockTokens)
 	n := l.FullGroups*full + l.StateGroups
@@ -82,11 +79,10 @@ func (l KVLayout) Blocks(tokens, inFlight int) int {
 	return n
 }
 
-// MemoryPlan divides the memory of one GPU of a deployment as vLLM does at start-up:
-// utilisation x total - weights - peak of a profiling pass - graphs = KV pool. Zero
-// arguments mean the engine's defaults. It fails as [Deployment.Validate] does, or when
-// the pool cannot hold one request of MaxModelLen tokens, which vLLM refuses too. A pinned
-// pool is not checked against the memory.
+// MemoryPlan divides the memory of one GPU of a deployment as vLLM does at start-up: utilisation x total -
+// weights - peak of a profiling pass - graphs - memory outside the allocator - vision = KV pool. Zero arguments
+// mean the engine's defaults. It fails as [Deployment.Validate] does, or when the pool cannot hold one request
+// of MaxModelLen tokens, which vLLM refuses too. A pinned pool is not checked against the memory.
 func MemoryPlan(dep Deployment, args EngineArgs) (Memory, error) {
 	if err := dep.Validate(); err != nil {
 		return Memory{}, err
@@ -146,7 +142,7 @@ func (m Memory) arithmetic(dep Deployment, args EngineArgs) string {
 		m.NonTorch/gib, m.KV/gib, m.Blocks, m.Layout.BlockTokens, m.Layout.blockBytes(dep)/kib)
 }
 
-// holdsOne returns the blocks of one longest request and whether the pool has them.
+// holdsOne returns the blocks of a request of MaxModelLen tokens and whether the pool has them.
 func (m Memory) holdsOne(args EngineArgs) (need int, ok bool) {
 	need = 1
 	if args.MaxModelLen > 0 {
@@ -155,8 +151,8 @@ func (m Memory) holdsOne(args EngineArgs) (need int, ok bool) {
 	return need, m.Blocks > need // one block is never handed out
 }
 
-// advice names the least change with which a deployment would fit: a larger degree, else
-// weights of fewer bytes and more stages.
+// advice names the smallest changes with which a deployment would fit: a larger tensor-parallel degree, or else
+// smaller weights or more pipeline stages.
 func advice(dep Deployment, args EngineArgs) string {
 	if tp := smallestTP(dep, args); tp > 0 {
 		return fmt.Sprintf("the smallest tensor_parallel that fits is %d", tp)
@@ -180,8 +176,8 @@ func advice(dep Deployment, args EngineArgs) string {
 	return text
 }
 
-// smallestTP returns the smallest degree, from that of the deployment on, at which it
-// fits, 0 if none up to 8 does.
+// smallestTP returns the smallest tensor-parallel degree, from the deployment's own on, at which it fits; 0 if
+// none up to 8 does.
 func smallestTP(dep Deployment, args EngineArgs) int {
 	for ; dep.TP <= 8; dep.TP++ {
 		if dep.Validate() != nil {
@@ -194,9 +190,9 @@ func smallestTP(dep Deployment, args EngineArgs) int {
 	return 0
 }
 
-// weightBytes returns the weights on one GPU of the fullest stage, which has one layer more where they do not
-// divide evenly (get_pp_indices in vllm/distributed/utils.py). Embedding and head sit on the first and
-// the last stage; a middle stage has neither, so the fullest has one of them.
+// weightBytes returns the weights on one GPU of the fullest stage, which has one layer more if they do not
+// divide evenly (get_pp_indices in vllm/distributed/utils.py). With several stages the embedding is on the
+// first and the head on the last, so the fullest has at most one of them.
 func weightBytes(dep Deployment) float64 {
 	n := dep.Arch.counts()
 	tp := float64(dep.TP)
@@ -211,8 +207,8 @@ func weightBytes(dep Deployment) float64 {
 	return layers*float64(ceilDiv(dep.Arch.Layers, dep.PP))/float64(dep.Arch.Layers) + ends
 }
 
-// visionBytes returns what a tower takes of every GPU: its weights, and the profiling pass
-// of as many of its largest images as a step takes.
+// visionBytes returns what a vision tower takes on every GPU: its weights, and the profiling pass over as many
+// of its largest images as fit in a step.
 func visionBytes(v Vision) float64 {
 	if v.Params == 0 {
 		return 0
@@ -220,15 +216,15 @@ func visionBytes(v Vision) float64 {
 	return v.Params*BF16.Bytes() + visionPass*float64(v.Hidden)
 }
 
-// forwardBytes returns the peak of activations in a pass of so many tokens: residual,
-// hidden state and one copy, beside the widest intermediate result with its product.
+// forwardBytes returns the peak of activations in a pass over so many tokens: residual, hidden state and one
+// copy, plus the widest intermediate result and its product.
 func forwardBytes(dep Deployment, tokens int) float64 {
 	a, tp := dep.Arch, float64(dep.TP)
 	hidden := float64(a.Hidden)
 	width := 3 * float64(a.Intermediate) / tp
 	if a.MoE.Present() {
-		// Each token's hidden state is copied once for every expert it visits; the up
-		// projection shares that buffer with the result.
+		// Each token's hidden state is copied for every expert that it visits; the up projection shares that
+		// buffer with the result.
 		k, im := float64(a.MoE.Active), float64(a.MoE.Intermediate)/tp
 		if dep.EP {
 			im *= tp
@@ -244,11 +240,10 @@ func forwardBytes(dep Deployment, tokens int) float64 {
 	return float64(tokens) * 2 * (3*hidden + width)
 }
 
-// layoutOf groups the layers of one stage. With windows and full layers mixed, groups
-// have as many layers as the rarer kind, or as the commoner one if that is at most a
-// quarter more; the last group of a kind may be padded. Window layers that hold more of a
-// token than the others count as that many more; of those that hold a half or another whole
-// part of it a block has as many more tokens, for which the others take that many blocks.
+// layoutOf groups the layers of one stage. If two kinds of layers are mixed, groups have as many layers as the
+// rarer kind, or as the commoner one if that has less than a quarter more; the last group of a kind may be
+// padded. Window layers with larger KV per token count as proportionally more layers. If theirs is an nth part,
+// a block holds n times as many tokens, for which full layers take n blocks.
 func layoutOf(dep Deployment) KVLayout {
 	l := KVLayout{BlockTokens: blockTokensOf(dep), Window: dep.Arch.Attention.Window}
 	full := ceilDiv(dep.Arch.fullLayers(), dep.PP)
@@ -262,7 +257,7 @@ func layoutOf(dep Deployment) KVLayout {
 		}
 	}
 	if dep.Arch.Attention.Chunked {
-		// vLLM does not give the cache of chunked layers back unless told to.
+		// vLLM does not free the cache of chunked layers unless told to.
 		full, window = full+window, 0
 	}
 	if states := ceilDiv(dep.Arch.State.Layers, dep.PP); states > 0 {
@@ -284,7 +279,7 @@ func layoutOf(dep Deployment) KVLayout {
 	return l
 }
 
-// groupSize is how many layers a group has where there are two kinds of them.
+// groupSize returns the number of layers per group for two kinds of layers.
 func groupSize(a, b int) int {
 	size, most := min(a, b), max(a, b)
 	if float64(most) < 1.25*float64(size) {

@@ -7,7 +7,7 @@ import (
 	"planner/internal/list"
 )
 
-// Enumeration is a setting of few values with names; the empty name is that of no value.
+// Enumeration is a setting with a few named values; an empty name marks a value that cannot be given.
 type Enumeration interface {
 	~int
 	fmt.Stringer
@@ -20,8 +20,7 @@ func Names[T Enumeration]() []string {
 	return list.Filter(t.names(), func(name string) bool { return name != "" })
 }
 
-// Parse reads a name of an enumeration's value, whatever its case. The error lists what is
-// allowed.
+// Parse returns the enumeration's value with a name, ignoring case. The error lists the allowed names.
 func Parse[T Enumeration](s string) (T, error) {
 	var t T
 	for i, name := range t.names() {

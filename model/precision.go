@@ -15,8 +15,8 @@ const (
 	MXFP4
 )
 
-// Mix is how the parameters of a part are divided among formats, FormatUnset being that of the
-// weights; the zero value is all in that.
+// Mix is how the parameters of a part divide among formats; FormatUnset stands for that of the weights. The
+// zero value means all in that.
 type Mix [MXFP4 + 1]float64
 
 // String returns the name used in configurations: "bf16", "fp8"; empty if unset.
@@ -29,7 +29,7 @@ func (WeightFormat) names() []string {
 // KVFormat is the number format of the KV cache.
 type KVFormat int
 
-// The KV cache formats. KVAuto follows the model's activations: two bytes.
+// The KV cache formats. KVAuto is two bytes, unless [Deployment.Serving] replaces it.
 const (
 	KVAuto KVFormat = iota
 	KVFP8
@@ -40,8 +40,7 @@ func (f KVFormat) String() string { return f.names()[f] }
 
 func (KVFormat) names() []string { return []string{"auto", "fp8"} }
 
-// Precision is what a deployment stores its numbers in. The zero value is the
-// model's own format with a KV cache to match.
+// Precision is the formats that a deployment stores its numbers in. The zero value is the model's own.
 type Precision struct {
 	Weights WeightFormat
 	KV      KVFormat

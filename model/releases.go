@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// kernelFamily is a group of kernels, or of costs around them, whose constants change with the
-// release of the engine.
+// kernelFamily is a group of kernels, or of costs around them, whose constants change with the engine's
+// release.
 type kernelFamily string
 
-// The families. Their names stand in notes.
+// The families. Their names appear in notes.
 const (
 	familyBF16       kernelFamily = "bf16 products"
 	familyFP8        kernelFamily = "fp8 products"
@@ -27,10 +27,9 @@ const (
 	familyHost       kernelFamily = "scheduling and launches"
 )
 
-// constantRow is what is known of a family from a release of vLLM 0.x on, until its next
-// row: the constant, its spread (of the logarithm), the newest release with evidence, and
-// what each release beyond that one adds to the spread. A value of 0 stands where the
-// profiles of the GPUs have the constants, and only their age is told here.
+// constantRow is what is known of a family from release 0.x on, until its next row: the constant, its spread
+// (of the logarithm), the newest release with evidence, and what each later release adds to the spread. A value
+// of 0 means that the GPUs' profiles hold the constants and only their age is recorded here.
 type constantRow struct {
 	family        kernelFamily
 	from, seen    int
@@ -39,13 +38,12 @@ type constantRow struct {
 	source, date  string
 }
 
-// constantRows are the constants by release. KT are aiconfigurator's kernel tables as of
-// 2026-08, whose releases differ by what aging says; served are runs of
-// testdata/groundtruth.
+// constantRows are the constants by release. KT are aiconfigurator's kernel tables as of 2026-08, between whose
+// releases aging is the difference; served are runs of testdata/groundtruth.
 var constantRows = []constantRow{
 	{familyBF16, 10, 24, 0, 0, 0.004, "KT; served", "2026-08"},
 	{familyFP8, 10, 24, 0, 0, 0.005, "KT; served", "2026-08"},
-	// Share of bandwidth. The layer of a 70B model as A/tp + B in KT.
+	// Share of bandwidth, from a fit of a 70B model's layer as A/tp + B in KT.
 	{familyFP8Gen5, 10, 19, 0.72, 0.07, 0.03, "KT of 0.19; served 0.10.2", "2026-08"},
 	{familyFP8Gen5, 22, 24, 0.61, 0.10, 0.03, "KT of 0.24", "2026-08"},
 	{familyFP4Gen5, 10, 19, 0.60, 0.12, 0.05, "served 0.10.2; 0.51 in KT of 0.19", "2026-08"},
@@ -67,7 +65,8 @@ var constantRows = []constantRow{
 // agedMost bounds what age adds to a spread.
 const agedMost = 0.25
 
-// at returns the row of a family for a release; zeros of none.
+// at returns a family's row for a release, or its first one if the release is older; zero for an unknown
+// family.
 func (f kernelFamily) at(v Version) constantRow {
 	var found constantRow
 	for _, row := range constantRows {
@@ -78,12 +77,13 @@ func (f kernelFamily) at(v Version) constantRow {
 	return found
 }
 
-// aged is what the releases beyond the evidence add to the spread.
+// aged returns what the releases since the evidence add to the spread.
 func (c constantRow) aged(v Version) float64 {
 	return min(c.aging*float64(max(0, v.minor()-c.seen)), agedMost)
 }
 
-// familiesOf are the families that a deployment on an engine uses, by the doubt that theirs adds to.
+// familiesOf returns the families that a deployment on an engine uses, by the doubt whose spread theirs adds
+// to.
 func familiesOf(dep Deployment, args EngineArgs) [doubtCount]kernelFamily {
 	uses := [doubtCount]kernelFamily{DoubtKV: familyAttention, DoubtStep: familyHost, DoubtWeights: familyBF16}
 	_, native := dep.Hardware.Flops.computeFormat(dep.denseFormat())
@@ -116,8 +116,7 @@ func familiesOf(dep Deployment, args EngineArgs) [doubtCount]kernelFamily {
 	return uses
 }
 
-// age widens the spread by what the release may have changed since its kernels were
-// measured.
+// age widens the spread by what may have changed between the measured releases and this one.
 func (s *Spread) age(dep Deployment, args EngineArgs) {
 	v := versionOf(args.EngineVersion)
 	for d, family := range familiesOf(dep, args) {
@@ -126,8 +125,8 @@ func (s *Spread) age(dep Deployment, args EngineArgs) {
 	}
 }
 
-// Aged says which constants of a deployment were measured on older releases than the
-// engine's only, so that its interval is wider; empty if none.
+// Aged says which constants of a deployment were measured only on releases older than the engine's, so that its
+// interval is wider; empty if none.
 func Aged(dep Deployment, args EngineArgs) string {
 	dep = dep.Normal()
 	v := versionOf(args.EngineVersion)
@@ -150,25 +149,25 @@ func Aged(dep Deployment, args EngineArgs) string {
 	return fmt.Sprintf("vLLM 0.%d is newer than what its kernels' constants were measured on, so the interval is wider: %s", v.minor(), strings.Join(parts, "; "))
 }
 
-// bygones are costs of each layer with experts until a release 0.x, each timed alone by those who
-// did away with it, and none on a server that predictions are compared with.
+// bygones are costs per layer with experts in releases before 0.until, each timed alone by whoever removed it.
+// Predictions are compared with no server that has them.
 var bygones = []struct {
 	until int
 	cost  float64
 	of    func(Arch) bool
 }{
-	// The products of shared experts wait for those of the others: DeepSeek-R1 on 8 x B200, 32 at a
-	// time, 23.35 to 22.09 ms a token (vLLM pull request 26440, 2025-10; of experts in a latent space
-	// 32790, 2026-02).
+	// Shared experts run after the routed ones instead of beside them: DeepSeek-R1 on 8 x B200, 32 at a time,
+	// 23.35 to 22.09 ms a token (vLLM pull request 26440, 2025-10; for experts in a latent space 32790,
+	// 2026-02).
 	{12, 22e-6, func(a Arch) bool { return a.MoE.SharedIntermediate > 0 && a.MoE.Latent == 0 }},
 	{16, 22e-6, func(a Arch) bool { return a.MoE.SharedIntermediate > 0 && a.MoE.Latent > 0 }},
-	// A sigmoid and a bias in four small kernels ahead of the choice (28124, 2025-11), the choice in
-	// 7 us instead of 4 (34206, 2026-02), and a kernel that widens scores, 2 us (35121, 2026-02).
+	// A sigmoid and a bias in four small kernels before the top-k (28124, 2025-11), a top-k of 7 us instead of
+	// 4 (34206, 2026-02), and a kernel that widens scores, 2 us (35121, 2026-02).
 	{12, 9e-6, func(a Arch) bool { return a.Details.RouterBias }},
 	{17, 5e-6, func(a Arch) bool { return a.Details.RouterBias }},
 }
 
-// bygoneCosts are those of a layer with experts of a model in a release.
+// bygoneCosts returns the sum of them per layer with experts for a model and a release.
 func bygoneCosts(a Arch, v Version) (cost float64) {
 	for _, b := range bygones {
 		if v.minor() < b.until && b.of(a) {

@@ -6,112 +6,109 @@ import (
 	"planner/internal/stat"
 )
 
-// Roofline times steps of one deployment. It is made by [NewRoofline], never changes
-// afterwards and may be used from several goroutines.
+// Roofline times steps of one deployment. It is made by [NewRoofline], never changes afterwards and may be used
+// by several goroutines.
 //
-// The form is affine per kernel: bytes or operations over a share of the data sheet's
-// peak plus a floor per layer and step. One pass of matrix products serves the whole
-// step, decodes and prompt chunks together; weights are read once.
+// The form is affine per kernel: bytes or operations over a share of the data sheet's peak, plus a floor per
+// layer and step. One pass of matrix products serves decodes and prompt chunks of a step together; weights are
+// read once.
 //
 //	gemm   = ((weight bytes / e BW)^4 + (2 N T / e P)^4)^(1/4)     smooth maximum
 //	step   = gemm + experts + head + KV + prefill attention + communication + elementwise + fixed
 //
-// With several pipeline stages a step is a round in which every running request
-// advances once: the batch is cut into as many micro-batches as there are stages, all
-// stages are busy, and the round takes as long as one micro-batch needs through all of
-// them. That is right for an even split in the steady state; a batch with less than
-// one request per stage leaves bubbles, which the cut shows by itself. A prompt longer than
-// the tokens of a batch spreads over several, as vLLM schedules its next part while the
-// one before is under way; what filling an empty pipeline takes is left out. With several
-// attention replicas (DP) the batch is that of one replica; unless it says how many tokens
-// all carry ([Batch].Everywhere), the others are taken to carry the same.
+// With several pipeline stages a step is a round in which every running request advances once: the batch is cut
+// into as many micro-batches as there are stages, all stages are busy, and the round takes as long as one
+// micro-batch needs through all of them. That is right for an even split in the steady state; with fewer
+// requests than stages the cut itself produces the bubbles. A prompt longer than a micro-batch's token budget
+// spreads over several micro-batches, as vLLM schedules its next chunk while the previous one is under way; the
+// time to fill an empty pipeline is left out. With several attention replicas (DP) the batch is that of one
+// replica; the others are assumed to carry as many tokens, unless [Batch].Everywhere gives the sum.
 type Roofline struct {
 	dep  Deployment
 	c    Constants
 	args EngineArgs
 
 	dense   weightStream
-	tiled   bool // the dense matrices are read in tiles that depend on the rows
+	tiled   bool // the dense matrices are read in tiles that depend on the number of rows
 	wide    bool // routers are multiplied in fp32
 	experts weightStream
-	head    weightStream // the LM head, of which the longer of the two sides counts
-	sample  float64      // seconds to draw from one row of the LM head
-	// routing describes which experts a step touches.
+	head    weightStream // the LM head; its time is the longer of reading and computing
+	sample  float64      // seconds to sample from one row of the LM head
+	// routing describes which experts a step visits.
 	routing struct {
-		logMiss  float64 // log of the chance that a token leaves a given expert alone
+		logMiss  float64 // log of the chance that a token does not visit a given expert
 		replicas float64 // attention replicas whose tokens meet in the experts
 		ranks    float64 // ranks over which whole experts are spread; 1 when they are sliced
 		active   float64
-		perRank  float64 // whole experts of a rank
+		perRank  float64 // whole experts per rank
 		fullest  float64 // standard deviations by which the fullest rank exceeds the mean
 		uneven   float64 // squared coefficient of variation of the popularity of experts
-		visits   float64 // of an expert per token
-		tile     float64 // rows to which those of an expert are padded at the most
+		visits   float64 // visits to one expert per token
+		tile     float64 // rows to which those of one expert are padded at most
 	}
 	// kv is seconds (and bytes) per token of context read.
 	kv struct {
 		full, window           float64
-		past                   float64 // of the context of a chunk
-		math                   float64 // of full, in layers where every head multiplies one latent
+		past                   float64 // full, for the context of a chunk
+		math                   float64 // least value of full where every head multiplies one latent (MLA)
 		fullBytes, windowBytes float64
 		skew                   float64
-		size                   int     // of the window, 0: none
-		rows                   float64 // queries for which a decode is computed in steps with prompts
+		size                   int     // of the window, in tokens; 0: none
+		rows                   float64 // query rows computed per decode in steps with prompts
 	}
 	// prefill is seconds per query-key pair.
 	prefill struct {
 		full, window           float64
-		token                  float64 // per token, whatever it attends to
+		token                  float64 // per prompt token, whatever it attends to
 		extra                  float64 // keys added to each query
-		whole                  bool    // queries are computed against a whole window
-		fullFlops, windowFlops float64 // operations per pair and GPU
+		whole                  bool    // queries are computed against a full window, however short the context
+		fullFlops, windowFlops float64 // operations per query-key pair and GPU
 	}
-	// reduce are the all-reduces of a step; those apart are not joined with a norm where the
-	// others are.
+	// reduce holds the all-reduces of a step; apart are those that stay unfused where the others are fused with
+	// a norm.
 	reduce struct {
 		each, apart   collective
 		count, aparts float64
-		norms         float64 // sums of squares for norms over all heads
+		norms         float64 // all-reduces of the sums of squares for norms over all heads
 	}
-	// states are the costs of layers with a state, on one GPU: seconds to read and write that of a
-	// request, and per token of a prompt; the same as bytes and operations.
+	// states are the costs of layers with a state on one GPU: seconds to read and write a request's state,
+	// seconds per prompt token, and the bytes and operations of these.
 	states struct{ request, token, bytes, flops float64 }
-	// draft is the proposing of tokens: so many passes, each of which times has, or seconds per
-	// request of a search in the text where times is nil.
+	// draft is the cost of proposing tokens: passes timed by times or, if that is nil, search seconds per
+	// request for a search in the text.
 	draft struct {
 		passes int
 		times  *Roofline
 		search float64
 	}
-	// adapters are seconds that they add to a step: always, per adapter in use, per token, and per
-	// adapter that is loaded into a slot.
+	// adapters are the seconds that LoRA adds to a step: always, per adapter in use, per token, and per adapter
+	// that is loaded into a slot.
 	adapters   struct{ floor, each, token, load float64 }
 	hiddenSize float64 // bytes of one token's hidden state
-	// exchange is what moves besides all-reduces: between pipeline stages, and between
-	// attention replicas and experts.
+	// exchange is the traffic besides all-reduces: between pipeline stages, and between attention replicas and
+	// experts.
 	exchange struct {
 		stages   float64 // hand-overs per step
-		experts  float64 // exchanges of experts per step
+		experts  float64 // exchanges with experts per step
 		latency  float64
 		rate     float64
-		perToken float64 // bytes per token of any replica and exchange of experts
-		// From node to node, in seconds: per step and token of it, for stages, and for
-		// experts per token of any replica.
+		perToken float64 // bytes per exchange and token of any replica
+		// Between nodes, in seconds: for stages per step and per token, for experts per step and per token of
+		// any replica.
 		handOver, handToken, crossLatency, crossToken float64
 	}
 	// fixed are the costs that no data sheet explains, summed over layers.
 	fixed struct {
 		floor, request float64
-		launch         float64 // the host's time for a step without graphs
-		decodeOnly     bool    // only steps of decodes alone replay graphs
+		launch         float64 // the host's time to launch a step without graphs
+		decodeOnly     bool    // only decode-only steps replay graphs
 		largest        int     // tokens of the largest captured graph
 		freeTokens     float64
 		elementToken   float64
 	}
 }
 
-// weightStream is a set of matrices: the time to read all of them and the time to multiply
-// one token with them.
+// weightStream is a set of matrices: the seconds to read all of them and to multiply one token with them.
 type weightStream struct {
 	read  float64
 	token float64
@@ -119,7 +116,7 @@ type weightStream struct {
 	flops float64 // per token and GPU
 }
 
-// smooth returns read and compute combined, divided into the two shares.
+// smooth returns the combined time of reading and computing, divided into the two shares.
 func smooth(read, compute float64) (weights, math_ float64) {
 	r2, c2 := read*read, compute*compute
 	r4, c4 := r2*r2, c2*c2
@@ -132,9 +129,9 @@ func smooth(read, compute float64) (weights, math_ float64) {
 	return weights, t - weights
 }
 
-// NewRoofline precomputes the coefficients for a deployment. Zero arguments mean the
-// engine's defaults. The error is that of [Deployment.Validate], or says that a
-// figure of the GPU is missing (wrapping [ErrNoFigure]).
+// NewRoofline precomputes the coefficients for a deployment. Zero arguments mean the engine's defaults. The
+// error is that of [Deployment.Validate], which wraps [ErrNoFigure] if a figure of the GPU or the model is
+// missing.
 func NewRoofline(dep Deployment, c Constants, args EngineArgs) (*Roofline, error) {
 	if err := dep.Validate(); err != nil {
 		return nil, err
@@ -151,20 +148,19 @@ func NewRoofline(dep Deployment, c Constants, args EngineArgs) (*Roofline, error
 	return r, r.setDrafter()
 }
 
-// Deployment returns what the roofline was made for, defaults filled in.
+// Deployment returns the roofline's deployment, defaults filled in.
 func (r *Roofline) Deployment() Deployment { return r.dep }
 
-// Args returns the settings that the roofline was made for, defaults filled in.
+// Args returns the roofline's engine arguments, defaults filled in.
 func (r *Roofline) Args() EngineArgs { return r.args }
 
 // Constants returns the constants in use.
 func (r *Roofline) Constants() Constants { return r.c }
 
-// Window returns the tokens that window layers look back, 0 if there are none.
+// Window returns the window of the window layers in tokens, 0 if there are none.
 func (r *Roofline) Window() int { return r.kv.size }
 
-// Frontend returns the seconds that a request of so many prompt tokens spends outside
-// the engine's loop.
+// Frontend returns the seconds that a request of so many prompt tokens spends outside the engine's loop.
 func (r *Roofline) Frontend(promptTokens int) float64 {
 	return r.c.Frontend.Request + float64(promptTokens)*r.c.Frontend.PromptToken
 }
@@ -230,8 +226,8 @@ func (r *Roofline) time(l *batchSums) StepTime {
 	return t
 }
 
-// tiles returns by how much the tiles that fp8 products choose for so many rows lengthen
-// the reading of their matrices (CUTLASS on Hopper).
+// tiles returns the factor by which fp8 products' choice of tiles for so many rows lengthens the reading of
+// their matrices (CUTLASS on Hopper).
 func (r *Roofline) tiles(rows float64) float64 {
 	if !r.tiled || rows <= 16 {
 		return 1
@@ -244,8 +240,8 @@ func (r *Roofline) tiles(rows float64) float64 {
 	return r.c.Tiles[len(tileRows)-1]
 }
 
-// kvTime is the reading of keys and values. A batch of unequal contexts is pulled
-// some way towards its longest; the context of a chunk is read once.
+// kvTime is the time to read keys and values. Unequal contexts pull a batch part of the way from its mean to
+// its longest; the context of a chunk is read once.
 func (r *Roofline) kvTime(l *batchSums) float64 {
 	k := &r.kv
 	full := k.full
@@ -264,10 +260,9 @@ func (r *Roofline) kvTime(l *batchSums) float64 {
 	return t
 }
 
-// padded returns the rows of a step that replays a CUDA graph: batches are padded up to
-// the next captured size (1, 2, 4, every 8 to 256, every 16 above). Padding rows hold
-// what earlier batches left behind and are routed to experts like any other, so they
-// make a small batch touch more of them. Everywhere else they are not worth counting.
+// padded returns the rows of a step that replays a CUDA graph: batches are padded up to the next captured size
+// (1, 2, 4, every 8 to 256, every 16 above). Padding rows hold stale data and are routed to experts like any
+// other, so a small batch visits more of them. Elsewhere padding is negligible.
 func (r *Roofline) padded(tokens float64) float64 {
 	switch {
 	case tokens > float64(r.fixed.largest):
@@ -284,8 +279,8 @@ func (r *Roofline) padded(tokens float64) float64 {
 	return min(tokens, float64(r.fixed.largest))
 }
 
-// touched returns the share of experts that at least one of so many tokens visits, where
-// the popularity of experts has a gamma distribution: 1-(1-k/E)^T under even routing.
+// touched returns the share of experts that at least one of so many tokens visits, for a gamma distribution of
+// the experts' popularity: 1-(1-k/E)^T under even routing.
 func (r *Roofline) touched(tokens float64) float64 {
 	visits := -tokens * r.routing.logMiss
 	if math.IsInf(visits, 1) {
@@ -298,9 +293,9 @@ func (r *Roofline) touched(tokens float64) float64 {
 	return -math.Expm1(-math.Log1p(uneven*visits) / uneven)
 }
 
-// expertTime is the routed experts: those that at least one token visits are read. Whole
-// experts on ranks of their own make the fullest rank decide, in experts to read as in
-// tokens: on average the largest of so many normal draws lies so far above their mean.
+// expertTime is the time of the routed experts: those that at least one token visits are read. With whole
+// experts per rank (EP) the fullest rank decides, both in experts to read and in tokens: the expected largest
+// of as many normal draws.
 func (r *Roofline) expertTime(tokens float64) (weights, compute float64) {
 	to := &r.routing
 	touched := r.touched(tokens)
@@ -317,12 +312,12 @@ func (r *Roofline) expertTime(tokens float64) (weights, compute float64) {
 	return weights, both - weights
 }
 
-// fullestOf returns the mean of the largest of n standard normal draws (Blom 1958).
+// fullestOf returns the expected largest of n standard normal draws (Blom 1958).
 func fullestOf(n float64) float64 {
 	return stat.NormalTail(2*(n-0.375)/(n+0.25) - 1)
 }
 
-// exchangeTime is what moves between stages and between replicas and experts.
+// exchangeTime is the time of transfers between stages and between replicas and experts.
 func (r *Roofline) exchangeTime(tokens, replicas float64) float64 {
 	e := &r.exchange
 	t := e.stages*(e.latency+tokens*r.hiddenSize/e.rate) + e.handOver + tokens*e.handToken
@@ -332,10 +327,10 @@ func (r *Roofline) exchangeTime(tokens, replicas float64) float64 {
 	return t
 }
 
-// Decode returns the time of a step of nothing but decodes and what each further step
-// adds, once the GPUs no longer wait for the host ([StepTime].Host), while the batch stays the same and every context grows by one: step i takes
-// first + i*growth. With window layers that holds until a request reaches the window.
-// Chunks of the batch are ignored.
+// Decode returns the time of a decode-only step and by how much each further one is longer, while the batch
+// stays the same and every context grows by one: step i takes first + i*growth. It does not hold while the GPUs
+// wait for the host ([StepTime].Host), nor, with window layers, once a request reaches the window. Chunks of
+// the batch are ignored.
 func (r *Roofline) Decode(b Batch) (first, growth float64) {
 	b.Chunks = nil
 	first = r.Step(b).Total
@@ -349,7 +344,7 @@ func (r *Roofline) Decode(b Batch) (first, growth float64) {
 		growth += r.kv.window * (growing + r.kv.skew*(longest-growing))
 	}
 	if r.dep.PP > 1 {
-		// The cut divides contexts but not the longest of them; its pull stays the same per request.
+		// The cut divides contexts but not the longest one; its pull per request stays the same.
 		growth /= max(1, min(float64(r.dep.PP), n))
 	}
 	return first, growth

@@ -7,12 +7,12 @@ import (
 	"planner/internal/stat"
 )
 
-// DraftMethod says where the tokens come from that speculative decoding verifies.
+// DraftMethod is the source of the tokens that speculative decoding verifies.
 type DraftMethod int
 
-// The methods: none; the model's own module that predicts further tokens (DeepSeek's
-// MTP); a head of one layer trained on the model's hidden states (EAGLE-3); the tokens
-// that followed the last few earlier in the text; a smaller model.
+// The methods: none; the model's own multi-token prediction module (DeepSeek's MTP); a one-layer head trained
+// on the model's hidden states (EAGLE-3); the tokens that followed the last few tokens earlier in the text
+// (n-gram lookup); a smaller draft model.
 const (
 	NoDraft DraftMethod = iota
 	DraftMTP
@@ -26,22 +26,22 @@ func (m DraftMethod) String() string { return m.names()[m] }
 
 func (DraftMethod) names() []string { return []string{"", "mtp", "eagle", "ngram", "draft"} }
 
-// Speculation is speculative decoding: in every step each request that decodes brings
-// along so many proposed tokens, which the step verifies. The zero value is none.
+// Speculation is speculative decoding: in every step each decoding request brings Tokens proposed tokens, which
+// the step verifies. The zero value is none.
 type Speculation struct {
 	Method DraftMethod
 	Tokens int
-	// Accepted[i] is the share of steps in which more than i proposed tokens are
-	// accepted, as vLLM logs it by position.
+	// Accepted[i] is the share of steps in which more than i proposed tokens are accepted, as vLLM logs it by
+	// position.
 	Accepted []float64
-	// Draft is the shape of a smaller model that proposes; nil without one.
+	// Draft is the shape of the draft model of DraftModel; nil without one.
 	Draft *Arch
 }
 
 // On reports whether tokens are proposed.
 func (s Speculation) On() bool { return s.Tokens > 0 }
 
-// PerStep is how many tokens a request gets in a step, on average.
+// PerStep is the mean number of tokens that a request gains per step.
 func (s Speculation) PerStep() float64 {
 	sum := 1.0
 	for _, p := range s.Accepted {
@@ -50,8 +50,8 @@ func (s Speculation) PerStep() float64 {
 	return sum
 }
 
-// Lookahead is for how many further tokens a step reserves KV cache: those that the draft
-// model writes while it proposes.
+// Lookahead is the number of further tokens for which a step reserves KV cache: those that the draft model
+// writes while it proposes.
 func (s Speculation) Lookahead() int {
 	if s.Method == DraftNGram {
 		return 0
@@ -59,8 +59,7 @@ func (s Speculation) Lookahead() int {
 	return s.Tokens
 }
 
-// scaled returns the same with the chance of each token, given those before it, to a power
-// that multiplies the chance of a refusal.
+// scaled multiplies each proposed token's chance of rejection, given that those before it were accepted.
 func (s Speculation) scaled(refusals float64) Speculation {
 	out, before := slices.Clone(s.Accepted), 1.0
 	for i, p := range s.Accepted {
@@ -78,8 +77,8 @@ func (s Speculation) scaled(refusals float64) Speculation {
 	return s
 }
 
-// AcceptedEach are the shares by position where each proposed token is accepted with one
-// chance if those before it are.
+// AcceptedEach returns the shares by position if each proposed token has the same chance of acceptance, given
+// that those before it were accepted.
 func AcceptedEach(chance float64, tokens int) []float64 {
 	out := make([]float64, tokens)
 	for i := range out {
@@ -88,8 +87,8 @@ func AcceptedEach(chance float64, tokens int) []float64 {
 	return out
 }
 
-// AcceptedLength are the shares by position, falling as in [AcceptedEach], of which a step
-// gives a request so many tokens on average: from 1, where none is accepted, to 1 + tokens.
+// AcceptedLength returns shares by position of the form of [AcceptedEach] with which a step yields length
+// tokens on average: from 1, with none accepted, to 1 + tokens.
 func AcceptedLength(length float64, tokens int) []float64 {
 	_, chance := stat.Bisect(0, 1, 60, func(chance float64) bool {
 		return (Speculation{Accepted: AcceptedEach(chance, tokens)}).PerStep() >= length
@@ -97,8 +96,8 @@ func AcceptedLength(length float64, tokens int) []float64 {
 	return AcceptedEach(chance, tokens)
 }
 
-// AcceptedByPosition are the shares of so many positions of which the first are known: the
-// chance given those before it stays that of the last known one.
+// AcceptedByPosition extends the known shares of the first positions to more positions: the chance given
+// acceptance of those before stays that of the last known one.
 func AcceptedByPosition(known []float64, tokens int) []float64 {
 	out := slices.Clone(known[:min(len(known), tokens)])
 	last := 1.0
@@ -113,12 +112,11 @@ func AcceptedByPosition(known []float64, tokens int) []float64 {
 	return out
 }
 
-// eagleInputs and mtpInputs are how many hidden states a draft layer joins: EAGLE-3 those of
-// three layers (arXiv 2503.01840), MTP the last one and the token's embedding (arXiv
-// 2412.19437).
+// eagleInputs and mtpInputs are the numbers of hidden states that a draft layer joins: EAGLE-3 those of three
+// layers (arXiv 2503.01840), MTP the last one and the token's embedding (arXiv 2412.19437).
 const eagleInputs, mtpInputs = 3, 2
 
-// draft returns what proposes the tokens for a deployment, false for a search in the text.
+// draft returns the deployment of the draft model, false for a search in the text.
 func (s Speculation) draft(dep Deployment) (Deployment, bool) {
 	d := dep
 	d.PP, d.DP, d.EP = 1, 1, false
@@ -135,7 +133,7 @@ func (s Speculation) draft(dep Deployment) (Deployment, bool) {
 		d.Arch.MoE, d.Arch.Attention.MLA, d.Arch.Attention.Sparse, d.Arch.Attention.WindowLayers = MoE{}, MLA{}, Sparse{}, 0
 		d.Arch.State, d.Arch.Bare, d.Arch.Details.BlockFP8 = RecurrentState{}, 0, false
 		if d.Arch.Intermediate == 0 {
-			// Heads of mixtures have the dense layer of a model of their width.
+			// EAGLE heads for MoE models have the MLP of a dense model of their hidden size.
 			d.Arch.Intermediate = 4 * d.Arch.Hidden
 		}
 	case DraftModel:
@@ -146,8 +144,8 @@ func (s Speculation) draft(dep Deployment) (Deployment, bool) {
 	return d.Normal(), true
 }
 
-// weightBytes returns what proposing takes of every GPU. A layer of the model's own shares
-// its embedding and its head.
+// weightBytes returns the draft model's weights on every GPU. MTP and EAGLE layers share the model's embedding
+// and head.
 func (s Speculation) weightBytes(dep Deployment) float64 {
 	d, has := s.draft(dep)
 	if !has {
@@ -161,7 +159,7 @@ func (s Speculation) weightBytes(dep Deployment) float64 {
 	return bytes
 }
 
-// kvBytes returns the bytes of one token in the cache of what proposes, on one GPU.
+// kvBytes returns the bytes per token in the draft model's cache on one GPU.
 func (s Speculation) kvBytes(dep Deployment) float64 {
 	d, has := s.draft(dep)
 	if !has {
@@ -192,8 +190,8 @@ func (r *Roofline) setDrafter() error {
 	return nil
 }
 
-// draftTime returns the seconds in which the tokens of the next step are proposed: one pass over
-// all that the step computed, and one over the newest token for each further proposal.
+// draftTime returns the seconds to propose the next step's tokens: one pass over everything that the step
+// computed, and one over the newest token for each further proposal.
 func (r *Roofline) draftTime(l *batchSums) float64 {
 	d := &r.draft
 	if d.times == nil {
@@ -202,7 +200,7 @@ func (r *Roofline) draftTime(l *batchSums) float64 {
 	first := *l
 	first.sampled = l.sampled - l.drafted
 	if size := d.times.kv.size; size != r.kv.size {
-		first.windowed = min(l.context, l.decodes*float64(size)) // of contexts that are alike
+		first.windowed = min(l.context, l.decodes*float64(size)) // as if contexts were alike
 	}
 	t := d.times.time(&first).Total
 	if d.passes > 1 && first.sampled > 0 {

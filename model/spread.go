@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Doubt names what of the constants may be off on its own.
+// Doubt names a part of the constants that may be off on its own.
 type Doubt int
 
 // The doubts, in the order in which they are drawn.
@@ -31,11 +31,11 @@ const (
 	doubtCount
 )
 
-// Spread is how far the constants may be off by each doubt: relative standard deviations,
-// of the logarithm. Zero means certain.
+// Spread is how far the constants may be off, by doubt: standard deviations of the logarithm. Zero means
+// certain.
 type Spread [doubtCount]float64
 
-// Times returns the spread with everything so many times as uncertain.
+// Times returns the spread with all deviations multiplied.
 func (s Spread) Times(by float64) Spread {
 	for d := range s {
 		s[d] *= by
@@ -43,19 +43,17 @@ func (s Spread) Times(by float64) Spread {
 	return s
 }
 
-// SpreadFor returns the spread of the constants for a deployment on an engine: from the ranges that
-// fits to several servers gave (weights 0.83-0.88, layer 33-34 and 73-106 us, step
-// 130-550 us, request 1-3 us, prefill +-0.08, large all-reduces 0.8-1.16 times what they
-// are taken for) where kernels of the very GPU were timed; twice that on other GPUs. What
-// waits for a host is as far apart as hosts are: a front end takes a quarter of the 6.5-8 ms of the fits
-// to four times as much (frontendDoubt), and the launch of a layer at most 0.55 ms on the hosts of the fits,
-// 0.8 in aiconfigurator's corpus and 1.2 on a virtual machine with an H200, where one with experts took
-// up to 1.9 and with latent attention besides 2.8 (2026-11, docs/predictions.md). One run meets one host, so with
-// short prompts, whose time to the first token is mostly that, rows of one deployment differ
-// by more than its kernels do. More is open for what no served run tests:
-// latent attention, fp8 cache, experts in formats other than bf16 and mxfp4, expert or
-// data parallelism, tensor parallelism over PCIe or Infinity Fabric; and more for a
-// release that is newer than its evidence.
+// SpreadFor returns the spread of the constants for a deployment on an engine. If kernels of the very GPU were
+// timed it is that of fits to several servers (weights 0.83-0.88, layer 33-34 and 73-106 us, step 130-550 us,
+// request 1-3 us, prefill +-0.08, large all-reduces 0.8-1.16 times what they are taken for); on other GPUs most
+// are 1.25 to 2.5 times that. Host times differ as much as hosts do: a front end takes from a quarter of the
+// fits' 6.5-8 ms to four times as much (frontendDoubt), and the launch of a layer at most 0.55 ms on the fits'
+// hosts, 0.8 in aiconfigurator's corpus and 1.2 on a virtual machine with an H200, where a layer with experts
+// took up to 1.9 and one with latent attention too 2.8 (2026-11, docs/predictions.md). One run has one host, so
+// for short prompts, whose time to first token is mostly host time, runs of one deployment differ by more than
+// its kernels do. The spread is wider for what no served run tests, such as latent attention, fp8 cache,
+// experts in formats other than bf16 and mxfp4, expert or data parallelism, tensor parallelism over PCIe or
+// Infinity Fabric; and for a release newer than its evidence.
 func SpreadFor(dep Deployment, args EngineArgs) Spread {
 	dep = dep.Serving(args)
 	s := leastSpread(dep, args)
@@ -65,13 +63,13 @@ func SpreadFor(dep Deployment, args EngineArgs) Spread {
 	return s
 }
 
-// frontendDoubt is how far front ends are from these 7 ms, of the logarithm. What servers under light load leave
-// to them of the time to the first token, the engine's steps as simulated, is 1, 4, 6, 8, 10, 11, 21, 26 and 50 ms
-// for nine servers that others ran (docs/predictions.md), and fits of others gave 9 and 16: 1.0 over these and the
-// 7 ms, 0.86 to 1.05 with any one of them left out, errors of the steps included.
+// frontendDoubt is the spread of front ends around the default of 7 ms, of the logarithm. Subtracting the
+// simulated steps from the time to first token of nine servers that others ran under light load leaves 1, 4, 6,
+// 8, 10, 11, 21, 26 and 50 ms (docs/predictions.md), and fits of others gave 9 and 16: a deviation of 1.0 over
+// these and the 7 ms, 0.86 to 1.05 with any one left out, including errors of the steps.
 const frontendDoubt = 0.9
 
-// leastSpread is how far constants may be off at the least: the widest of what holds.
+// leastSpread returns the least spread of a deployment: for each doubt the widest of the rules that apply.
 func leastSpread(dep Deployment, args EngineArgs) (s Spread) {
 	a, hw, link, w := dep.Arch, dep.Hardware, dep.Hardware.Link.Kind, dep.Precision.Weights
 	dense, moe := dep.denseFormat(), dep.Arch.MoE.Present()
@@ -84,7 +82,7 @@ func leastSpread(dep Deployment, args EngineArgs) (s Spread) {
 			DoubtStep: 0.25, DoubtLayer: 0.08, DoubtRequest: 0.30, DoubtFrontend: frontendDoubt, DoubtCommunication: 0.20, DoubtLaunch: 0.50}},
 		{!hw.Timed(), Spread{DoubtWeights: 0.10, DoubtKV: 0.12, DoubtPrefill: 0.16, DoubtPrefillAttention: 0.20,
 			DoubtLayer: 0.20, DoubtStep: 0.35, DoubtCommunication: 0.25}},
-		// A running request costs processors .3 and 2 ms a step (probes of vLLM and llama-server, 2026-11), not 2 us.
+		// A running request costs CPUs .3 and 2 ms a step (probes of vLLM and llama-server, 2026-11), not 2 us.
 		{hw.Generation == GenerationUnknown, Spread{DoubtWeights: 0.15, DoubtKV: 0.18, DoubtPrefill: 0.25, DoubtPrefillAttention: 0.30,
 			DoubtLayer: 0.30, DoubtStep: 0.50, DoubtRequest: 1}},
 		// Features that no served run tests.
@@ -97,14 +95,15 @@ func leastSpread(dep Deployment, args EngineArgs) (s Spread) {
 		{moe, Spread{DoubtExperts: 0.05, DoubtPrefillExperts: 0.15, DoubtRouting: 0.30, DoubtLaunch: 0.70}},
 		{moe && w != BF16 && w != FP16 && (w != MXFP4 || flash2(hw)), Spread{DoubtExperts: 0.12, DoubtPrefillExperts: 0.30}},
 		{moe && dep.blockScaled(), Spread{DoubtLayer: 0.25}},
-		// Triton's products, that no table has: a Qwen3-VL-32B on an L40S took 1.4 times as long (vLLM pull request 29217).
+		// Triton's products, which are in no table: a Qwen3-VL-32B on an L40S took 1.4 times as long (vLLM pull
+		// request 29217).
 		{dep.blockScaled() && hw.Generation != GenerationHopper && hw.Generation != GenerationBlackwell, Spread{DoubtWeights: 0.20, DoubtPrefill: 0.30}},
 		{moe && (dep.EP || dep.DP > 1), Spread{DoubtExperts: 0.15, DoubtPrefillExperts: 0.30, DoubtCommunication: 0.35}},
 		{dep.TP > 1 && hw.GeForce(), Spread{DoubtCommunication: 0.40}}, // a factor of 1.5 between two releases
 		{dep.TP > 1 && link != LinkNVLink || dep.PP > 1, Spread{DoubtCommunication: 0.35}},
-		{dep.TP > 2 && link == LinkPCIe, Spread{DoubtCommunication: 0.75}}, // the tables of two systems differ 12 times at 4 MB
+		{dep.TP > 2 && link == LinkPCIe, Spread{DoubtCommunication: 0.75}}, // the tables of two systems differ by a factor of 12 at 4 MB
 		{dep.Nodes() > 1, Spread{DoubtCommunication: 0.50}},
-		{hw.Generation == GenerationBlackwell && (dense == FP8 || dense == NVFP4), Spread{DoubtLayer: 0.12}}, // floors of their products, 25 % either way
+		{hw.Generation == GenerationBlackwell && (dense == FP8 || dense == NVFP4), Spread{DoubtLayer: 0.12}}, // the floors of their products vary by 25 % either way
 		{args.Speculation.On(), Spread{DoubtDraft: 0.50, DoubtRefusals: 0.15}},                               // texts differ by more than that
 		{args.LoRA.On(), Spread{DoubtLayer: 0.20}},
 		{active < leastServed, Spread{DoubtLayer: 0.20, DoubtStep: 0.40}},
@@ -118,19 +117,17 @@ func leastSpread(dep Deployment, args EngineArgs) (s Spread) {
 	return s
 }
 
-// timedGPUs are the catalog names of the GPUs in the kernel tables, but for the A100: its table
-// promises more than public runs on it reach (docs/decisions/0017).
+// timedGPUs are the catalog names of the GPUs in the kernel tables except the A100, whose table promises more
+// than public runs on it reach (docs/decisions/0017).
 var timedGPUs = []string{"H100 SXM", "H200 SXM", "B200 SXM", "L40S", "RTX PRO 6000 Blackwell Server"}
 
 // Timed reports whether kernels of the very GPU were timed.
 func (h Hardware) Timed() bool { return slices.Contains(timedGPUs, h.Name) }
 
-// Sample draws one plausible set of constants: every constant times the exponential of
-// a normal draw, efficiencies kept below 0.97. Two calls with equally seeded
-// generators give equal constants, and the draws come in the same order whatever the
-// spread, so that samples of different deployments are paired. Draws are independent;
-// fits trade bandwidth shares against layer costs, so together they are spread somewhat
-// too wide.
+// Sample draws one plausible set of constants: every constant times the exponential of a normal draw,
+// efficiencies kept below 0.97. Equally seeded generators give equal constants, and draws come in the same
+// order whatever the spread, so that samples of different deployments are paired. Draws are independent; since
+// fits trade bandwidth shares against layer costs, their joint spread is somewhat too wide.
 func (c Constants) Sample(rng *rand.Rand, s Spread) Constants {
 	var by [doubtCount]float64
 	for d := range by {
@@ -161,5 +158,5 @@ func (c Constants) Sample(rng *rand.Rand, s Spread) Constants {
 	return c
 }
 
-// highestShare is more of a data sheet's peak than any kernel was seen to reach.
+// highestShare is a larger share of a data sheet's peak than any kernel was seen to reach.
 const highestShare = 0.97

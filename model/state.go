@@ -2,20 +2,19 @@ package model
 
 import "fmt"
 
-// RecurrentState is what some layers keep of a sequence instead of keys and values, constant
-// whatever its length: gated delta networks (arXiv 2412.06464; Qwen3-Next, Qwen3.5) and
-// Mamba-2 (arXiv 2405.21060; Nemotron-H, Granite 4). Each head holds a matrix of
-// KeyDim x HeadDim, beside the last inputs of a short convolution. The zero value is a model
-// of attention alone.
+// RecurrentState is what some layers keep of a sequence instead of keys and values, of a size that does not
+// depend on its length: gated delta networks (arXiv 2412.06464; Qwen3-Next, Qwen3.5) and Mamba-2 (arXiv
+// 2405.21060; Nemotron-H, Granite 4). Each head holds a matrix of KeyDim x HeadDim, beside the last inputs of a
+// short convolution. The zero value is a model with attention only.
 type RecurrentState struct {
-	Layers   int // that have a state and no attention
+	Layers   int // with a state instead of attention
 	Heads    int
 	HeadDim  int
-	KeyHeads int  // groups of heads with the same keys and queries (B and C of Mamba-2)
+	KeyHeads int  // groups of heads that share keys and queries (B and C of Mamba-2)
 	KeyDim   int  // the state size of Mamba-2
 	Conv     int  // length of the convolution
-	Wide     bool // the matrix is held in fp32, else in two bytes
-	Delta    bool // a gated delta network, else Mamba-2
+	Wide     bool // the matrix is held in fp32, otherwise in two bytes
+	Delta    bool // a gated delta network, otherwise Mamba-2
 }
 
 // Present reports whether any layer has a state.
@@ -24,8 +23,8 @@ func (s RecurrentState) Present() bool { return s.Layers > 0 }
 func (s RecurrentState) values() float64 { return float64(s.Heads * s.HeadDim) }
 func (s RecurrentState) keys() float64   { return float64(s.KeyHeads * s.KeyDim) }
 
-// matrices are the parameters of the projections of one layer: of queries, keys, values,
-// the output's gate and each head's own gates into it, and of the values out of it.
+// matrices returns the parameters of one layer's projections: in, for queries, keys, values, the output gate
+// and the gates of each head; out, for the values.
 func (s RecurrentState) matrices(hidden float64) float64 {
 	gates := float64(s.Heads)
 	if s.Delta {
@@ -34,7 +33,7 @@ func (s RecurrentState) matrices(hidden float64) float64 {
 	return hidden * (2*s.keys() + 3*s.values() + gates)
 }
 
-// rest are the other parameters of one layer: the convolution, gates, a norm.
+// rest returns the other parameters of one layer: the convolution, gates and a norm.
 func (s RecurrentState) rest() float64 {
 	mixed := 2*s.keys() + s.values()
 	if s.Delta {
@@ -43,8 +42,8 @@ func (s RecurrentState) rest() float64 {
 	return mixed*float64(s.Conv+1) + 3*float64(s.Heads) + s.values()
 }
 
-// bytes are those of a sequence in one layer on one of so many GPUs, as vLLM's
-// mamba_utils.py (0.33) lays them out.
+// bytes returns the bytes of one sequence's state in one layer on one of tp GPUs, laid out as in vLLM's
+// mamba_utils.py (0.33).
 func (s RecurrentState) bytes(tp int) float64 {
 	number := BF16.Bytes()
 	if s.Wide {
@@ -55,8 +54,8 @@ func (s RecurrentState) bytes(tp int) float64 {
 	return (s.values()*float64(s.KeyDim)*number + conv) / float64(tp)
 }
 
-// undivided is how many heads or groups of a state so many GPUs cannot share, 0 if they can:
-// vLLM asserts that they divide the heads, and the groups unless Mamba-2 has a single one
+// undivided returns the number of heads or groups of a state that so many GPUs do not divide, 0 if they divide
+// all: vLLM asserts that they divide the heads and, except for Mamba-2 with a single group, the groups
 // (mamba_mixer2.py, gated delta networks likewise, 0.33).
 func (s RecurrentState) undivided(gpus int) int {
 	switch {
@@ -68,26 +67,26 @@ func (s RecurrentState) undivided(gpus int) int {
 	return 0
 }
 
-// flops are those of a token of a prompt in one layer: within chunks of so many tokens as
-// attention does it, and once into the state and out of it.
+// flops returns the operations per prompt token in one layer: attention within chunks, plus once into the state
+// and out of it.
 func (s RecurrentState) flops() float64 {
 	const chunk = 64
 	return float64(s.Heads) * (4*float64(s.KeyDim*s.HeadDim) + 2*chunk*float64(s.KeyDim+s.HeadDim))
 }
 
-// activations are the bytes of a token in one layer on one of so many GPUs: its queries, keys,
-// values and the gate of its output.
+// activations returns the bytes per token in one layer on one of tp GPUs: queries, keys, values and the output
+// gate.
 func (s RecurrentState) activations(tp int) float64 {
 	return 2 * (s.keys() + s.values()) * BF16.Bytes() / float64(tp)
 }
 
-// stateMoves is how often a layer with a state moves the activations of a prompt. A dozen kernels
-// follow one another, each through memory: of the recurrence alone a token and head of 128 x 128 takes
-// 2.0 ns on H100 (FLA's Triton kernels, 64 heads, 8,192 tokens; flashinfer-ai/flashinfer pull request
-// 3788, 2026-06) and 6.6 on A100 (433 us for 32 heads and 2,048 tokens, vLLM 0.27; pegainfer-project/
-// pegainfer, docs/benchmarks, 2026-09), which is 11 and 13 times; convolution, norms, gates and copies
-// are some 5 by what they read and write, at the two thirds of the bandwidth that they reach 7. A served
-// A100 says 20 (Qwen3.5-4B, the same source: 24.1 ms a token at 16 requests/s).
+// stateMoves is how often a layer with a state moves the activations of a prompt. A dozen kernels follow one
+// another, each through memory. The recurrence alone takes 2.0 ns per token and head of 128 x 128 on H100
+// (FLA's Triton kernels, 64 heads, 8,192 tokens; flashinfer-ai/flashinfer pull request 3788, 2026-06) and 6.6
+// on A100 (433 us for 32 heads and 2,048 tokens, vLLM 0.27; pegainfer-project/pegainfer, docs/benchmarks,
+// 2026-09), or 11 and 13 moves; convolution, norms, gates and copies are some 5 by their reads and writes, 7 at
+// the two thirds of the bandwidth that they reach. A served A100 gives 20 (Qwen3.5-4B, the same source: 24.1 ms
+// a token at 16 requests/s).
 const stateMoves = 20
 
 func (r *Roofline) setStates() {
@@ -99,8 +98,8 @@ func (r *Roofline) setStates() {
 	r.states.token = layers * r.c.States * s.activations(tp) / r.dep.Hardware.Bandwidth
 }
 
-// blockTokensOf is the block of a deployment: vLLM makes that of attention layers so long
-// that a layer takes no less of it than a state does.
+// blockTokensOf returns the block size of a deployment in tokens: vLLM enlarges the blocks of attention layers
+// until a layer's block is no smaller than a state.
 func blockTokensOf(dep Deployment) int {
 	s := dep.Arch.State
 	if !s.Present() {
@@ -110,7 +109,7 @@ func blockTokensOf(dep Deployment) int {
 	return blockTokens * max(1, ceilDiv(int(s.bytes(dep.TP)), int(blockTokens*token)))
 }
 
-// check refuses states that no model can have.
+// check refuses impossible states.
 func (s RecurrentState) check(a Arch) error {
 	switch {
 	case s == RecurrentState{}:

@@ -1,19 +1,19 @@
 package model
 
-// Batch is what one step of one attention replica computes: decodes, each with one
-// new token and perhaps proposed ones, and chunks of prompts.
+// Batch is what one step of one attention replica computes: decodes, each with one new token and possibly
+// proposed ones, and prompt chunks.
 type Batch struct {
-	Decodes         int     // requests that decode
-	Drafted         int     // proposed tokens that they bring along to be verified
-	Context         int     // sum of their contexts in tokens, the new one included
+	Decodes         int     // decoding requests
+	Drafted         int     // proposed tokens that these bring to be verified
+	Context         int     // sum of their contexts in tokens, including the new one
 	Longest         int     // the longest of those contexts
 	Windowed        int     // sum of min(context, window) over them; unused without window layers
-	WindowedGrowing int     // how many of them are below the window, and so still grow
+	WindowedGrowing int     // how many of them are below the window and so still grow
 	Chunks          []Chunk // prompt parts
 	Sampled         int     // rows that go through the LM head
-	Adapters        int     // different low-rank adapters in use
-	Loads           int     // of them, those that are loaded first
-	Everywhere      int     // tokens of the step over all attention replicas; 0: as many on each as here
+	Adapters        int     // different LoRA adapters in use
+	Loads           int     // how many of these must be loaded first
+	Everywhere      int     // tokens of the step over all attention replicas; 0: each has as many as this one
 }
 
 // Tokens counts the tokens that the step computes.
@@ -25,8 +25,7 @@ func (b *Batch) Tokens() int {
 	return n
 }
 
-// Chunk is a part of one prompt: Tokens new ones after Context that are computed or
-// cached already.
+// Chunk is a part of one prompt: Tokens new tokens after Context tokens already computed or cached.
 type Chunk struct {
 	Tokens  int
 	Context int
@@ -36,20 +35,20 @@ type Chunk struct {
 type StepTime struct {
 	Weights          float64 // dense matrices: the share spent streaming them
 	Compute          float64 // dense matrices: the share spent computing
-	ExpertWeights    float64 // routed experts, likewise
+	ExpertWeights    float64 // routed experts, divided likewise
 	ExpertCompute    float64
 	Head             float64 // LM head
 	DecodeAttention  float64 // reading the KV cache for decodes and for the contexts of chunks
-	PrefillAttention float64 // scores and values of chunks
+	PrefillAttention float64 // attention of chunks to the context and to themselves
 	Communication    float64 // between the GPUs of the instance
 	Elementwise      float64 // norms, rotary embedding, activations of large steps
 	Fixed            float64 // launches, kernel floors, scheduling
 	Draft            float64 // proposing tokens for speculative decoding
-	Host             float64 // what the GPUs wait for a host that launches kernel by kernel
+	Host             float64 // waiting of the GPUs for the host, which launches kernel by kernel
 	Total            float64
 }
 
-// Add accumulates another step n times, for averages over a run.
+// Add adds n times another step, for averages over a run.
 func (t *StepTime) Add(u StepTime, n float64) {
 	t.Weights += n * u.Weights
 	t.Compute += n * u.Compute

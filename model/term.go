@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// terms are the doubts that a calibration may settle, in the order in which they are reported;
-// all else stays at what data sheets and kernel tables say.
+// terms are the doubts that a calibration may resolve, in the order of reports; everything else stays at the
+// data sheets and kernel tables.
 var terms = []Doubt{DoubtFrontend, DoubtStep, DoubtLayer, DoubtLaunch, DoubtRequest, DoubtWeights, DoubtKV, DoubtPrefill, DoubtPrefillAttention}
 
 // Terms returns the terms of a calibration in order.
@@ -24,8 +24,8 @@ func (t Doubt) Efficiency() bool {
 	return t == DoubtWeights || t == DoubtKV || t == DoubtPrefill || t == DoubtPrefillAttention
 }
 
-// Value returns a term's value for a deployment: of the efficiencies those of the
-// formats that it uses. Where scheduling is synchronous, the step includes that part.
+// Value returns a term's value for a deployment: an efficiency for the formats that it uses, and a step's cost
+// including that of synchronous scheduling.
 func (c Constants) Value(t Doubt, dep Deployment) float64 {
 	dep = dep.Normal()
 	switch t {
@@ -51,9 +51,9 @@ func (c Constants) Value(t Doubt, dep Deployment) float64 {
 	return 0
 }
 
-// WithValue returns the constants with one term set to a value in the sense of
-// [Constants.Value], an efficiency to no more than kernels reach. Experts and LM head follow the dense matrices in proportion, a
-// mixture's layers follow the layer, sampling follows the request.
+// WithValue returns the constants with one term set to a value in the sense of [Constants.Value], efficiencies
+// limited to what kernels reach. Experts and LM head scale with the dense matrices, an MoE model's layer costs
+// with the layer, sampling with the request.
 func (c Constants) WithValue(t Doubt, dep Deployment, v float64) Constants {
 	old := c.Value(t, dep)
 	if old <= 0 {
@@ -65,7 +65,7 @@ func (c Constants) WithValue(t Doubt, dep Deployment, v float64) Constants {
 	return c.times(t, v/old, 1)
 }
 
-// times multiplies what goes with a term, shares to no more than the most.
+// times multiplies the constants of a term, limiting shares to most.
 func (c Constants) times(t Doubt, by, most float64) Constants {
 	switch t {
 	case DoubtFrontend:

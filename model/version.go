@@ -23,18 +23,18 @@ func ParseVersion(s string) (Version, error) {
 	return v, nil
 }
 
-// versionOf reads a release and takes what it cannot read for the newest one: a
-// nightly build's hash is newer than any release by nature.
+// versionOf parses a release and takes what it cannot parse for the newest one: a nightly build's hash is newer
+// than any release.
 func versionOf(s string) Version {
 	v, _ := ParseVersion(s)
 	return v
 }
 
-// oldestMinor and newestMinor are the oldest and the newest release 0.x that are known.
+// oldestMinor and newestMinor are the oldest and the newest known release 0.x.
 const oldestMinor, newestMinor = 10, 33
 
-// BeyondKnown says of a release before the oldest or after the newest that is known as which it is
-// simulated; "" of every other, and of what is no release.
+// BeyondKnown says that a release older or newer than all known ones is simulated as the oldest or newest; ""
+// for any other, and for what is no release.
 func BeyondKnown(s string) string {
 	const how = "vLLM %d.%d is %s than 0.%d, the %s that is known, and simulated as that"
 	switch v := versionOf(s); {
@@ -46,8 +46,7 @@ func BeyondKnown(s string) string {
 	return ""
 }
 
-// minor returns x of a release 0.x; of the zero Version and of later ones the newest
-// known.
+// minor returns x of a release 0.x; the newest known for the zero Version and for later ones.
 func (v Version) minor() int {
 	if v == (Version{}) || v.Major > 0 {
 		return newestMinor
@@ -55,8 +54,7 @@ func (v Version) minor() int {
 	return min(v.Minor, newestMinor)
 }
 
-// AtLeast reports whether the release is the given one or a later one. The zero
-// Version is later than all.
+// AtLeast reports whether the release is the given one or later. The zero Version is later than all.
 func (v Version) AtLeast(major, minor int) bool {
 	if v == (Version{}) {
 		return true

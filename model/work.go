@@ -4,7 +4,7 @@ package model
 type Work struct {
 	WeightBytes float64
 	KVBytes     float64
-	Flops       float64 // useful ones: two per weight and token, four per query-key pair and head dimension
+	Flops       float64 // useful ones: two per weight and token, four per query-key pair and element of the head dimension
 }
 
 // Work returns the bytes and operations of a step on one GPU.
@@ -40,9 +40,9 @@ func (r *Roofline) Work(b Batch) Work {
 	return w
 }
 
-// Achieved returns the shares of the data sheet that a step of so many seconds reaches:
-// memory bandwidth (MBU), and dense compute in the format that the weights are
-// multiplied in (MFU).
+// Achieved returns the shares of the data sheet's peaks that a step of so many seconds reaches: of memory
+// bandwidth (MBU), and of dense compute in the fastest format that the model's matrices are multiplied in
+// (MFU).
 func (r *Roofline) Achieved(w Work, seconds float64) (mbu, mfu float64) {
 	if seconds <= 0 {
 		return 0, 0
