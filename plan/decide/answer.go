@@ -23,12 +23,12 @@ import (
 type Background struct {
 	// Subject says what is served: "llama-3.1-70b in fp8, chat".
 	Subject string
-	// Knobs are those that the answer is of, Search the search for their maximum
-	// rate; nil where none was made.
+	// Knobs are those that the answer is about, Search the search for their maximum rate; nil if there was
+	// none.
 	Knobs  measure.Knobs
 	Search *search.Result
-	// Trials are those of the run, of all settings. Diagnosis is what those of Knobs say of the
-	// server, and Trust what they say of themselves.
+	// Trials are those of the run, with all settings. Diagnosis is what those of Knobs show about the server,
+	// and Trust how far they can be relied on.
 	Trials    []measure.Measurement
 	Diagnosis []diagnose.Finding
 	Trust     []trust.Item
@@ -38,14 +38,13 @@ type Background struct {
 type Planned struct {
 	*plan.Plan
 	Background Background
-	// Class names the part of a mix that it is for, "" for all. Each are those of the classes,
-	// where these may have pools of their own.
+	// Class names the class of a mix that it is for, "" for all. Each are the answers for the classes that may
+	// have pools of their own.
 	Class string
 	Each  []*Planned
 }
 
-// Files are what a run folder keeps of it, by name: the plan and its curves, the
-// binding metric's first.
+// Files are what a run folder keeps of it, by name: the plan and its curves, the binding metric's first.
 func (p *Planned) Files() map[string]any {
 	return map[string]any{"plan.json": p, "curves.json": p.Evidence.AllCurves()}
 }
@@ -55,15 +54,15 @@ func (p *Planned) SetRun(facts map[string]any) { p.Run = facts }
 
 // NoPlan is the answer of a decision that finds no plan.
 type NoPlan struct {
-	// Outcome is infeasible, undecided, or not_measured where every engine failed, which
-	// is no word on what it can meet.
+	// Outcome is infeasible, undecided, or, if every engine failed, not_measured, which says nothing about what
+	// the engine could meet.
 	Outcome string `json:"outcome"`
-	// Idle is set when an idle engine misses the objective already.
+	// Idle is set if even an idle engine misses the objective.
 	Idle     *plan.IdleLatency   `json:"idle"`
 	Reasons  []string            `json:"reasons"`  // why there is no plan, in words
 	Rejected []measure.Rejection `json:"rejected"` // the knob sets that cannot run
-	// Trials counts what was run, Invalid those of them that could not be trusted,
-	// and Doubts their reasons, the commonest first.
+	// Trials counts the trials run, Invalid those that could not be trusted, and Doubts gives their reasons,
+	// the commonest first.
 	Trials  int      `json:"trials"`
 	Invalid int      `json:"invalid_trials"`
 	Doubts  []string `json:"doubts"`
@@ -72,7 +71,7 @@ type NoPlan struct {
 
 	Demand    plan.Demand `json:"demand"`
 	Objective measure.SLO `json:"slo"`
-	// Diagnosis is what of the server is not as it should be.
+	// Diagnosis lists what is wrong with the server.
 	Diagnosis []diagnose.Finding `json:"diagnosis"`
 	// Run is what depends on the clock, the host or a path.
 	Run any `json:"run,omitempty"`
@@ -82,15 +81,15 @@ type NoPlan struct {
 	Background Background `json:"-"`
 }
 
-// NotMeasured is the outcome where every engine failed, Undecided that where it is not known
-// whether there is a plan.
+// NotMeasured is the outcome if every engine failed, Undecided the outcome if it is not known whether there is
+// a plan.
 const NotMeasured, Undecided = "not_measured", "undecided"
 
 // SetRun adds what depends on the clock, the host or a path.
 func (n *NoPlan) SetRun(facts map[string]any) { n.Run = facts }
 
-// Answer is the plan, or why there is none; while the searches go on, the plan by
-// what they have found so far, where that is one.
+// Answer is the plan, or why there is none; while searches are running, the plan from what they have found so
+// far, if any.
 func (d *Decision) Answer() (sweep.Answer, error) {
 	switch p, why := d.plan, d.solved; {
 	case d.failed != nil:
@@ -100,7 +99,7 @@ func (d *Decision) Answer() (sweep.Answer, error) {
 	case why != nil:
 		return d.without(why)
 	case len(d.Seen) == 0, slices.ContainsFunc(d.instances, func(i *instance) bool { return i.race == nil }):
-		return sweep.Answer{}, nil // or the coarse pass goes on, which tells no rate of its own
+		return sweep.Answer{}, nil // or the coarse pass is running, which gives no rate of its own
 	}
 	p, err := d.solve()
 	if err != nil {
@@ -112,7 +111,7 @@ func (d *Decision) Answer() (sweep.Answer, error) {
 	return sweep.Answer{Value: judged(p, d.background())}, nil
 }
 
-// judged is a plan with what its background says of the server and of the data.
+// judged returns a plan with its background's findings about server and data.
 func judged(p *plan.Plan, b Background) *Planned {
 	p.Evidence.Diagnosis, p.Evidence.Trust = b.Diagnosis, b.Trust
 	p.Evidence.Effects = effects.Of(Settings(p, b.Trials))
@@ -122,7 +121,7 @@ func judged(p *plan.Plan, b Background) *Planned {
 // certifiedAsIs is what a certificate in virtual time rests on.
 const certifiedAsIs = "the certificate is of the simulated engine with its constants as they are"
 
-// planned gives the plan of ended searches its evidence.
+// planned adds the evidence to the plan after the searches have ended.
 func (d *Decision) planned(solved *plan.Plan) (sweep.Answer, error) {
 	p := *solved
 	p.Warnings = append(slices.Clone(p.Warnings), d.unsearched...)
@@ -147,8 +146,7 @@ func (d *Decision) planned(solved *plan.Plan) (sweep.Answer, error) {
 	return sweep.Answer{State: state, Value: judged(&p, d.background())}, nil
 }
 
-// without is the answer where there is no plan. A reason of another kind than a
-// plan's own is an error.
+// without is the answer if there is no plan. A reason other than [plan.Unsolved] is an error.
 func without(cfg *config.Config, why error, b Background) (sweep.Answer, error) {
 	n := &NoPlan{Demand: cfg.Demand, Objective: cfg.Objective, Why: why, Background: b}
 	tally := measure.OverviewOf(b.Trials)
@@ -166,7 +164,7 @@ func without(cfg *config.Config, why error, b Background) (sweep.Answer, error) 
 	return sweep.Answer{State: state, Value: n}, nil
 }
 
-// without is the answer where a decision ended without a plan.
+// without is the answer of a decision that ended without a plan.
 func (d *Decision) without(why error) (sweep.Answer, error) {
 	answer, err := without(d.cfg, why, d.background())
 	if err != nil {
@@ -185,7 +183,7 @@ func (d *Decision) without(why error) (sweep.Answer, error) {
 	return answer, nil
 }
 
-// lostWith is how the engine with some knobs failed for good, "" where it did not.
+// lostWith says how the engine with some knobs failed for good, "" if it did not.
 func lostWith(trials []measure.Measurement, k measure.Knobs) string {
 	for i := range trials {
 		if m := &trials[i]; m.Trial.Knobs == k && measure.Broke(m.Rejected) {
@@ -195,8 +193,8 @@ func lostWith(trials []measure.Measurement, k measure.Knobs) string {
 	return ""
 }
 
-// failures are the distinct reasons for which the engines of all kinds of instances
-// failed; none where one of them was measured.
+// failures lists the distinct reasons for which the engines of all kinds of instances failed; none if any of
+// them was measured.
 func (d *Decision) failures() []string {
 	var reasons []string
 	for _, i := range d.instances {
@@ -216,8 +214,7 @@ func (d *Decision) failures() []string {
 	return list.Distinct(reasons)
 }
 
-// idle is the latency of an idle engine that misses the objective already; nil
-// where none does.
+// idle is the latency of an idle engine that misses the objective; nil if it does not.
 func (d *Decision) idle() *plan.IdleLatency {
 	if d.chosen == nil || d.chosen.race == nil {
 		return nil

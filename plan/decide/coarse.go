@@ -15,9 +15,8 @@ import (
 	"planner/sweep/workload"
 )
 
-// Where there are more kinds of instances than mostKinds, a coarse pass looks at each with
-// one knob set and a search of coarsePrecision, and the best of each GPU is searched in
-// full, with another that is within coarseMargin of its cost.
+// With more than mostKinds kinds of instances a coarse pass searches one knob set of each to coarsePrecision.
+// The best kind of each GPU is then searched in full, and one more if it costs at most coarseMargin more.
 const (
 	mostKinds       = 8
 	coarsePrecision = 0.3
@@ -41,7 +40,7 @@ func (d *Decision) coarse() sweep.Source {
 	return together
 }
 
-// typical is the engine's own settings, or the set that is predicted to carry most.
+// typical is the engine's own settings or, if they do not run, the set with the highest predicted rate.
 func (i *instance) typical() search.Prior {
 	if i.standard != nil {
 		return *i.standard
@@ -49,18 +48,18 @@ func (i *instance) typical() search.Prior {
 	return slices.MaxFunc(i.priors, func(a, b search.Prior) int { return cmp.Compare(a.Rate, b.Rate) })
 }
 
-// carries is the rate that a coarse pass found.
+// carries is the rate that the coarse pass found.
 func (i *instance) carries() float64 { return i.sight().Estimate.Value }
 
-// offered is the kind of instance as an offer, by what a coarse pass found.
+// offered returns the kind of instance as an offer with the rate of the coarse pass.
 func (i *instance) offered() plan.Offer {
 	r := i.sight()
 	k, rate := i.typical().Knobs, r.Estimate.Value
 	return plan.Offer{Knobs: k, GPUs: k.GPUs(), Pricing: i.gpu.Pricing, Idle: idleLatency(r.Floor), Rate: search.Estimate{Value: rate, High: rate, Safe: rate}}
 }
 
-// timesDearer is what the fleet of one offer costs over that of another: in money, or in GPUs where
-// a price is not known or nothing.
+// timesDearer is the ratio of the fleets' costs for two offers: in money, or in GPUs if a price is unknown or
+// zero.
 func timesDearer(a, b *plan.Alternative) float64 {
 	x, y := a.Cost.Money(), b.Cost.Money()
 	switch {
@@ -74,20 +73,20 @@ func timesDearer(a, b *plan.Alternative) float64 {
 	return float64(a.Fleet.GPUs) / float64(b.Fleet.GPUs)
 }
 
-// ranked are the kinds of instances by what their fleets for the demand cost, as far as a coarse pass tells, and of the
-// typical knobs of each which it is.
+// ranked ranks the kinds of instances by their fleets' cost for the demand according to the coarse pass, and
+// maps each kind's typical knobs to it.
 func (d *Decision) ranked() (ranked []plan.Alternative, of map[measure.Knobs]*instance) {
 	of = map[measure.Knobs]*instance{}
 	for _, i := range d.instances {
 		of[i.typical().Knobs] = i
 	}
-	// Of fleets that are alike the one with most to spare comes first.
+	// Among equal fleets the one with most to spare comes first.
 	byRate := slices.SortedStableFunc(slices.Values(d.instances), func(a, b *instance) int { return cmp.Compare(b.carries(), a.carries()) })
 	return d.cfg.Demand.Rank(list.Map(byRate, (*instance).offered)), of
 }
 
-// narrow leaves what the full searches are for, and rejects the other kinds: of a GPU those whose fleets for
-// the demand are beside its best, and all that cost so many times the cheapest that no doubt about constants brings both together.
+// narrow keeps the kinds for the full searches and rejects the others: for each GPU those not among its best,
+// and all that cost so much more than the cheapest that no error of the constants makes up for it.
 func (d *Decision) narrow() {
 	if len(d.instances) == 0 || d.instances[0].sight == nil {
 		return
@@ -116,7 +115,7 @@ func (d *Decision) narrow() {
 		if i.carries() > 0 || ranked[0].Fleet.GPUs == 0 {
 			continue
 		}
-		// One set tells how far its limits are out of reach.
+		// One set is enough to show how far the limits are out of reach.
 		one := i.typical()
 		for _, p := range i.priors {
 			if p.Knobs != one.Knobs {
@@ -127,8 +126,8 @@ func (d *Decision) narrow() {
 	}
 }
 
-// leave leaves the kinds that were searched in full, be it for another demand or at other prices, and says of the others
-// what they cost for this one; the plan warns where one of them costs less.
+// leave keeps the kinds that were searched in full, perhaps for another demand or at other prices, and rejects
+// the others with their cost for this one; the plan warns if one of them is clearly cheaper.
 func (d *Decision) leave(searched func(*instance) bool) {
 	ranked, of := d.ranked()
 	first := slices.IndexFunc(ranked, func(a plan.Alternative) bool { return searched(of[a.Offer.Knobs]) })

@@ -14,23 +14,23 @@ import (
 	"time"
 )
 
-// leastCounted is how many trials with counts an interval may rest on.
+// leastCounted is the least number of trials with counts for an interval.
 const leastCounted = 3
 
-// countedRate is the posterior of the maximum rate, as a search of the same trials would have reported it, from
-// trials that counted requests beyond the limits in question, or whose summaries tell how many they were; false where
-// too few do, or none met the limits.
+// countedRate returns the posterior of the maximum rate, as a search with the same trials would have reported
+// it, from trials that counted requests beyond the limits in question or whose summaries imply the counts;
+// false if there are too few, or none met the limits.
 func countedRate(cfg *config.Config, trials []measure.Measurement) (search.Result, bool) {
 	var counts []measure.Measurement
 	slo, middle, longest := cfg.Objective, 0.0, time.Duration(0)
 	rated := list.Filter(trials, func(m measure.Measurement) bool { return m.Tells() && m.Ran() && !m.Trial.Closed() && m.Trial.Rate > 0 })
 	read := slices.ContainsFunc(rated, func(m measure.Measurement) bool { return !countsOf(&m, slo) })
-	if read && slo.Errors >= 0 { // then see limitByErrors
+	if read && slo.Errors >= 0 { // limitByErrors then applies it
 		slo.Errors = -1
 		for i := range rated {
 			m := &rated[i]
 			ended := m.Requests - m.Failed
-			m.Achieved *= float64(m.Requests) / float64(max(ended, 1)) // as if those that failed had ended
+			m.Achieved *= float64(m.Requests) / float64(max(ended, 1)) // as if those that failed had completed
 			m.Requests, m.Failed = ended, 0
 		}
 	}
@@ -44,11 +44,11 @@ func countedRate(cfg *config.Config, trials []measure.Measurement) (search.Resul
 		return search.Result{}, false
 	}
 	s := search.NewMaxRate(search.MaxRateConfig{
-		// Where to look, and next to nothing about where it lies.
+		// A place to look, with next to no information about the rate.
 		Prior:    search.Prior{Knobs: counts[0].Trial.Knobs, Rate: math.Exp(middle / float64(len(counts))), Spread: 1},
 		Workload: cmp.Or(counts[0].Trial.Workload, &workload.Workload{}), SLO: slo, Seed: cfg.Workload.Seed,
 		Precision: cfg.Search.Precision, Confidence: cfg.Search.Confidence,
-		// No trial can be added to results, and the longest have to do.
+		// No trial can be added to results on disk, and the longest must do.
 		Budget: 1, Window: longest, MinRequests: 1, Steady: cfg.Simulated() && !read,
 	})
 	for _, m := range counts {
@@ -57,10 +57,11 @@ func countedRate(cfg *config.Config, trials []measure.Measurement) (search.Resul
 	s.Next()
 	r := s.Result()
 	r.Warnings = append(r.Warnings, note.If(read, note.CountsRead)...)
-	return r, r.Outcome != search.Searching && r.Estimate.Safe > 0 // where none was met a search goes on by lone requests
+	return r, r.Outcome != search.Searching && r.Estimate.Safe > 0 // if none met the limits the search would go on to lone requests
 }
 
-// shortestTTFT is the shortest mean TTFT of the trials, which is hardly one of a queue; 0 if none is known.
+// shortestTTFT returns the shortest mean TTFT of the trials, which hardly includes queueing; 0 if none is
+// known.
 func shortestTTFT(trials []measure.Measurement) time.Duration {
 	least := time.Duration(0)
 	for i := range trials {
@@ -71,10 +72,10 @@ func shortestTTFT(trials []measure.Measurement) time.Duration {
 	return least
 }
 
-// readCounts is a trial with counts of all that an objective bounds, those that it has not made from its summaries; false
-// where these say nothing of a bound. What was completed of what was sent has the error of a Poisson count, and does
-// not lack those that a server which keeps up has under way: they take what their tokens take behind a first one without
-// a queue, the TTFT given.
+// readCounts returns a trial with counts for all that an objective bounds, those that it lacks derived from its
+// summaries; false if these do not determine one. The ratio of completed to sent requests has the error of a
+// Poisson count. It is corrected for requests in flight, which even a server that keeps up has at the end: they
+// take prompt, a TTFT without queueing, and the time of their further tokens.
 func readCounts(m *measure.Measurement, slo measure.SLO, prompt time.Duration) (measure.Measurement, bool) {
 	if countsOf(m, slo) {
 		return *m, true
@@ -83,7 +84,7 @@ func readCounts(m *measure.Measurement, slo measure.SLO, prompt time.Duration) (
 	out.Counts, out.Trial.Objective, out.Trial.Window = nil, slo, max(m.Duration, 0)
 	ended := m.Requests - m.Failed
 	for _, b := range slo.Bounds {
-		if b.Metric == measure.Goodput { // of several limits at once summaries say nothing
+		if b.Metric == measure.Goodput { // summaries say nothing about several limits at once
 			return out, false
 		}
 		l := m.Of(b.Class).Latency(b.Metric)
@@ -129,8 +130,7 @@ func readCounts(m *measure.Measurement, slo measure.SLO, prompt time.Duration) (
 	return out, true
 }
 
-// countsOf reports whether a measurement counted what each bound of an objective
-// asks for.
+// countsOf reports whether a measurement has counts for each bound of an objective.
 func countsOf(m *measure.Measurement, slo measure.SLO) bool {
 	for _, b := range slo.Bounds {
 		if !slices.Contains(m.Trial.Objective.Bounds, b) {

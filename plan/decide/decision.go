@@ -1,11 +1,10 @@
 // Package decide runs the searches of every kind of instance and turns them into
 // offers and a plan.
 //
-// A kind of instance is a GPU with a degree of parallelism; it has knob sets to
-// choose from, which race. What is known of a set before it is tried is its prior.
-// The best set and the engine's own settings are searched once more on fresh
-// requests, one of the two is selected, and its rate, with what is not known of
-// the engine's constants, makes an offer. package plan sizes and prices the offers.
+// A kind of instance is a GPU with a degree of parallelism; its knob sets race against each other. What is
+// known of a set before it is tried is its prior. The best set and the engine's own settings are searched once
+// more with fresh requests, one of the two is selected, and its rate, with the uncertainty of the engine's
+// constants, makes an offer. Package plan sizes and prices the offers.
 package decide
 
 import (
@@ -23,31 +22,31 @@ import (
 	"planner/sweep/measure"
 )
 
-// Decision is the study of the commands plan and estimate: for each kind of
-// instance the best knobs and their maximum rate, and from these the fleet. Its
-// stages are the races of all kinds of instances side by side, searches of sets that may
-// be safer than their winners, the curve of the chosen knobs, and the certificate.
+// Decision is the study of the commands plan and estimate: for each kind of instance the best knobs and their
+// maximum rate, and from these the fleet. Its stages are a coarse pass if there are many kinds, the races of
+// all kinds side by side, searches of sets that may be safer than the winners, the curve of the chosen knobs,
+// and the certificate.
 type Decision struct {
 	searches
 
-	// looks are the short searches of a coarse pass, races those in full; nil before they begin. looked is what the
-	// first came to, and unsearched what they say of a plan for which others would have been searched in full.
+	// looks are the short searches of the coarse pass, races the full ones; nil before they begin. looked holds
+	// the results of looks, and unsearched warns of kinds that were not searched in full but would be for this
+	// demand.
 	looks, races *sweep.Together
 	looked       []search.Result
 	unsearched   note.Notes
-	// chosen is the kind of instance that the plan takes; where there is no plan, the
-	// one whose search tells most.
+	// chosen is the kind of instance that the plan uses; without a plan, the one whose search is most
+	// informative.
 	chosen *instance
-	// plan is what the searches came to, solved why there is none; both nil until all
-	// searches have ended.
+	// plan is the result of the searches, solved why there is none; both nil until all searches have ended.
 	plan   *plan.Plan
 	solved error
-	// placed is what short runs said of the chosen knobs; nil before they are chosen.
+	// placed is what short runs say about the chosen knobs; nil before these are chosen.
 	placed *placed
 }
 
-// searches are what the studies of this package share: the kinds of instances with
-// what is known of their knob sets, and the certificate that comes last.
+// searches is what the studies of this package share: the kinds of instances with the priors of their knob
+// sets, and the final certificate.
 type searches struct {
 	sweep.Chain
 
@@ -56,9 +55,9 @@ type searches struct {
 
 	instances []*instance
 	rejected  []measure.Rejection
-	// certificate tells what the certificate came to; nil where none is sought, or not yet.
+	// certificate returns the certificate's result; nil if none is sought or it has not begun.
 	certificate func() search.Certified
-	// doubts are those that were looked for.
+	// doubts are the uncertainties found so far.
 	doubts []doubted
 	// failed is an error of the study itself.
 	failed error
@@ -81,8 +80,8 @@ func (s *searches) Parts() []sweep.Part {
 // PartOf names the kind of instance of a trial.
 func (s *searches) PartOf(t measure.Trial) string { return sweep.KindOf(t.Knobs).Name }
 
-// Narrow leaves the searches of one kind of instance. Which kind is chosen, and with it
-// the curve and the certificate, takes all of them.
+// Narrow keeps only the searches of one kind of instance. The later stages, from the choice of a kind to the
+// certificate, need all kinds.
 func (d *Decision) Narrow(part string, whole bool) {
 	d.instances = slices.DeleteFunc(d.instances, func(i *instance) bool { return sweep.KindOf(i.priors[0].Knobs).Name != part })
 	d.rejected = slices.DeleteFunc(d.rejected, func(r measure.Rejection) bool { return sweep.KindOf(r.Knobs).Name != part })
@@ -91,11 +90,10 @@ func (d *Decision) Narrow(part string, whole bool) {
 	}
 }
 
-// Searches is how many searches the budget holds for.
+// Searches is the number of searches that the budget applies to.
 func (s *searches) Searches() int { return len(s.instances) }
 
-// certifying begins the certificate of what a search found, where the configuration
-// asks for one.
+// certifying begins the certificate for a search's result if the configuration asks for one.
 func (s *searches) certifying(prior search.Prior, found search.Result) sweep.Source {
 	if !s.cfg.Search.Certify {
 		return nil
@@ -105,21 +103,20 @@ func (s *searches) certifying(prior search.Prior, found search.Result) sweep.Sou
 	return certificate
 }
 
-// instance is one kind of instance, with the knob sets to choose from.
+// instance is one kind of instance, with its candidate knob sets.
 type instance struct {
 	gpu    config.GPU
 	priors []search.Prior
-	// standard is what the engine would do by itself; nil if it does not run.
+	// standard is the prior of the engine's own settings; nil if they do not run.
 	standard *search.Prior
-	// race tells what the race found, and sight what the short search of a coarse pass did; nil without one.
+	// race returns the race's result, and sight that of the coarse pass's search; nil without one.
 	race  func() search.RaceResult
 	sight func() search.Result
-	// selected is what is taken of the race, nil until that has ended.
+	// selected is the selection from the race, nil until that has ended.
 	selected *selection
 }
 
-// New sorts the candidates of the configuration into kinds of instances and rejects
-// what does not fit.
+// New groups the configuration's candidates into kinds of instances and rejects what does not fit.
 func New(cfg *config.Config, g sweep.Ground) (*Decision, error) {
 	all, err := searchesOf(cfg, g)
 	d := &Decision{searches: all}
@@ -130,12 +127,12 @@ func New(cfg *config.Config, g sweep.Ground) (*Decision, error) {
 	return d, err
 }
 
-// searchesOf sorts the candidates of a configuration.
+// searchesOf groups a configuration's candidates.
 func searchesOf(cfg *config.Config, g sweep.Ground) (s searches, err error) {
 	s.cfg, s.ground = cfg, g
 	runnable, rejected := cfg.Candidates()
 	if g.Predict != nil && !g.Virtual && limitsGaps(cfg.Objective, "") {
-		for _, k := range slices.Clone(runnable) { // of a simulated engine a race asks for them
+		for _, k := range slices.Clone(runnable) { // for a simulated engine the race asks for them
 			for _, small := range smallerSteps(cfg, k) {
 				if !slices.Contains(runnable, small) {
 					runnable = append(runnable, small)
@@ -169,7 +166,7 @@ func searchesOf(cfg *config.Config, g sweep.Ground) (s searches, err error) {
 	return s, nil
 }
 
-// Best is the result with the best rate so far, with what carries it in words.
+// Best returns the result with the highest rate so far and its kind of instance in words.
 func (d *Decision) Best() (best search.Result, of string) {
 	for _, i := range d.instances {
 		if i.race == nil || d.plan != nil {
@@ -182,7 +179,8 @@ func (d *Decision) Best() (best search.Result, of string) {
 	return best, of
 }
 
-// Stage says how many kinds of instances are done, and with what; of none before and after the searches.
+// Stage returns how many kinds of instances are done, and what was done with them; zeros before and after the
+// searches.
 func (d *Decision) Stage() (done, of int, what string) {
 	stage, what := d.races, "kinds of instances searched"
 	if stage == nil {
@@ -231,13 +229,12 @@ func (d *Decision) solve() (*plan.Plan, error) {
 	return p, nil
 }
 
-// looseFactor is by how much the safe rate of a search that did not end may lie below the
-// likely one for a fleet to be sized by it: twice the GPUs that are likely needed. What the
-// doubt of the constants adds no trial takes away.
+// looseFactor is the largest ratio of likely to safe rate at which a fleet is sized by a search that did not
+// end: it may take up to twice the GPUs that are likely needed. Uncertainty of the constants is excluded, as
+// more trials do not reduce it.
 const looseFactor = 2
 
-// offers turns the outcome of the searches into priced instances, and lists what
-// was not chosen.
+// offers turns the searches' results into priced instances, and lists what was not chosen.
 func (d *Decision) offers() ([]plan.Offer, []measure.Rejection, error) {
 	prompt, output := d.cfg.Workload.MeanTokens()
 	var offers []plan.Offer
@@ -270,9 +267,9 @@ func (d *Decision) offers() ([]plan.Offer, []measure.Rejection, error) {
 	return offers, rejected, nil
 }
 
-// mostTelling is the kind of instance to report on when there is no plan: one that has a rate, or misses
-// its limits under load alone, or of those whose idle latency is known the one that comes
-// nearest to its limit, else the first.
+// mostTelling returns the kind of instance to report on if there is no plan: one that has a rate, otherwise the
+// one whose idle latency is nearest to its limit (one that misses limits only under load counts as at its
+// limit), otherwise the first.
 func (d *Decision) mostTelling() *instance {
 	var best *instance
 	nearest := math.Inf(1)
@@ -296,11 +293,10 @@ func (d *Decision) mostTelling() *instance {
 	return best
 }
 
-// floor is the latency of an idle engine that misses the objective even then; nil
-// for one that does not.
+// floor is the latency of an idle engine that misses the objective even so; nil if it does not.
 func (i *instance) floor() *search.Floor { return i.race().Best.Floor }
 
-// all are the priors of the knob sets and of the engine's own settings.
+// all returns the priors of the knob sets and of the engine's own settings.
 func (i *instance) all() []*search.Prior {
 	var all []*search.Prior
 	for n := range i.priors {
@@ -312,7 +308,7 @@ func (i *instance) all() []*search.Prior {
 	return all
 }
 
-// certify tests a rate of the chosen knobs that the plan rests on.
+// certify tests the rate of the chosen knobs that the plan rests on.
 func (d *Decision) certify() sweep.Source {
 	if d.plan == nil {
 		return nil

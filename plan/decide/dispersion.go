@@ -11,11 +11,10 @@ import (
 	"planner/sweep/measure"
 )
 
-// batches cuts the records of one long run at a steady rate into batches of
-// equal time and counts the requests beyond a limit in each. Batches are to be
-// as long as trials are, 200 to 400 s of a live engine, so that their counts
-// spread as those of trials do. A record that is in flight counts as beyond the
-// limit. A bound on a mean or on inter-token times has no such counts.
+// batches cuts the records of a long run at a steady rate into batches of equal time and counts the requests
+// beyond a limit in each. Batches should be as long as trials, 200 to 400 s on a live engine, so that their
+// counts scatter like those of trials. Records in flight count as beyond the limit. Bounds on a mean or on
+// inter-token times have no such counts.
 func batches(records []measure.Record, b measure.Bound, from, batch time.Duration, n int) []measure.Count {
 	counts := make([]measure.Count, n)
 	for i := range records {
@@ -34,17 +33,15 @@ func batches(records []measure.Record, b measure.Bound, from, batch time.Duratio
 	return counts
 }
 
-// dispersionOf estimates how the counts of exceedances spread, as a function of
-// their share, from the batches of several long runs, each at one rate. It is a
-// function of the share and not of the rate, so that it holds for an engine
-// whose maximum rate is another than the simulated one. A run counts if enough
-// requests were beyond the limit, and not too many: the dispersion of its counts
-// against n p (1-p) is one point, and a line through its logarithm over that of
-// ln(1-p) gives the value at the level and the slope, kept within 0.2 and 1.5. false means that no
-// run had what is needed.
+// dispersionOf estimates the dispersion of exceedance counts as a function of their share, from the batches of
+// several long runs at one rate each. A function of the share also holds for an engine whose maximum rate
+// differs from the simulated one. A run counts if enough requests were beyond the limit, but not too many: the
+// dispersion of its counts relative to n p (1-p) is one point. A line through the logarithm of these over that
+// of ln(1-p) gives the value at the level and the slope, limited to 0.2 to 1.5; with shares too close together
+// the slope is [stat.Growth]. false means that no run qualified.
 func dispersionOf(runs [][]measure.Count, level float64) (stat.Dispersion, bool) {
 	const fewest = 20
-	// Far beyond the limit nearly all requests are late, and counts have no room.
+	// Far beyond the limit nearly all requests are late, and counts cannot scatter.
 	highest := max(0.3, 1-(1-level)*(1-level))
 	var x, y, weight []float64
 	for _, run := range runs {

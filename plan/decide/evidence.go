@@ -19,17 +19,16 @@ import (
 	"planner/sweep/workload"
 )
 
-// curveShares are the shares of the maximum rate at which the curve is
-// measured: the whole range that a reader asks about, and a little beyond.
+// curveShares are the shares of the maximum rate at which the curve is measured: the range of interest and
+// slightly beyond.
 var curveShares = []float64{0.1, 0.25, 0.4, 0.55, 0.7, 0.8, 0.9, 1, 1.1}
 
-// curveRequests are those of one trial of the curve. On a trace it takes whole laps, as
-// trials of a search do whose engine time costs nothing.
+// curveRequests is the number of requests per trial of the curve. For a trace it is rounded up to whole laps,
+// as in searches whose engine time is free.
 const curveRequests = 4000
 
-// measureCurve settles the plan, the searches having ended, and measures its knobs
-// at rates that the searches had no reason to visit. On a real engine the curve is
-// what the search saw.
+// measureCurve settles the plan after the searches and measures its knobs at rates that these had no reason to
+// visit. On a real engine the curve consists of the search's trials.
 func (d *Decision) measureCurve() sweep.Source {
 	if d.failed != nil {
 		return nil
@@ -53,17 +52,17 @@ func (d *Decision) measureCurve() sweep.Source {
 	return list
 }
 
-// configured are the warnings of a configuration.
+// configured returns a configuration's warnings.
 func configured(cfg *config.Config) note.Notes { return list.Map(cfg.Warnings, note.Text) }
 
-// addEvidence gives the plan its evidence: the curve of the chosen knobs, the
-// roofline, and the engine's own settings.
+// addEvidence adds the evidence to the plan: the curve of the chosen knobs, the roofline, and the engine's own
+// settings.
 func (d *Decision) addEvidence(p *plan.Plan) error {
 	d.fitCurves(p)
 	p.Comparison = d.chosen.selected.comparison
 	load := p.Fleet.PlannedRate / float64(p.Fleet.Instances)
 	if p.Demand.Job != nil {
-		load = p.Offer.Rate.Safe // until the job ends, and none then
+		load = p.Offer.Rate.Safe // until the job ends
 	}
 	k, rate := p.Offer.Knobs, p.Offer.Rate
 	p.Warnings = slices.Concat(configured(d.cfg), p.Warnings, d.busyFrontEnd(k, load), d.impreciseWarning(p), d.unlimitedWait(k, rate, load, "planned load"),
@@ -116,10 +115,10 @@ func (d *Decision) fitCurves(p *plan.Plan) {
 	}
 }
 
-// latencyOf is the latency that a bound limits, without the limit.
+// latencyOf returns the latency that a bound limits, without the limit.
 func latencyOf(b measure.Bound) measure.Bound { return measure.Bound{Metric: b.Metric, Class: b.Class} }
 
-// limited are the latencies that an objective limits.
+// limited returns the latencies that an objective limits.
 func limited(slo measure.SLO) []measure.Bound {
 	var all []measure.Bound
 	for _, b := range slo.Bounds {
@@ -149,7 +148,7 @@ func curvesOf(trials []measure.Measurement, of []measure.Bound, seed uint64) ([]
 	return curves, errs
 }
 
-// first puts an element before all others, which keep their order; -1 is none.
+// first moves an element to the front of a list; an index of -1 is none.
 func first[T any](list []T, i int) []T {
 	if i < 0 {
 		return list
@@ -157,7 +156,7 @@ func first[T any](list []T, i int) []T {
 	return slices.Concat(list[i:i+1], list[:i], list[i+1:])
 }
 
-// addRoofline states what the data sheets allow, where they are known.
+// addRoofline states what the data sheets allow, if they are known.
 func (d *Decision) addRoofline(p *plan.Plan) error {
 	bounds, err := d.bounds(p.Offer.Knobs)
 	if bounds == nil {
@@ -171,8 +170,7 @@ func (d *Decision) addRoofline(p *plan.Plan) error {
 	return nil
 }
 
-// addPower says what the plan draws at a load of each instance, from how busy its GPUs were
-// in the trials around it.
+// addPower states what the plan draws at a load per instance, from the modelled power in the trials around it.
 func (d *Decision) addPower(p *plan.Plan, load float64) {
 	var seen []rateFigure
 	for m := range measure.RanWith(d.Seen, p.Offer.Knobs) {
@@ -185,10 +183,9 @@ func (d *Decision) addPower(p *plan.Plan, load float64) {
 	}
 }
 
-// settling is how long traffic of the workload takes to become steady on an engine
-// with these knobs, and how long a conversation lasts: both 0 where there are
-// neither conversations nor shared prefixes. How long requests take is read off
-// the trials.
+// settling returns how long the workload's traffic takes to become steady on an engine with these knobs, and
+// how long a conversation lasts: both 0 without conversations and shared prefixes. The time of requests comes
+// from the trials.
 func (s *searches) settling(k measure.Knobs, rate float64) (settling, course time.Duration) {
 	w := &s.cfg.Workload
 	latency := s.meanLatency(k, rate)
@@ -198,9 +195,8 @@ func (s *searches) settling(k measure.Knobs, rate float64) (settling, course tim
 	return settling, course
 }
 
-// meanLatency is the mean time of a request in that trial of the knobs, of those the
-// server kept up with, whose rate comes nearest to a rate from below; 0 if there is
-// none.
+// meanLatency returns the mean time of a request in the trial of the knobs with the highest rate up to the
+// given one that the server kept up with; 0 if there is none.
 func (s *searches) meanLatency(k measure.Knobs, rate float64) time.Duration {
 	m := Nearest(s.Seen, k, rate, func(m *measure.Measurement) bool {
 		return m.KeptUp() && m.Trial.Rate <= rate && m.E2E.Mean > 0
@@ -211,8 +207,8 @@ func (s *searches) meanLatency(k measure.Knobs, rate float64) time.Duration {
 	return m.E2E.Mean
 }
 
-// Nearest is that of the trials of some knobs at open load for which something is true whose rate is
-// nearest to a rate by their ratio, the first of several; nil where there is none.
+// Nearest returns the open-loop trial of some knobs for which a condition holds and whose rate is nearest to a
+// rate by their ratio, the first of several; nil if there is none.
 func Nearest(trials []measure.Measurement, k measure.Knobs, rate float64, is func(*measure.Measurement) bool) (found *measure.Measurement) {
 	least := math.Inf(1)
 	for m := range measure.RanWith(trials, k) {
@@ -223,9 +219,8 @@ func Nearest(trials []measure.Measurement, k measure.Knobs, rate float64, is fun
 	return found
 }
 
-// cachedRequest is the mean request with what the prefix cache held of its prompt in
-// the trials of the knobs: the largest share that was seen in a trial that the server
-// kept up with, so that the bounds that follow are bounds of all of them.
+// cachedRequest returns the mean request, with the largest prefix cache hit rate of the trials of the knobs
+// that the server kept up with, so that bounds for it hold for all of these.
 func (s *searches) cachedRequest(k measure.Knobs) model.MeanRequest {
 	q := sweep.MeanRequest(&s.cfg.Workload)
 	if !k.PrefixCaching {

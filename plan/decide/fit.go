@@ -23,23 +23,22 @@ import (
 	"planner/sweep/workload"
 )
 
-// Measured says of results what they do not say themselves.
+// Measured adds to results what they do not say themselves.
 type Measured struct {
 	// GPU is the name of the GPU that was measured, "" for that of the knobs.
 	GPU string
-	// GPUs is how many one instance has, 0 for as many as the knobs say.
+	// GPUs is the number per instance, 0 for as many as the knobs say.
 	GPUs int
 	// Catalog has the prices of GPUs that the configuration does not name.
 	Catalog *model.Catalog
-	// Doubts are what is to be doubted of the results.
+	// Doubts are the reasons to doubt the results.
 	Doubts note.Notes
-	// Ground is what the results were measured on, its zero value where nobody knows.
+	// Ground is what the results were measured on; zero if unknown.
 	Ground sweep.Ground
 }
 
-// Fit plans a fleet by results that are on disk: the curve of each knob set, its
-// crossing of the limits, or the counts beyond them where trials have these. An
-// error says why the results tell nothing.
+// Fit plans a fleet from results on disk: from the curve of each knob set and its crossing of the limits, or
+// from counts of requests beyond them if trials have these. An error says why the results do not determine one.
 func Fit(cfg *config.Config, trials []measure.Measurement, m Measured) (sweep.Answer, error) {
 	trials, rates := asMeant(trials, cfg.RateOf)
 	own := *cfg
@@ -98,9 +97,8 @@ func Fit(cfg *config.Config, trials []measure.Measurement, m Measured) (sweep.An
 	return sweep.Answer{State: sweep.Done, Value: judged(made, b)}, nil
 }
 
-// doubtFits adds to the rates of sets on the simulated engine what is not known of its
-// constants, and says how much that is. It is nearly the same for all sets of a kind of
-// instance, and taken at the fastest.
+// doubtFits adds the uncertainty of the simulated engine's constants to the rates of knob sets, and says how
+// large it is. It is nearly the same for all sets of a kind of instance, and taken from the fastest.
 func doubtFits(cfg *config.Config, g sweep.Ground, fits []fittedSet) (said []string, err error) {
 	kindOf := measure.Knobs.Kind
 	fastest := map[measure.Knobs]*plan.Offer{}
@@ -129,8 +127,8 @@ func doubtFits(cfg *config.Config, g sweep.Ground, fits []fittedSet) (said []str
 	return said, nil
 }
 
-// asMeant are the trials with the rates of those on a trace told as the demand's is,
-// and what these are of the trace; nil without one.
+// asMeant returns the trials with rates of a trace converted to the demand's definition, and the trace's rates
+// by it; nil without a trace.
 func asMeant(trials []measure.Measurement, of workload.RateOf) (told []measure.Measurement, rates *workload.Rates) {
 	told = slices.Clone(trials)
 	for i := range told {
@@ -146,16 +144,15 @@ func asMeant(trials []measure.Measurement, of workload.RateOf) (told []measure.M
 	return told, rates
 }
 
-// fittedSet is one knob set of the results: its curves, that of the binding metric
-// first, none where no trial resolves it, and what one instance gives.
+// fittedSet is one knob set of the results: its curves, the binding metric's first and none if no trial
+// resolves it, and the offer of one instance.
 type fittedSet struct {
 	curves []*curve.Curve
 	offer  plan.Offer
 }
 
-// fitSets fits the trials of each knob set on their own, in the order in which they
-// come. A set that cannot be fitted is rejected with the reason, unless it is the only
-// one. Different traffic has no common curve.
+// fitSets fits the trials of each knob set separately, in their order. A set that cannot be fitted is rejected
+// with the reason, unless all are. Different traffic has no common curve.
 func fitSets(cfg *config.Config, trials []measure.Measurement) (fits []fittedSet, rejected []measure.Rejection, err error) {
 	var ran []measure.Measurement
 	var traffic []byte
@@ -198,7 +195,7 @@ func fitSet(cfg *config.Config, trials []measure.Measurement) (fittedSet, error)
 	switch {
 	case counted:
 		f.offer.Rate, f.offer.Binding, f.offer.Unreached = rate.Estimate, rate.Binding, rate.Reason.Note.Kind == note.NoneMissed
-		// The counts say what quantiles that no trial resolves cannot.
+		// Counts exist even for quantiles that no trial resolves.
 		f.offer.Warnings = slices.Concat(rate.Warnings, note.If(f.offer.Unreached, note.NotReached), note.If(err != nil, note.NoCurve, err))
 	case err != nil:
 		return f, err
@@ -220,8 +217,9 @@ func fitSet(cfg *config.Config, trials []measure.Measurement) (fittedSet, error)
 	return f, nil
 }
 
-// limitByErrors keeps a rate that latencies give below the lowest at which more requests failed than may, beyond
-// doubt: latencies are those of the others. The rate is then the highest below it at which no more failed.
+// limitByErrors limits a rate derived from latencies, which are those of successful requests: if at a lower
+// rate significantly more requests failed than allowed, the rate is the highest below that one with no more
+// failures than allowed.
 func limitByErrors(o *plan.Offer, allowed float64, trials []measure.Measurement) {
 	share := func(m *measure.Measurement) float64 { return float64(m.Failed) / float64(max(m.Requests, 1)) }
 	kept, lost, failing := 0.0, math.Inf(1), (*measure.Measurement)(nil)
@@ -252,7 +250,7 @@ func limitByErrors(o *plan.Offer, allowed float64, trials []measure.Measurement)
 	o.Warnings = append(o.Warnings, note.New(note.LimitedByFailures, lost, failing.Failed, failing.Requests, "the rate is at most the highest below that at which slo.errors allows what failed"))
 }
 
-// meanTokens are the tokens of a request in the mean of the trials that tell them and kept up; 0 where none does.
+// meanTokens returns the mean tokens per request over the trials that have them and kept up; 0 if none does.
 func meanTokens(trials []measure.Measurement, of func(*measure.Measurement) float64) float64 {
 	sum, requests := 0.0, 0.0
 	for i := range trials {
@@ -264,11 +262,11 @@ func meanTokens(trials []measure.Measurement, of func(*measure.Measurement) floa
 	return sum / max(requests, 1)
 }
 
-// moreTrials says what helps where results do not give a curve.
+// moreTrials says what helps if results do not determine a curve.
 const moreTrials = "longer trials resolve higher quantiles, and trials beyond the limit show where it lies"
 
-// fitCurvesOf fits a curve to each latency with a bound and finds the lowest
-// crossing. The curve of the binding one comes first.
+// fitCurvesOf fits a curve to each latency with a bound and finds the lowest crossing. The curve of the binding
+// bound comes first.
 func fitCurvesOf(cfg *config.Config, trials []measure.Measurement) ([]*curve.Curve, curve.Crossing, error) {
 	for _, b := range cfg.Objective.Bounds {
 		if b.Metric == measure.Goodput {

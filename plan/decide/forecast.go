@@ -9,12 +9,11 @@ import (
 	"planner/sweep/measure"
 )
 
-// startTime is how long an engine takes to start: 60 to 120 s for vLLM with weights
-// on a local disk.
+// startTime is the time that an engine takes to start: 60 to 120 s for vLLM with weights on a local disk.
 const startTime = 90 * time.Second
 
-// Forecast says in words what the searches of a decision on real engines would take,
-// as the simulated engine has it; "" where nothing predicts it.
+// Forecast says in words what a decision's searches on real engines would take according to the simulated
+// engine; "" if nothing predicts it.
 func (d *Decision) Forecast(ctx context.Context) (string, error) {
 	if d.ground.Predict == nil || d.ground.Virtual {
 		return "", nil

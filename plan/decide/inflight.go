@@ -14,8 +14,8 @@ import (
 	"planner/sweep/measure"
 )
 
-// autoscaling is the signal of a plan's fleet by the trials of its knobs; nil where none
-// of them tells how long requests take, and of a job, all replicas of which are full until it ends.
+// autoscaling returns the autoscaling signal of a plan's fleet from the trials of its knobs; nil if none of
+// them has request times, and for a job, during which all replicas are full.
 func autoscaling(p *plan.Plan, trials []measure.Measurement) *plan.Autoscaling {
 	inFlight := inFlightAt(trials, p.Offer.Knobs)
 	if inFlight == nil || p.Fleet.Instances == 0 || p.Demand.Job != nil {
@@ -24,8 +24,8 @@ func autoscaling(p *plan.Plan, trials []measure.Measurement) *plan.Autoscaling {
 	return p.Autoscale(inFlight)
 }
 
-// inFlightAt is how many requests an instance has in flight at a rate: by Little's law the
-// rate times the mean time of a request. It is nil where no trial tells.
+// inFlightAt returns the requests in flight on an instance as a function of its rate: by Little's law the rate
+// times the mean time of a request. It is nil if no trial has that.
 func inFlightAt(trials []measure.Measurement, k measure.Knobs) func(rate float64) float64 {
 	var points []rateFigure
 	for m := range measure.RanWith(trials, k) {
@@ -41,8 +41,8 @@ func inFlightAt(trials []measure.Measurement, k measure.Knobs) func(rate float64
 	return func(rate float64) float64 { return rate * seconds(rate) }
 }
 
-// fewSlots says that the slots for low-rank adapters are what requests wait for at a rate: that all are in use
-// at least as often as the bound which limits the rate allows a request to be late.
+// fewSlots warns that at a rate requests wait for LoRA adapter slots: that all are in use at least as often as
+// the bound that limits the rate allows a request to be late.
 func fewSlots(cfg *config.Config, binding string, inFlight func(float64) float64, rate float64) note.Notes {
 	l, allowed := cfg.Engine.LoRA, 0.5
 	if b, ok := cfg.Objective.Bound(binding); ok {
@@ -57,17 +57,17 @@ func fewSlots(cfg *config.Config, binding string, inFlight func(float64) float64
 		return nil
 	}
 	n := inFlight(rate)
-	// Requests come at random, and as many with any adapter: each adapter is in use by itself.
+	// Requests arrive at random and use all adapters alike, so each adapter is in use independently.
 	used := distuv.Binomial{N: float64(l.Adapters), P: -math.Expm1(-n / float64(l.Adapters))}
 	taken := used.Survival(float64(l.Slots) - 1)
 	return note.If(taken >= allowed, note.FewSlots, n, 100*taken, l.Slots, l.Adapters)
 }
 
-// rateFigure is a figure that was measured at a rate.
+// rateFigure is a figure measured at a rate.
 type rateFigure struct{ rate, figure float64 }
 
-// interpolated is a figure between the points at both sides of a rate, of which those at one
-// rate are averaged, and beyond them that of the last; nil without points.
+// interpolated interpolates figures linearly between rates, averaging those at one rate, and is constant beyond
+// the outermost; nil without points.
 func interpolated(points []rateFigure) func(rate float64) float64 {
 	slices.SortStableFunc(points, func(a, b rateFigure) int { return cmp.Compare(a.rate, b.rate) })
 	var rates, figures []float64

@@ -10,15 +10,14 @@ import (
 	"planner/sweep/measure"
 )
 
-// Settings are the sets of knobs that were tried on the kind of instance that a plan
-// takes, with about the rates that they carry.
+// Settings returns the knob sets that were tried on a plan's kind of instance, with their approximate rates.
 func Settings(p *plan.Plan, trials []measure.Measurement) []effects.Setting {
 	ref := effects.Baseline{Knobs: p.Offer.Knobs, Rate: p.Offer.Rate.Value, Curves: p.Evidence.AllCurves()}
 	return effects.Rates(trials, ref, p.Evidence.Crossed)
 }
 
-// judge diagnoses the server with some knobs by its trials, and holds these against the
-// checklist of a benchmark for a rate that they are to show.
+// judge diagnoses the server with some knobs from its trials, and checks these against a benchmark checklist
+// for a rate that they should show.
 func (s *searches) judge(k measure.Knobs, gpu string, rate float64) ([]diagnose.Finding, []trust.Item) {
 	mine := list.Filter(s.Seen, func(m measure.Measurement) bool { return m.Trial.Knobs == k })
 	of := trust.Subject{GPU: gpu, Rate: rate, Objective: s.cfg.Objective}
@@ -27,13 +26,12 @@ func (s *searches) judge(k measure.Knobs, gpu string, rate float64) ([]diagnose.
 	}
 	bounds, err := s.bounds(k)
 	if err != nil {
-		bounds = nil // knobs that do not run by the book, which were run all the same
+		bounds = nil // knobs that the model rejects but that ran all the same
 	}
 	return diagnose.Of(mine, bounds, s.cfg.Objective), trust.Check(mine, of)
 }
 
-// bounds are what the data sheets allow an instance with some knobs; nil where model and
-// hardware are not known.
+// bounds returns what the data sheets allow an instance with some knobs; nil if model and hardware are unknown.
 func (s *searches) bounds(k measure.Knobs) (*model.Bounds, error) {
 	if s.ground.Predict == nil {
 		return nil, nil

@@ -14,13 +14,13 @@ import (
 	"planner/sweep/measure"
 )
 
-// endedKnobs are the knobs at whose ends a search may have stopped too early.
+// endedKnobs are the knobs at the ends of whose ranges a search may have stopped too early.
 func endedKnobs() []measure.Knob {
 	return slices.DeleteFunc(measure.Searched(), func(n measure.Knob) bool { return n.Most == 0 })
 }
 
-// nextValue is the value a step beyond one: shares of memory go by twentieths, counts
-// by halves and doubles.
+// nextValue returns the value one step beyond another: shares of memory change by twentieths, counts by factors
+// of two.
 func nextValue(n measure.Knob, x float64, lower bool) float64 {
 	_, share := n.Zero.(float64)
 	switch {
@@ -34,13 +34,12 @@ func nextValue(n measure.Knob, x float64, lower bool) float64 {
 	return 2 * x
 }
 
-// edge is a knob of the best set that stands at an end of the values tried, with
-// room beyond.
+// edge is a knob of the best set that is at an end of the values tried, with room beyond.
 type edge struct {
 	axis  measure.Knob
 	knobs measure.Knobs
 	lower bool
-	// inner is the set with the nearest value on the other side.
+	// inner is the contestant with the nearest value on the other side.
 	inner search.Contestant
 }
 
@@ -52,8 +51,7 @@ func (e *edge) way() int {
 	return 1
 }
 
-// beyond are the sets a step further and so on, as many as there is room for, at
-// most n.
+// beyond returns the sets one step further, two steps and so on, as far as there is room, at most n.
 func (e *edge) beyond(n int) []measure.Knobs {
 	var sets []measure.Knobs
 	for k := e.knobs; len(sets) < n; {
@@ -63,7 +61,7 @@ func (e *edge) beyond(n int) []measure.Knobs {
 		}
 		e.axis.SetNumber(&k, x)
 		if k.MaxNumBatchedTokens > 0 {
-			// Engines refuse steps of fewer tokens than requests.
+			// Engines refuse steps with fewer tokens than requests.
 			k.MaxNumSeqs = min(k.MaxNumSeqs, k.MaxNumBatchedTokens)
 		}
 		if e.axis.Number(k) != x {
@@ -74,9 +72,8 @@ func (e *edge) beyond(n int) []measure.Knobs {
 	return sets
 }
 
-// edgesOf finds the knobs of the best set of a contest that stand at an end. Only
-// sets that differ from it in that knob alone count, and of these the ones that
-// can run.
+// edgesOf finds the knobs of a race's best set that are at an end. Only sets that differ from it in that knob
+// alone count, and of these only those that can run.
 func edgesOf(r search.RaceResult) []edge {
 	var found []edge
 	for _, a := range endedKnobs() {
@@ -112,12 +109,11 @@ func edgesOf(r search.RaceResult) []edge {
 	return found
 }
 
-// pastEnds names what the race of a simulated engine is to try beyond lists that
-// nobody gave: where the best set stands at their end the next two values, as
-// what one step does not bring two may, and the nearest on the other side if its
-// prediction alone left it out. A largest value that is no better than the one
-// below is no reason to go on: what is not used up need not be larger. Where gaps
-// between tokens limit the rate smaller steps are tried, too, wherever the best set stands.
+// pastEnds returns sets for a simulated engine's race to try beyond default lists: the next two values where
+// the best set is at an end, as two steps may achieve what one does not, and the nearest value on the other
+// side, in case only a prediction ruled it out. A largest value no better than the one below it is not
+// extended: what is not used up need not be larger. If gaps between tokens limit the rate, smaller steps are
+// tried too, wherever the best set is.
 func pastEnds(cfg *config.Config, sim *sweep.Simulated, r search.RaceResult) []search.Prior {
 	var sets []measure.Knobs
 	for _, e := range edgesOf(r) {
@@ -138,16 +134,17 @@ func pastEnds(cfg *config.Config, sim *sweep.Simulated, r search.RaceResult) []s
 	return further
 }
 
-// limitsGaps reports whether a bound of the objective, or any where none is named, limits the gaps between tokens.
+// limitsGaps reports whether a bound of the objective, or any if none is named, limits the gaps between tokens.
 func limitsGaps(slo measure.SLO, bound string) bool {
 	return slices.ContainsFunc(slo.Bounds, func(b measure.Bound) bool {
 		return b.Metric == measure.ITL && (bound == "" || b.String() == bound)
 	})
 }
 
-// smallerSteps are a set of knobs with smaller steps than those of the usual list, where nobody gave another. A step
-// with a prompt in it is a gap in all answers under way, which few prompts keep rare, or small steps short: what
-// carries more rises at both ends, so that no neighbour of a large step tells that a small one is better.
+// smallerSteps returns variants of a knob set with step sizes below the default list, if the user gave no list.
+// A step with a prompt in it is a gap in every running answer. Either few prompts keep these rare, or small
+// steps keep them short: the rate rises at both ends, so no neighbour of a large step shows that a small one is
+// better.
 func smallerSteps(cfg *config.Config, k measure.Knobs) []measure.Knobs {
 	n, _ := measure.KnobNamed("max_num_batched_tokens")
 	if !cfg.Open(n) {
@@ -158,9 +155,9 @@ func smallerSteps(cfg *config.Config, k measure.Knobs) []measure.Knobs {
 	return e.beyond(math.MaxInt)
 }
 
-// edgeWarnings tell where the best set stands at an end of the values tried and
-// its neighbour was measured to carry less: the best may lie beyond. Where the engine's
-// own settings, nil if not known, were measured there, that is known.
+// edgeWarnings warns where the best set is at an end of the values tried and its neighbour was measured to
+// carry less: the best may lie beyond. If the engine's own settings, nil if unknown, were measured beyond, that
+// is known.
 func edgeWarnings(r search.RaceResult, standard *search.Prior) note.Notes {
 	var out note.Notes
 	for _, e := range edgesOf(r) {
@@ -185,5 +182,5 @@ func edgeWarnings(r search.RaceResult, standard *search.Prior) note.Notes {
 	return out
 }
 
-// knobText writes a knob's value as configurations do.
+// knobText formats a knob's value as in configurations.
 func knobText(x float64) string { return strconv.FormatFloat(x, 'g', 6, 64) }

@@ -13,41 +13,41 @@ import (
 	"planner/sweep/measure"
 )
 
-// RateSearch is the study of the command search: the maximum rate of the only knob
-// set of a configuration.
+// RateSearch is the study of the command search: the maximum rate of a configuration's only knob set.
 type RateSearch struct {
 	searches
 
 	search *search.MaxRate
 }
 
-// FoundRate is the answer of a search. Its JSON is the result's, with what the trials say of
-// the server and of themselves.
+// FoundRate is the answer of a search. Its JSON is the result's, with the trials' findings on the server and on
+// themselves.
 type FoundRate struct {
-	search.Result // by the draw of the requests alone
-	// Rate is the estimate as a plan of the same instance has it: with what is not known of
-	// the simulated engine's constants. Assumptions say so.
+	search.Result // with the uncertainty of the drawn requests alone
+	// Rate is the estimate as a plan of the same instance has it, including the uncertainty of the simulated
+	// engine's constants. Assumptions say so.
 	Rate        search.Estimate
 	Assumptions []string
 	Background  Background
 }
 
-// foundFile is a rate in a file: null where it is not known, and undecided where a budget ended the search before any was.
+// foundFile is the JSON form of a rate: null if unknown, and undecided if a budget ended the search before
+// there was any.
 type foundFile struct {
 	Estimate *search.Estimate `json:"max_rate_per_s"`
 	search.Result
 	Warnings []string `json:"warnings"` // the notes in words
-	// Drawn is the estimate by the draw of the requests alone, null where max_rate_per_s is
-	// that, or not known.
+	// Drawn is the estimate with the uncertainty of the drawn requests alone; null if max_rate_per_s is that,
+	// or unknown.
 	Drawn       *search.Estimate `json:"max_rate_by_requests_alone_per_s"`
 	Assumptions []string         `json:"assumptions"` // what the figures rest on, in sentences
-	// Diagnosis is what of the server is not as it should be.
+	// Diagnosis lists what is wrong with the server.
 	Diagnosis []diagnose.Finding `json:"diagnosis"`
-	// Trust holds the trials against the checklist of a benchmark.
+	// Trust checks the trials against a benchmark checklist.
 	Trust []trust.Item `json:"trust"`
 }
 
-// Written is the rate in a file, with what follows from the trials.
+// Written is the rate's JSON form, with what follows from the trials.
 func (f *FoundRate) Written() any {
 	w := foundFile{Result: f.Result, Warnings: f.Warnings.Texts(), Assumptions: f.Assumptions, Diagnosis: f.Background.Diagnosis, Trust: f.Background.Trust}
 	switch {
@@ -64,7 +64,7 @@ func (f *FoundRate) Written() any {
 // Files are what a run folder keeps of it, by name.
 func (f *FoundRate) Files() map[string]any { return map[string]any{"search.json": f} }
 
-// NewRateSearch prepares the search of a configuration's only knob set. Where that does not run, this is the answer.
+// NewRateSearch prepares the search of a configuration's only knob set. If that cannot run, this is the answer.
 func NewRateSearch(cfg *config.Config, g sweep.Ground) (*RateSearch, error) {
 	all, err := searchesOf(cfg, g)
 	s := &RateSearch{searches: all}
@@ -74,10 +74,10 @@ func NewRateSearch(cfg *config.Config, g sweep.Ground) (*RateSearch, error) {
 	return s, err
 }
 
-// Narrow leaves everything: there is one part.
+// Narrow does nothing: there is only one part.
 func (s *RateSearch) Narrow(string, bool) {}
 
-// start begins the search, with what is predicted of the knob set.
+// start begins the search, with the knob set's prediction as its prior.
 func (s *RateSearch) start() sweep.Source {
 	s.failed = predict(s.cfg, s.ground, s.instances)
 	s.search = search.NewMaxRate(maxRateConfig(s.cfg, s.instances[0].priors[0]))
@@ -150,8 +150,7 @@ func (s *RateSearch) Answer() (sweep.Answer, error) {
 	return sweep.Answer{State: state, Value: found}, nil
 }
 
-// state is how a finished search ends, with its certificate, which it adds to the
-// result.
+// state returns how a finished search ends. It adds the certificate to the result.
 func (s *RateSearch) state(r *search.Result) sweep.StudyState {
 	certified := true
 	if s.certificate != nil && s.Ended {
@@ -174,8 +173,8 @@ func (s *RateSearch) state(r *search.Result) sweep.StudyState {
 	return sweep.Done
 }
 
-// ofOtherLoad is what the last trial to say so says of answers that were not those
-// of the workload: the rate that was found is then of another load.
+// ofOtherLoad returns the last trial's warning that answers did not have the workload's lengths: the rate is
+// then that of another load.
 func ofOtherLoad(trials []measure.Measurement) note.Notes {
 	for _, m := range slices.Backward(trials) {
 		if said := m.Warnings.Of(note.ShorterAnswers); len(said) > 0 {

@@ -18,8 +18,8 @@ import (
 	"planner/sweep/workload"
 )
 
-// modelled says how the simulated engine takes each feature that a configuration uses on
-// the chosen knobs; nothing where the figures are measured.
+// modelled says how the simulated engine treats each feature of a configuration on the chosen knobs; nothing if
+// the figures are measured.
 func modelled(cfg *config.Config, g sweep.Ground, k measure.Knobs) []plan.Feature {
 	if !g.Virtual || g.Predict == nil {
 		return nil
@@ -29,8 +29,7 @@ func modelled(cfg *config.Config, g sweep.Ground, k measure.Knobs) []plan.Featur
 	return slices.Concat(ofModel(dep), ofPlacement(dep), ofKnobs(k), ofEngine(cfg, dep, args), ofTraffic(&cfg.Workload))
 }
 
-// feature is one of the configuration's under its key: approximated, and how, where
-// there is something to doubt.
+// feature is a feature with its configuration key: approximated, and how, if doubtful.
 func feature(key string, value any, doubtful bool, how string) plan.Feature {
 	f := plan.Feature{Name: fmt.Sprintf("%s = %v", key, value), State: plan.Modelled}
 	if doubtful {
@@ -39,10 +38,10 @@ func feature(key string, value any, doubtful bool, how string) plan.Feature {
 	return f
 }
 
-// untested is what no served run tests.
+// untested explains a feature that no served run tests.
 const untested = "no served run tests it, so intervals are wider"
 
-// when is a feature of a configuration that has it, and none of another.
+// when returns a feature if the configuration has it.
 func when(has bool, f plan.Feature) []plan.Feature {
 	if !has {
 		return nil
@@ -114,8 +113,8 @@ func ofEngine(cfg *config.Config, dep model.Deployment, args model.EngineArgs) [
 	return append(all, ofArguments(e.ExtraArgs)...)
 }
 
-// Options and variables that change what an engine says, loads or checks, and not how
-// long its steps take, and what it does by itself.
+// Options and variables that change what an engine logs, loads or checks but not how long its steps take, or
+// that enable what it does anyway.
 var (
 	silentOption = regexp.MustCompile(`^--(enable-chunked-prefill|(no-)?(api-key|allowed-\w+|allow-credentials|chat-template.*|config-format|disable-log-\w+|` +
 		`disable-uvicorn.*|download-dir|enable-auto-tool-choice|enable-log-\w+|enable-prompt-tokens-details|enable-request-id-headers|` +
@@ -126,13 +125,13 @@ var (
 		`CUDA_VISIBLE_DEVICES|https?_proxy|no_proxy)`)
 )
 
-// ofArguments are the options among further arguments of the engine.
+// ofArguments returns the options among the engine's further arguments.
 func ofArguments(args []string) []plan.Feature {
 	var all []plan.Feature
 	for _, arg := range args {
 		name, _, _ := strings.Cut(arg, "=")
 		if !strings.HasPrefix(name, "-") || len(strings.Trim(name, "-0123456789.")) == 0 {
-			continue // the value of the option before it
+			continue // the value of the option before
 		}
 		f := ofOption("engine.extra_args", name, silentOption.MatchString(name))
 		if key := config.KeyOfOption(name); key != "" {
@@ -143,7 +142,7 @@ func ofArguments(args []string) []plan.Feature {
 	return all
 }
 
-// ofOption is an option or a variable of which only the name is looked at.
+// ofOption is an option or a variable judged by its name alone.
 func ofOption(key, name string, silent bool) plan.Feature {
 	if silent {
 		return plan.Feature{Name: key + ": " + name, State: plan.Modelled, How: "without effect on rates"}
@@ -158,8 +157,8 @@ func ofTraffic(w *workload.Workload) []plan.Feature {
 		when(w.Timeout > 0, feature("workload.timeout", w.Timeout, false, "")))
 }
 
-// uncalibrated warns of what the constants were not calibrated on, by whose runs
-// nothing says how far off the rates are.
+// uncalibrated warns of what the constants were not calibrated on, so that no served run tells how far off the
+// rates are.
 func uncalibrated(cfg *config.Config, g sweep.Ground, k measure.Knobs) note.Notes {
 	if !g.Virtual || g.Predict == nil || cfg.Engine.Calibration != "" {
 		return nil
@@ -168,12 +167,12 @@ func uncalibrated(cfg *config.Config, g sweep.Ground, k measure.Knobs) note.Note
 	return note.If(len(what) > 0, note.Uncalibrated, strings.Join(what, ", "), 100*within)
 }
 
-// frontEndTokens are the tokens/s at which a process of vLLM's front end was first seen to be busy with streaming
-// alone (vLLM pull request 12287, 12,850; docs/predictions.md has 12,100 to 18,700).
+// frontEndTokens is the lowest rate, in tokens/s, at which a vLLM front-end process was seen to be fully busy
+// with streaming (vLLM pull request 12287, 12,850; docs/predictions.md has 12,100 to 18,700).
 const frontEndTokens = 12_000
 
-// busyFrontEnd warns of a rate of one instance at which its front end, one process for each attention replica,
-// streams more than was seen.
+// busyFrontEnd warns of a rate at which an instance's front end, one process per attention replica, streams
+// more than was ever seen.
 func (s *searches) busyFrontEnd(k measure.Knobs, rate float64) note.Notes {
 	if !s.ground.Virtual || s.ground.Predict == nil {
 		return nil

@@ -13,9 +13,9 @@ import (
 	"planner/sweep/measure"
 )
 
-// PoolStudy is the study of a mix whose classes have limits of their own: the decision on one
-// pool of instances for all classes, and those on a pool for each class, side by side in
-// virtual time and one after the other on real engines.
+// PoolStudy is the study of a mix whose classes have their own limits: the decision on one pool of instances
+// for all classes, and those on a pool per class, side by side in virtual time and one after the other on real
+// engines.
 type PoolStudy struct {
 	sweep.Chain
 
@@ -25,15 +25,14 @@ type PoolStudy struct {
 	each    []*Decision
 }
 
-// PoolsPlanned is the answer where the classes have a plan each, and one pool for all has
-// none.
+// PoolsPlanned is the answer if each class has a plan of its own and one pool for all has none.
 type PoolsPlanned struct {
 	Outcome string      `json:"outcome"`
 	Pools   *plan.Pools `json:"pools"`
 	OnePool *NoPlan     `json:"one_pool"`
 	// Run is what depends on the clock, the host or a path.
 	Run any `json:"run,omitempty"`
-	// Each are the answers that the pools are made of.
+	// Each are the answers that the pools are made from.
 	Each []*Planned `json:"-"`
 }
 
@@ -43,7 +42,7 @@ func (p *PoolsPlanned) SetRun(facts map[string]any) { p.Run = facts }
 // Files are what a run folder keeps of it, by name.
 func (p *PoolsPlanned) Files() map[string]any { return map[string]any{"plan.json": p} }
 
-// NewPlan prepares the study of a plan: a decision, or those on pools of classes.
+// NewPlan prepares the study of a plan: one decision, or also those on a pool per class.
 func NewPlan(cfg *config.Config, g sweep.Ground) (PlanStudy, error) {
 	one, err := New(cfg, g)
 	p := &PoolStudy{cfg: cfg, one: one, classes: cfg.Pools()}
@@ -68,13 +67,13 @@ func NewPlan(cfg *config.Config, g sweep.Ground) (PlanStudy, error) {
 	return p, nil
 }
 
-// decisions are all of them, that on one pool first.
+// decisions returns all decisions, that on one pool first.
 func (p *PoolStudy) decisions() []*Decision { return append([]*Decision{p.one}, p.each...) }
 
-// Rejected lists the configurations that cannot run whatever they serve.
+// Rejected lists the configurations that cannot run for any class.
 func (p *PoolStudy) Rejected() []measure.Rejection { return p.one.Rejected() }
 
-// Searches is how many searches the budget holds for.
+// Searches is the number of searches that the budget applies to.
 func (p *PoolStudy) Searches() (n int) {
 	for _, d := range p.decisions() {
 		n += d.Searches()
@@ -98,7 +97,7 @@ func (p *PoolStudy) Forecast(ctx context.Context) (string, error) {
 	return strings.Join(parts, "; "), nil
 }
 
-// Best is the best result so far of the decision under way.
+// Best is the best result so far of the running decision.
 func (p *PoolStudy) Best() (best search.Result, of string) {
 	for i, d := range p.decisions() {
 		if best, of = d.Best(); of != "" && i > 0 {
@@ -110,7 +109,7 @@ func (p *PoolStudy) Best() (best search.Result, of string) {
 	return best, of
 }
 
-// Stage says how many kinds of instances are done for all decisions.
+// Stage returns how many kinds of instances are done over all decisions.
 func (p *PoolStudy) Stage() (done, of int, what string) {
 	for _, d := range p.decisions() {
 		if n, all, word := d.Stage(); all > 0 {
@@ -120,8 +119,8 @@ func (p *PoolStudy) Stage() (done, of int, what string) {
 	return done, of, what
 }
 
-// Answer is the plan of one pool with those of the classes beside it, or the plans of the
-// classes where one pool has none. Where these are undecided, so is the whole.
+// Answer is the plan for one pool with those of the classes beside it, or the classes' plans if one pool has
+// none. If these are undecided, so is the answer.
 func (p *PoolStudy) Answer() (sweep.Answer, error) {
 	answer, err := p.one.Answer()
 	if err != nil || !p.Ended {

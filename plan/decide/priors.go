@@ -15,8 +15,8 @@ import (
 	"planner/sweep/workload"
 )
 
-// priorFor says what arithmetic knows of a configuration: whether it fits, and
-// about which rate of requests as are the mean it carries. Without an engine to compute with, nothing is known.
+// priorFor returns what arithmetic knows of a knob set: whether it fits, and roughly which rate of mean
+// requests it carries. Without an engine to compute with, nothing is known.
 func priorFor(cfg *config.Config, engine *sweep.Simulated, k measure.Knobs, mean model.MeanRequest) (search.Prior, error) {
 	if engine == nil {
 		return search.Prior{Knobs: k}, nil
@@ -29,11 +29,11 @@ func priorFor(cfg *config.Config, engine *sweep.Simulated, k measure.Knobs, mean
 	return search.Prior{Knobs: k, Rate: capacity.Rate, Spread: capacitySpread, Latency: time.Duration(slowest * float64(time.Second))}, nil
 }
 
-// capacitySpread is an allowance for how far arithmetic that knows no queueing
-// scatters between knob sets, in the logarithm of the rate.
+// capacitySpread allows for the scatter between knob sets of arithmetic that ignores queueing, in the logarithm
+// of the rate.
 const capacitySpread = 0.2
 
-// maxRateConfig is the search that a configuration asks for.
+// maxRateConfig returns the search that a configuration asks for.
 func maxRateConfig(cfg *config.Config, prior search.Prior) search.MaxRateConfig {
 	s := search.MaxRateConfig{
 		Prior: prior, Workload: &cfg.Workload, SLO: cfg.Objective, Seed: cfg.Workload.Seed,
@@ -46,9 +46,8 @@ func maxRateConfig(cfg *config.Config, prior search.Prior) search.MaxRateConfig 
 	return s
 }
 
-// predict replaces the arithmetic priors of a run on real engines by what the
-// simulated engine says of each knob set: a whole search in virtual time costs
-// less than a second of a real one.
+// predict replaces the arithmetic priors for real engines with the simulated engine's results: a whole search
+// in virtual time costs less than a second of a real one.
 func predict(cfg *config.Config, g sweep.Ground, instances []*instance) error {
 	if g.Virtual || g.Predict == nil {
 		return nil
@@ -60,8 +59,8 @@ func predict(cfg *config.Config, g sweep.Ground, instances []*instance) error {
 	return parallel.Do(len(instances), func(i int) error { return disperse(cfg, g.Predict, instances[i].all()) })
 }
 
-// predictionSpread is the standard deviation of ln(measured / simulated) that
-// is believed before anything was measured on this machine.
+// predictionSpread is the assumed standard deviation of ln(measured / simulated) before anything has been
+// measured on this machine.
 const predictionSpread = 0.15
 
 // simulatePrior searches one knob set in virtual time.
@@ -85,8 +84,8 @@ func simulatePrior(c *config.Config, engine *sweep.Simulated, prior *search.Prio
 	return nil
 }
 
-// The runs that show how exceedances clump: at four rates around the maximum,
-// each cut into batches that are as long as trials are.
+// The runs that show how exceedances clump: at four rates around the maximum, each cut into batches as long as
+// trials.
 const (
 	dispersionBatches  = 20
 	dispersionBatch    = 300 * time.Second
@@ -95,10 +94,9 @@ const (
 
 var dispersionRates = []float64{0.9, 0.95, 1, 1.05}
 
-// disperse finds out how the exceedances of the binding limit clump on the
-// simulated engine, as a function of their share, and tells it to all knob sets of
-// the kind of instance which that limit binds. Only the set that carries most is simulated
-// for so long: what clumps is the arrivals' doing first.
+// disperse finds how the exceedances of the binding limit clump on the simulated engine, as a function of their
+// share, and records it for all knob sets of the kind of instance that the same limit binds. Only the set with
+// the highest rate is simulated that long: clumping comes mainly from the arrivals.
 func disperse(cfg *config.Config, engine *sweep.Simulated, priors []*search.Prior) error {
 	var best *search.Prior
 	for _, p := range priors {
@@ -111,7 +109,7 @@ func disperse(cfg *config.Config, engine *sweep.Simulated, priors []*search.Prio
 	}
 	bound, ok := cfg.Objective.Bound(best.Binding)
 	if !ok || bound.Quantile == 0 || bound.Metric == measure.ITL {
-		return nil // no count of requests
+		return nil // no requests to count
 	}
 	batch := min(dispersionBatch, workload.Span(dispersionRequests, cfg.Workload.MeanRate(best.Rate)))
 	warmup := max(min(batch, time.Minute), cfg.Workload.Settling(best.Rate, best.Latency))

@@ -14,13 +14,13 @@ import (
 	"planner/sweep/workload"
 )
 
-// Where no latency has a limit, knob sets differ in what they complete while more waits
-// than they can take, which one overloaded trial shows. screenKept of each kind of instance
-// are then searched in full: differences of a per cent are chance.
+// Without latency limits, knob sets differ in what they complete under more load than they can take, which one
+// overloaded trial shows. The best screenKept of each kind of instance are then searched in full, since
+// differences of a per cent are chance.
 const screenKept = 2
 
-// screen leaves of each kind of instance the sets that complete most on the simulated
-// engine, in that order, and rejects the others.
+// screen keeps, for each kind of instance, the sets that complete most on the simulated engine, in that order,
+// and rejects the others.
 func (d *Decision) screen() error {
 	if !d.cfg.Objective.Throughput || d.ground.Predict == nil {
 		return nil
@@ -43,18 +43,17 @@ func (d *Decision) screen() error {
 	return nil
 }
 
-// The overloaded trial of a screen: so many times the predicted rate is offered until every
-// place is taken and requests leave as evenly as they will, and then as long again, or for
-// so many requests.
+// The overloaded trial of a screen offers screenOverload times the predicted rate. It warms up until every slot
+// is taken and completions have become even, then runs as long again or for screenRequests requests.
 const (
 	screenOverload = 3
 	screenRequests = 600
 )
 
-// saturated is how many requests per second a knob set completes when overloaded.
+// saturated returns the requests per second that a knob set completes when overloaded.
 func saturated(cfg *config.Config, engine *sweep.Simulated, p *search.Prior) (float64, error) {
 	w := *cfg.Workload.Anywhere()
-	w.Timeout = 0 // the queue is the trial's own doing
+	w.Timeout = 0 // the trial itself causes the queue
 	seats := p.Knobs.MaxNumSeqs + p.Knobs.MaxNumSeqs/2
 	t := measure.Trial{
 		Knobs: p.Knobs, Workload: &w, Rate: screenOverload * p.Rate, Seed: cfg.Workload.Seed, Whole: true,

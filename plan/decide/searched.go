@@ -13,49 +13,49 @@ import (
 	"planner/sweep/measure"
 )
 
-// SearchResults are what the searches of a decision found, as a run folder keeps it: for another demand, or at other prices, a
-// plan is made of it without a search.
+// SearchResults is what a decision's searches found, as a run folder keeps it: a plan for another demand or at
+// other prices is made from it without a search.
 type SearchResults struct {
-	// Of is a digest of all in the configuration that decides what is found.
+	// Of is a digest of everything in the configuration that affects the results.
 	Of          string              `json:"of"`
-	Looks       []search.Result     `json:"looks"`    // of the short searches of a coarse pass, of all kinds of instances; none without one
-	Kinds       []search.RaceResult `json:"kinds"`    // of the kinds of instances that were searched in full
+	Looks       []search.Result     `json:"looks"`    // results of the coarse pass's short searches, for all kinds of instances; none without a coarse pass
+	Kinds       []search.RaceResult `json:"kinds"`    // results for the kinds of instances that were searched in full
 	Rejected    []measure.Rejection `json:"rejected"` // the knob sets that cannot run, or were left out
 	Certificate *search.Certified   `json:"certificate,omitempty"`
 	Trials      []int               `json:"trials"` // the numbers of its trials
-	Doubts      []doubted           `json:"doubts"` // what is not known of the engine's constants
+	Doubts      []doubted           `json:"doubts"` // uncertainty of the engine's constants
 	Placed      *placed             `json:"placed"` // nil where there is no plan
 }
 
-// doubted is how far plausible constants move the rate of a knob set.
+// doubted is how far plausible constants move a knob set's rate.
 type doubted struct {
 	Knobs  measure.Knobs    `json:"knobs"`
 	Rate   float64          `json:"rate_per_s"`
 	Shifts calibrate.Shifts `json:"shifts"` // logarithms of the factors
 }
 
-// placed is what short runs say of the knobs that were chosen: what scenarios do to their rate, and the rates
-// of other sets beside it.
+// placed is what short runs say about the chosen knobs: how scenarios change their rate, and the rates of other
+// sets beside it.
 type placed struct {
 	Knobs   measure.Knobs     `json:"knobs"`
 	Moves   []moved           `json:"moves"`
 	Crossed []effects.Setting `json:"crossed"`
 }
 
-// A PlanStudy is the study of a plan, whose searches can be kept and told of again.
+// PlanStudy is the study of a plan, whose searches can be kept and recalled.
 type PlanStudy interface {
 	sweep.Study
-	// Searched is what the searches found, once they have ended.
+	// Searched returns what the searches found, once they have ended.
 	Searched() []SearchResults
-	// Recall answers by what the searches of an earlier study found, and its trials; false where that asked for something
-	// else, or some of it is not there.
+	// Recall answers from the results and trials of an earlier study; false if that asked for something else,
+	// or if some of it is missing.
 	Recall(found []SearchResults, trials []measure.Measurement) bool
 }
 
-// digest tells searches of other configurations apart.
+// digest identifies the configurations that share searches.
 func (d *Decision) digest() string { return fmt.Sprintf("%x", sha256.Sum256([]byte(d.cfg.Sought()))) }
 
-// Searched is what the searches found.
+// Searched returns what the searches found.
 func (d *Decision) Searched() []SearchResults {
 	s := SearchResults{Of: d.digest(), Looks: d.looked, Rejected: d.rejected, Doubts: d.doubts, Placed: d.placed,
 		Kinds:  list.Map(d.instances, func(i *instance) search.RaceResult { return i.race() }),
@@ -66,7 +66,7 @@ func (d *Decision) Searched() []SearchResults {
 	return []SearchResults{s}
 }
 
-// Recall takes the place of the searches, and of the curve of what was chosen then.
+// Recall replaces the searches, and the curve of the set then chosen.
 func (d *Decision) Recall(found []SearchResults, trials []measure.Measurement) bool {
 	if len(found) != 1 || found[0].Of != d.digest() {
 		return false
@@ -101,12 +101,12 @@ func (d *Decision) Recall(found []SearchResults, trials []measure.Measurement) b
 	return true
 }
 
-// Searched is what the searches of one pool and of each class found.
+// Searched returns what the searches of one pool and of each class found.
 func (p *PoolStudy) Searched() []SearchResults {
 	return slices.Concat(list.Map(p.decisions(), (*Decision).Searched)...)
 }
 
-// Recall takes the place of the searches of one pool and of each class.
+// Recall replaces the searches of one pool and of each class.
 func (p *PoolStudy) Recall(found []SearchResults, trials []measure.Measurement) bool {
 	all := p.decisions()
 	p.Ended = len(found) == len(all)

@@ -15,14 +15,13 @@ import (
 	"planner/sweep/measure"
 )
 
-// newRace starts the search over knob sets that the configuration's strategy
-// names.
+// newRace starts the search over knob sets by the configuration's strategy.
 func newRace(cfg *config.Config, g sweep.Ground, i *instance) *search.Race {
 	c := search.RaceConfig{Strategy: search.Strategy(cfg.Search.Strategy), Search: maxRateConfig(cfg, search.Prior{}), Candidates: i.priors, Default: i.standard}
 	if g.Virtual {
 		if !cfg.Search.BudgetGiven {
-			// Requests cost little: fine enough that chance neither sizes the fleet nor tells winner from
-			// default, and no finer than trials can be told apart.
+			// Requests are cheap: fine enough that chance neither sizes the fleet nor separates winner and
+			// default, and no finer than trials can resolve.
 			const share, finest = 0.4, 0.03
 			c.FinalPrecision = min(cfg.Search.Precision, max(share*cfg.Search.Precision, finest))
 		}
@@ -40,23 +39,23 @@ func losers(r search.RaceResult) []measure.Rejection {
 	})
 }
 
-// selection is what a kind of instance takes of its race: the best set, or the engine's own
-// settings where the best set is not shown to carry more.
+// selection is what a kind of instance takes from its race: the best set, or the engine's own settings if the
+// best set is not shown to carry more.
 type selection struct {
 	knobs measure.Knobs
-	// found is what is known of the maximum rate of these knobs by its search alone,
-	// rate the same with the doubt about the engine's constants.
+	// found is what these knobs' search alone says of their maximum rate, rate the same with the uncertainty of
+	// the engine's constants.
 	found search.Result
 	rate  search.Estimate
 	doubt calibrate.Shifts
-	// comparison is nil where the default was not tried.
+	// comparison is nil if the default was not tried.
 	comparison *plan.Comparison
 	rejected   []measure.Rejection
 	warnings   note.Notes
 }
 
-// choose decides between the best set of a race and the engine's own settings, by
-// what their last searches, on requests that no choice was made by, found.
+// choose decides between a race's best set and the engine's own settings by their last searches, whose requests
+// were used for no choice.
 func (d *Decision) choose(i *instance) (*selection, error) {
 	race := i.race()
 	s := &selection{knobs: race.Knobs, found: race.Best, rejected: losers(race), warnings: slices.Concat(race.Best.Warnings, edgeWarnings(race, i.standard))}
@@ -94,14 +93,14 @@ func (d *Decision) choose(i *instance) (*selection, error) {
 	return s, nil
 }
 
-// take chooses another set than the one before, for a reason.
+// take replaces the selected set by another one, for a reason.
 func (s *selection) take(k measure.Knobs, found search.Result, doubt calibrate.Shifts, why note.Reason) {
 	s.rejected = slices.DeleteFunc(s.rejected, func(r measure.Rejection) bool { return r.Knobs == k })
 	s.rejected = append(s.rejected, measure.Rejection{Knobs: s.knobs, Reason: why})
 	s.knobs, s.found, s.doubt, s.rate, s.warnings = k, found, doubt, widen(found.Estimate, doubt), found.Warnings
 }
 
-// secured is a race with sets that were searched behind it.
+// secured returns a race's results with sets that were searched after it.
 func secured(race func() search.RaceResult, also map[measure.Knobs]*search.MaxRate) func() search.RaceResult {
 	return func() search.RaceResult {
 		r := race()
@@ -115,9 +114,9 @@ func secured(race func() search.RaceResult, also map[measure.Knobs]*search.MaxRa
 	}
 }
 
-// secure searches, where what is not known of the engine's constants makes a fleet of the best set a quarter larger than
-// its likely rate does, the sets with smaller steps that its race measured beside it: their gaps have more room. A budget
-// is the race's alone.
+// secure searches further sets if the uncertainty of the engine's constants makes a fleet of the best set a
+// quarter larger than its likely rate would: those with smaller steps that the race measured beside it, as
+// their gaps have more room. It does nothing under a budget, which is the race's alone.
 func (d *Decision) secure() sweep.Source {
 	if d.failed != nil || d.cfg.Search.BudgetGiven {
 		return nil
@@ -149,9 +148,9 @@ func (d *Decision) secure() sweep.Source {
 	return together
 }
 
-// preferSafe takes the one of the sets that were searched whose safe rate is the highest, where a fleet of the best
-// set would need a quarter more instances. What is not known of the engine's constants may move the rate of one set
-// far more than that of another: steps that last just as long as a limit allows are too long if all are a little slower.
+// preferSafe takes the searched set with the highest safe rate if a fleet of the best set would need a quarter
+// more instances. The uncertainty of the engine's constants may move the rate of one set far more than that of
+// another: steps that just fit a limit exceed it if all are slightly slower.
 func (d *Decision) preferSafe(s *selection, others []search.Contestant) error {
 	safest := selection{rate: search.Estimate{Safe: (1 + Dearer) * s.rate.Safe}}
 	for _, c := range others {
@@ -172,13 +171,12 @@ func (d *Decision) preferSafe(s *selection, others []search.Contestant) error {
 	return nil
 }
 
-// Dearer is how many instances more than with the best set a fleet may take for want of a gain that is shown.
+// Dearer is the share of additional instances accepted for want of a gain that is shown.
 const Dearer = 0.25
 
-// prefersDefault reports whether the engine's own settings are to be chosen before
-// the best set: where their safe rate is no lower, or where the gain is not shown, which is the case while the interval
-// of the ratio of the rates holds one. Fleets are sized by safe rates: where
-// the default would take a quarter more instances, it is not kept for want of a shown gain.
+// prefersDefault reports whether the engine's own settings are chosen over the best set: if their safe rate is
+// no lower, or if no gain is shown, that is, the interval of the ratio of the rates includes one. As fleets are
+// sized by safe rates, the default is not kept for the latter reason if it would take a quarter more instances.
 func prefersDefault(best, standard, gain search.Estimate) bool {
 	return standard.Safe > 0 && (standard.Safe >= best.Safe || gain.Low <= 1 && best.Safe <= (1+Dearer)*standard.Safe)
 }
@@ -190,9 +188,8 @@ func setting(k measure.Knobs, e search.Estimate) plan.Setting {
 	return plan.Setting{Knobs: k, Rate: &e}
 }
 
-// allowed reports whether the engine's own settings are among what may be chosen:
-// each knob has a value that the configuration lists, or one that nobody gave a
-// list of their own for.
+// allowed reports whether the engine's own settings may be chosen: each knob has a value that the configuration
+// lists, or the user gave no list for it.
 func allowed(cfg *config.Config, k measure.Knobs) bool {
 	return !slices.ContainsFunc(measure.Searched(), func(n measure.Knob) bool {
 		return !cfg.Open(n) && !slices.ContainsFunc(cfg.Space[n.Name], func(v any) bool {
@@ -203,8 +200,8 @@ func allowed(cfg *config.Config, k measure.Knobs) bool {
 	})
 }
 
-// settled is what a kind of instance is reported with: its selection, or what its
-// race knows while there is none.
+// settled returns what a kind of instance is reported with: its selection or, before there is one, what its
+// race knows.
 func (i *instance) settled() (measure.Knobs, search.Result) {
 	if i.selected != nil {
 		return i.selected.knobs, i.selected.found
@@ -213,7 +210,7 @@ func (i *instance) settled() (measure.Knobs, search.Result) {
 	return r.Knobs, r.Best
 }
 
-// Ratio is that of an estimate to an independent one, with the interval that both leave.
+// Ratio returns the ratio of two independent estimates with the resulting interval.
 func Ratio(e, other search.Estimate) search.Estimate {
 	times, spread := e.Value/other.Value, math.Exp(math.Hypot(math.Log(e.High/e.Low), math.Log(other.High/other.Low))/2)
 	return search.Estimate{Value: times, Low: times / spread, High: times * spread, Confidence: e.Confidence, Safe: times / spread}

@@ -17,18 +17,18 @@ import (
 	"planner/sweep/measure"
 )
 
-// limitStep is by how much the limits of the objective are varied, scenarioRequests the
-// requests of a run that finds where limits are just met.
+// limitStep is the share by which the objective's limits are varied, scenarioRequests the number of requests of
+// a run that finds where limits are just met.
 const (
 	limitStep        = 0.20
 	scenarioRequests = 8 * probeTrialRequests
 )
 
-// mostCrossed is how many knob sets that behave differently are run for [Decision.crossed].
+// mostCrossed is the largest number of differently behaving knob sets that are run for [Decision.crossed].
 const mostCrossed = 16
 
-// perturbation is something that may turn out other than planned and moves the rate of an
-// instance: limits that are longer by a factor, or requests.
+// perturbation is a deviation from the plan that moves an instance's rate: factors on the limits, prompts and
+// answers.
 type perturbation struct {
 	what                     string
 	limits, prompts, answers float64
@@ -43,7 +43,7 @@ func scenarios() []perturbation {
 	}
 }
 
-// loosened is an objective with all latency limits longer by a factor.
+// loosened returns an objective with all latency limits multiplied by a factor.
 func loosened(o measure.SLO, by float64) measure.SLO {
 	scale := func(d *time.Duration) { *d = time.Duration(float64(*d) * by) }
 	o.Bounds = slices.Clone(o.Bounds)
@@ -57,14 +57,14 @@ func loosened(o measure.SLO, by float64) measure.SLO {
 	return o
 }
 
-// moved is by which factor a scenario moves the maximum rate, or why it does not run.
+// moved is the factor by which a scenario moves the maximum rate, or why it does not run.
 type moved struct {
 	What   string      `json:"what"`
 	By     float64     `json:"by"`
 	Reason note.Reason `json:",embed"`
 }
 
-// of is what the scenario does to a plan.
+// of returns what the scenario does to a plan.
 func (m moved) of(p *plan.Plan) plan.Change {
 	if m.Reason.Text != "" {
 		return plan.Change{What: m.What, Reason: m.Reason}
@@ -72,8 +72,8 @@ func (m moved) of(p *plan.Plan) plan.Change {
 	return p.Moved(m.What, m.By)
 }
 
-// moves are what the simulated engine says of other requests and other limits: how far they move
-// the maximum rate of the chosen instance. On a real engine that ratio is applied to what was measured.
+// moves returns how far other requests and other limits move the maximum rate of the chosen instance on the
+// simulated engine. For a real engine the factors are applied to what was measured.
 func (d *Decision) moves(o plan.Offer) (all []moved) {
 	if d.ground.Predict == nil || o.Rate.Value <= 0 {
 		return nil
@@ -94,7 +94,7 @@ func (d *Decision) moves(o plan.Offer) (all []moved) {
 	}
 	moves, err := calibrate.Moves(o.Rate.Value, known, situations)
 	if err != nil {
-		return all // the simulated engine does not carry what was measured, and says nothing here
+		return all // the simulated engine does not carry the measured rate, so it says nothing here
 	}
 	for i, m := range moves {
 		one := moved{What: asked[i], By: math.Exp(m.By)}
@@ -108,8 +108,8 @@ func (d *Decision) moves(o plan.Offer) (all []moved) {
 	return all
 }
 
-// inScenario is the situation of the chosen knobs in a scenario, looked for first where
-// arithmetic has it. It is an error of type [*measure.Rejection] where they do not run.
+// inScenario returns the situation of the chosen knobs in a scenario, with arithmetic's rate as the first
+// guess. The error is a [*measure.Rejection] if they do not run in it.
 func (d *Decision) inScenario(s *perturbation, known calibrate.Situation, k measure.Knobs) (calibrate.Situation, error) {
 	if s.limits != 1 {
 		return calibrate.Situation{Objective: loosened(d.cfg.Objective, s.limits), Run: known.Run}, nil
@@ -137,7 +137,8 @@ func (d *Decision) inScenario(s *perturbation, known calibrate.Situation, k meas
 	return in, err
 }
 
-// searched are the sets of the chosen kind of instance that had a search of their own, but for one, with what it found.
+// searched returns the sets of the chosen kind of instance that were searched, except one, with the rates
+// found.
 func (d *Decision) searched(but measure.Knobs) (out []effects.Setting) {
 	race := d.chosen.race()
 	add := func(k measure.Knobs, found *search.Result) {
@@ -157,10 +158,10 @@ func (d *Decision) searched(but measure.Knobs) (out []effects.Setting) {
 	return out
 }
 
-// crossed are the sets of the chosen kind of instance that had a search of their own, with what it found, and those that its
-// race left before a trial was at its end, with about the rates that they carry, so that all that is listed is crossed: by
-// short runs of one set for all that neither a trial nor arithmetic tells apart. The latter are left out where there
-// are too many.
+// crossed returns the sets of the chosen kind of instance that were searched, with the rates found, and those
+// that its race dropped before a full trial, with approximate rates, so that effects can be compared over all
+// listed sets. The latter come from short runs of one set for all that neither a trial nor arithmetic
+// distinguishes, and are left out if there are too many.
 func (d *Decision) crossed(p *plan.Plan) []effects.Setting {
 	if p.Offer.Rate.Value <= 0 {
 		return nil
@@ -206,8 +207,7 @@ func (d *Decision) crossed(p *plan.Plan) []effects.Setting {
 	return out
 }
 
-// situation is that of the configuration on the simulated engine with given knobs. Each
-// run is made once.
+// situation returns the configuration on the simulated engine with given knobs. Each run is made only once.
 func (d *Decision) situation(k measure.Knobs) calibrate.Situation {
 	type outcome struct {
 		trial measure.Trial

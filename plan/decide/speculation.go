@@ -7,8 +7,7 @@ import (
 	"planner/plan"
 )
 
-// addDrafting says of speculative decoding what was assumed, and from which load on it
-// does harm.
+// addDrafting states what was assumed about speculative decoding, and from which load on it does harm.
 func (d *Decision) addDrafting(p *plan.Plan, load float64) error {
 	sim, k := d.ground.Predict, p.Offer.Knobs
 	s := sim.Args(k).Speculation

@@ -16,10 +16,9 @@ import (
 	"planner/sweep/workload"
 )
 
-// doubtOf samples the constants within what is known of them and finds how far
-// each sample moves the maximum rate of a knob set. The sets are the same for all knobs of a GPU, so
-// those of two knob sets can be told apart pair by pair. No shifts are no doubt, as
-// of an engine that was measured.
+// doubtOf samples the constants within their uncertainty and finds how far each sample moves the maximum rate
+// of a knob set. The samples are the same for all knobs of a GPU, so two knob sets can be compared sample by
+// sample. No shifts means no uncertainty, as for a measured engine.
 func (s *searches) doubtOf(k measure.Knobs, e search.Estimate) (calibrate.Shifts, error) {
 	if !s.ground.Virtual || e.Value <= 0 {
 		return nil, nil
@@ -53,15 +52,16 @@ func (s *searches) doubtOf(k measure.Knobs, e search.Estimate) (calibrate.Shifts
 	return shifts, err
 }
 
-// mostLoosened is the largest factor on limits that is told: beyond it a rate's logarithm says nothing of a limit.
+// mostLoosened is the largest factor on limits that is stated: beyond it a rate's logarithm says nothing about
+// a limit.
 const mostLoosened = 10
 
-// mostDoubted is how far below the likely rate, as a factor, the low end of what the constants may be can put it for a
-// fleet to be sized by that: one of ten times the GPUs that are likely needed is no plan.
+// mostDoubted is the largest ratio of the likely rate to the low end from the constants' uncertainty at which a
+// fleet is sized: one of ten times the GPUs that are likely needed is no plan.
 const mostDoubted = 10
 
-// loosen keeps a fleet from being sized by an offer whose limits may not be met at any rate, or at so low a one: at
-// the low end of what the constants may be.
+// loosen keeps a fleet from being sized by an offer that, at the low end of the constants' uncertainty, meets
+// its limits at no rate or only at one too low.
 func loosen(o *plan.Offer, doubt calibrate.Shifts) {
 	switch low, _ := doubt.Ends(); {
 	case low > -math.Log(mostDoubted):
@@ -74,7 +74,7 @@ func loosen(o *plan.Offer, doubt calibrate.Shifts) {
 		math.Ceil(100*(min(doubt.Longer(), mostLoosened)-1)))
 }
 
-// doubtText says how much of an interval the doubt is.
+// doubtText says how much of an interval is due to the constants.
 func doubtText(doubt calibrate.Shifts) string {
 	low, high := doubt.Ends()
 	text := fmt.Sprintf("what is not known of the engine's constants moves the maximum rate by %+.0f to %+.0f %% (90 %%); it is in the interval and in the safe rate",
@@ -85,9 +85,8 @@ func doubtText(doubt calibrate.Shifts) string {
 	return text
 }
 
-// widen adds the doubt to an estimate, whose own interval holds what the draw of
-// the requests does. Both errors are independent, so their logarithms add in
-// squares.
+// widen adds the uncertainty of the constants to an estimate whose interval covers the drawn requests. The two
+// errors are independent, so their logarithms add in squares.
 func widen(e search.Estimate, doubt calibrate.Shifts) search.Estimate {
 	if e.Value <= 0 {
 		return e
@@ -99,12 +98,10 @@ func widen(e search.Estimate, doubt calibrate.Shifts) search.Estimate {
 	return e
 }
 
-// The length of a probe for a shift: the same requests with other constants
-// tell two rates apart that differ by a per cent, however few they are. Traffic of
-// conversations must be steady, though, and the window as long as one of them:
-// a latency that is only that of the beginning grows with no rate. A trace is probed
-// whole, as its peak decides which rate it is served at; of a long one so many rows
-// have its shape as well.
+// The length of a probe for a shift. On the same requests other constants can be told apart to a per cent,
+// however few requests there are. Conversations, however, must have become steady, and the window must be as
+// long as one: latency at the beginning does not grow with the rate. A trace is probed as a whole, since its
+// peak decides which rate it can be served at; of a long one probeTraceRows rows have its shape as well.
 const (
 	probeTrialRequests = 600
 	probeTraceRows     = 5000
@@ -117,7 +114,7 @@ func probed(w *workload.Workload) *workload.Workload {
 	return &part
 }
 
-// probe simulates a short load point of so many requests on an engine.
+// probe simulates a short load point with so many requests on an engine.
 func (s *searches) probe(t measure.Trial, requests int, engine *sweep.Simulated) (measure.Trial, measure.Observation, error) {
 	t.Window = t.Workload.WholeLaps(workload.Span(float64(requests), t.Workload.MeanRate(t.Rate)), t.Rate)
 	t.Warmup = time.Duration(probeWarmupShare * float64(t.Window))

@@ -31,8 +31,8 @@ func assumed(cfg *config.Config) []string {
 	}
 }
 
-// routed says what a fleet's load balancer must do for its instances to find in
-// their prefix caches what the only instance of a trial finds in its own.
+// routed says what a fleet's load balancer must do for instances to find in their prefix caches what the single
+// instance of a trial finds in its own.
 func routed(w *workload.Workload, p *plan.Plan) []string {
 	shares := w.Turns > 1 || slices.ContainsFunc(w.Replay, func(r workload.TraceRow) bool { return len(r.Shared) > 0 })
 	if !shares || !p.Offer.Knobs.PrefixCaching || p.Fleet.Instances < 2 {
@@ -46,10 +46,10 @@ func routed(w *workload.Workload, p *plan.Plan) []string {
 		"behind a load balancer without affinity by session or prefix one instance carries less"}
 }
 
-// ownPace is by what factor the clock of a trace may be off its own until a plan says so.
+// ownPace is the factor by which a trace's clock may deviate from its own pace before a plan says so.
 const ownPace = 1.5
 
-// clocked says what a replay at a rate other than the trace's own does to its hours.
+// clocked says what a replay at another rate than the trace's own does to its hours.
 func clocked(of *workload.Rates, rate float64) []string {
 	if of == nil || !(rate > 0) {
 		return nil
@@ -66,7 +66,7 @@ func clocked(of *workload.Rates, rate float64) []string {
 	return []string{fmt.Sprintf("at the maximum rate the clock of the trace runs at %.3g times its own pace: an hour of it takes %v, in which a queue grows %s", pace, hour, than)}
 }
 
-// traffic is a workload in words.
+// traffic describes a workload in words.
 func traffic(w *workload.Workload) string {
 	prompt, output := w.MeanTokens()
 	means := fmt.Sprintf("%.0f prompt and %.0f output tokens in the mean", prompt, output)
@@ -86,12 +86,11 @@ func traffic(w *workload.Workload) string {
 	return s
 }
 
-// wideFactor is by how much an interval must be wider than asked for until a plan
-// warns of it.
+// wideFactor is how many times wider than asked for an interval must be for a plan to warn of it.
 const wideFactor = 1.5
 
-// impreciseWarning tells that the maximum rate is known much less well than the
-// configuration asks for, why, what that costs and what helps.
+// impreciseWarning says that the maximum rate is known much less precisely than the configuration asks for,
+// why, what that costs and what helps.
 func (d *Decision) impreciseWarning(p *plan.Plan) note.Notes {
 	e, asked := p.Offer.Rate, d.cfg.Search.Precision
 	half := (e.High - e.Low) / 2 / e.Value
@@ -113,9 +112,8 @@ func (d *Decision) impreciseWarning(p *plan.Plan) note.Notes {
 	return wide(": one curve does not describe all trials" + atCentralRate(p))
 }
 
-// unlimitedWait says how long the first tokens take near a load where the objective does
-// not limit it: in the trial at a rate that comes nearest to it, of those the server kept
-// up with at no more than the safe rate.
+// unlimitedWait says how long first tokens take near a load if the objective does not limit it: in the trial
+// nearest to it of those that the server kept up with, at no more than the safe rate.
 func (s *searches) unlimitedWait(k measure.Knobs, e search.Estimate, load float64, name string) note.Notes {
 	if s.cfg.Objective.Throughput || slices.ContainsFunc(s.cfg.Objective.Bounds, measure.Bound.Waits) {
 		return nil
@@ -135,12 +133,12 @@ func (s *searches) unlimitedWait(k measure.Knobs, e search.Estimate, load float6
 	return nil
 }
 
-// mostTail is the part of the duration of a job above which its last requests make it clearly longer.
+// mostTail is the share of a job's duration above which its last requests make it clearly longer.
 const mostTail = 0.1
 
-// jobTail says where the last requests of a job take longer than its deadline leaves, or than mostTail of it: its duration
-// is that of full instances, which then empty. They take about what the slowest took in the trial nearest to the safe rate that the
-// server kept up with.
+// jobTail warns if a job's last requests take longer than its deadline leaves, or than mostTail of its
+// duration, which assumes full instances, while these then empty. They take about as long as the p99 of the
+// trial nearest to the safe rate that the server kept up with.
 func jobTail(trials []measure.Measurement, p *plan.Plan) note.Notes {
 	if p.Demand.Job == nil || p.Cost.Job == nil {
 		return nil
@@ -153,11 +151,12 @@ func jobTail(trials []measure.Measurement, p *plan.Plan) note.Notes {
 	return note.Notes{note.New(note.JobTail, m.E2E.P99.Round(time.Millisecond), m.Trial.Rate, max(spare, 0))}
 }
 
-// keptHits is the share of the prompt tokens in the prefix cache at rates that hold below which it has collapsed.
+// keptHits is the share of the prefix cache hit rate at rates that meet the objective below which the cache has
+// collapsed.
 const keptHits = 0.75
 
-// ofConversations says what conversations do to a rate of some knobs: the prefix cache may lose their histories
-// beyond it, and a short warm-up leaves these short.
+// ofConversations warns about conversations at a rate of some knobs: beyond it the prefix cache may lose their
+// histories, and a short warm-up leaves these short.
 func (s *searches) ofConversations(k measure.Knobs, rate float64) note.Notes {
 	if s.cfg.Workload.Turns <= 1 {
 		return nil
@@ -178,8 +177,7 @@ func (s *searches) ofConversations(k measure.Knobs, rate float64) note.Notes {
 	return append(said, note.If(warmup > 0 && warmup < settling, note.WarmUpShort, warmup, settling.Round(time.Second))...)
 }
 
-// atCentralRate says what the width of the interval costs: the fleet is that of its
-// lower end.
+// atCentralRate says what the width of the interval costs: the fleet is sized by its lower end.
 func atCentralRate(p *plan.Plan) string {
 	f, err := p.FleetAt(p.Offer.Rate.Value)
 	if err != nil || f.GPUs >= p.Fleet.GPUs {
@@ -189,8 +187,8 @@ func atCentralRate(p *plan.Plan) string {
 		p.Fleet.GPUs, p.Offer.Rate.Value, f.GPUs)
 }
 
-// explainScaling says why an instance of more GPUs carries less than one of
-// fewer GPUs of the same kind, where it does beyond the intervals.
+// explainScaling says why an instance with more GPUs carries less than one with fewer of the same kind, if it
+// does beyond the intervals.
 func explainScaling(offers []plan.Offer, trials []measure.Measurement) {
 	for i := range offers {
 		big := &offers[i]
@@ -210,8 +208,8 @@ func explainScaling(offers []plan.Offer, trials []measure.Measurement) {
 	}
 }
 
-// sharesNear is how the engine spent its time in the offer's trial nearest to
-// its maximum rate; nil if no trial tells.
+// sharesNear returns how the engine spent its time in the offer's trial nearest to its maximum rate; nil if no
+// trial says.
 func sharesNear(trials []measure.Measurement, o *plan.Offer) *measure.TimeShares {
 	m := Nearest(trials, o.Knobs, o.Rate.Value, func(m *measure.Measurement) bool { return m.Server.Time != nil })
 	if m == nil {
@@ -220,15 +218,15 @@ func sharesNear(trials []measure.Measurement, o *plan.Offer) *measure.TimeShares
 	return m.Server.Time
 }
 
-// doubtTrials says which trials of a plan's knobs on a real engine could not be trusted, or broke it.
+// doubtTrials warns of trials of the plan's knobs on a real engine that could not be trusted or broke it.
 func (d *Decision) doubtTrials(p *plan.Plan) {
 	if k := p.Offer.Knobs; !d.ground.Virtual {
 		p.Warnings = brokeDown(append(p.Warnings, untrusted(d.Seen, k)...), d.Seen, k, p.Offer.Binding)
 	}
 }
 
-// brokeDown adds to warnings that the engine broke down in trials of the knobs, which
-// then ran on more than one start of it, and from which load on it does so again.
+// brokeDown adds warnings if the engine broke down in trials of the knobs: that they ran on more than one start
+// of it, and from which load on it breaks down again.
 func brokeDown(warnings note.Notes, trials []measure.Measurement, k measure.Knobs, binding string) note.Notes {
 	var broke note.Notes
 	var lowest *measure.Measurement
@@ -255,8 +253,8 @@ func brokeDown(warnings note.Notes, trials []measure.Measurement, k measure.Knob
 	return warnings
 }
 
-// failing is the trial at the lowest rate in which requests of a server that runs failed, too
-// many of them and most by what it did; nil for none.
+// failing returns the trial with the lowest rate in which too many requests failed, most of them through the
+// running server; nil if there is none.
 func failing(trials []measure.Measurement, k measure.Knobs) (lowest *measure.Measurement) {
 	for m := range measure.RanWith(trials, k) {
 		if m.Trial.Rate == 0 || m.Failed == 0 || !m.Refuses() || m.Aborted.Note.Kind == note.EngineBroke {
@@ -269,9 +267,8 @@ func failing(trials []measure.Measurement, k measure.Knobs) (lowest *measure.Mea
 	return lowest
 }
 
-// untrusted warns of trials of the knobs that could not be trusted, such as
-// those whose load generator had too little of the machine: an answer stands on
-// the others, and on those before the engine failed for good.
+// untrusted warns of trials of the knobs that could not be trusted, such as those whose load generator had too
+// little of the machine: the answer rests on the others, and on those before the engine failed for good.
 func untrusted(trials []measure.Measurement, k measure.Knobs) note.Notes {
 	all, doubtful, why := 0, 0, ""
 	lost := lostWith(trials, k)
