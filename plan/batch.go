@@ -5,35 +5,33 @@ import (
 	"time"
 )
 
-// Job is work without a limit on any latency, which is to be done by a deadline.
+// Job is work without any latency limit that must be done by a deadline.
 type Job struct {
-	// Requests are all of the job, with growth. A job that is there every day is that of
-	// one day.
+	// Requests are all requests of the job, growth included; of a daily job those of one day.
 	Requests float64       `json:"requests"`
 	Deadline time.Duration `json:"deadline_s"`      // from the start until all requests are done
-	Daily    bool          `json:"daily,omitempty"` // whether it is there every day
+	Daily    bool          `json:"daily,omitempty"` // whether the job recurs every day
 }
 
-// JobDemand is a demand of a job: that of its requests spread over the time until the
-// deadline.
+// JobDemand returns the demand of a job: its requests spread over the time until the deadline.
 func (d Demand) JobDemand(j Job) Demand {
 	d.Rate, d.BurstIndex, d.Job = j.Requests/j.Deadline.Seconds(), 1, &j
 	d.Job.Requests *= 1 + d.Growth
 	return d
 }
 
-// Batch is what a fleet takes for a job, all instances working at their safe rate until
-// nothing is left.
+// Batch is what a fleet takes for a job, with all instances running at their safe rate until it is done.
 type Batch struct {
 	Duration time.Duration `json:"duration_s"` // from the start until the fleet is done
-	GPUHours float64       `json:"gpu_hours"`  // of all GPUs until then
-	// USD is that of the GPU hours, or of all until the deadline where GPUs are bought or reserved; nil without a price.
+	GPUHours float64       `json:"gpu_hours"`  // of all GPUs in that time
+	// USD is the cost of the GPU hours, or of all hours until the deadline if GPUs are bought or reserved; nil
+	// without a price.
 	USD *float64 `json:"usd"`
 }
 
-// running is the cost of a fleet that works on the job of a demand: that of an hour of it,
-// what it does for that, and the whole. Nothing is said of months, of which it runs a
-// part. GPUs that are the buyer's own, or reserved, cost until the deadline, busy or not.
+// running returns the cost of a fleet that works on the demand's job: per hour, per unit of work, and in all.
+// There is no cost per month, as the fleet runs for only a part of it. Bought or reserved GPUs cost until the
+// deadline, busy or not.
 func (o *Offer) running(f *Fleet, d *Demand) Cost {
 	hours := d.Job.Requests / (float64(f.Instances) * o.Rate.Safe) / secondsPerHour
 	paid := hours
@@ -49,13 +47,12 @@ func (o *Offer) running(f *Fleet, d *Demand) Cost {
 	return c
 }
 
-// held reports whether the offer is paid for by GPUs that nobody can give back when a job has ended.
+// held reports whether the offer's GPUs cannot be given back when a job has ended.
 func (o *Offer) held() bool {
 	return o.Bought() || len(o.Terms) > 0 && o.Terms[0].Name == Reserved
 }
 
-// Money is what fleets are ranked by: the cost of the job, or of an hour where there is
-// none; nil where it is not known.
+// Money is the cost by which fleets are ranked: that of the job or, without one, of an hour; nil if unknown.
 func (c *Cost) Money() *float64 {
 	if c.Job != nil {
 		return c.Job.USD
@@ -63,7 +60,7 @@ func (c *Cost) Money() *float64 {
 	return c.PerHour
 }
 
-// assumeJob states what the figures of a job rest on.
+// assumeJob states what a job's figures rest on.
 func (p *Plan) assumeJob() []string {
 	j := p.Demand.Job
 	all := []string{

@@ -1,26 +1,26 @@
 package plan
 
-// Cost is in US dollars; a figure that is not known is nil. Those per million tokens are
-// three allocations of the same money: to the input alone, to the output alone, to both.
+// Cost is in US dollars; unknown figures are nil. The costs per million tokens are three allocations of the
+// same money: to the input alone, to the output alone, to both.
 type Cost struct {
-	PerHour                *float64 `json:"usd_per_hour"`                  // of all GPUs of the fleet
+	PerHour                *float64 `json:"usd_per_hour"`                  // of all GPUs in the fleet
 	PerMonth               *float64 `json:"usd_per_month"`                 // 730 hours
 	PerYear                *float64 `json:"usd_per_year"`                  // 8,760 hours
-	PerMillionInputTokens  *float64 `json:"usd_per_million_input_tokens"`  // all of the money over the prompt tokens
-	PerMillionOutputTokens *float64 `json:"usd_per_million_output_tokens"` // all of the money over the output tokens
-	PerMillionTokens       *float64 `json:"usd_per_million_tokens"`        // all of the money over both
-	PerThousandRequests    *float64 `json:"usd_per_thousand_requests"`     // at the load that the cost is stated at
-	// EnergyPerHour is that of GPUs, servers and cooling at the power price. It is a part of
-	// the other figures, at rated power, where GPUs are bought. Rented ones come with their
-	// power; that of a plan at its planned rate is then the modelled one, where there is one.
+	PerMillionInputTokens  *float64 `json:"usd_per_million_input_tokens"`  // all money over the prompt tokens
+	PerMillionOutputTokens *float64 `json:"usd_per_million_output_tokens"` // all money over the output tokens
+	PerMillionTokens       *float64 `json:"usd_per_million_tokens"`        // all money over both
+	PerThousandRequests    *float64 `json:"usd_per_thousand_requests"`     // at the load of the cost
+	// EnergyPerHour is the energy of GPUs, servers and cooling at the power price. If GPUs are bought it is a
+	// part of the other figures, at rated power. The price of rented GPUs includes their power; at a plan's
+	// planned rate it is then the modelled energy, if there is a model.
 	EnergyPerHour *float64 `json:"usd_energy_per_hour,omitempty"`
-	// Job is what a job takes; nil where the demand is none.
+	// Job is the cost of a job; nil if the demand is none.
 	Job *Batch `json:"job,omitempty"`
 }
 
 const secondsPerHour = 3600
 
-// price is the cost of a fleet that serves rate requests per second in all.
+// price returns the cost of a fleet that serves rate requests per second in all.
 func (o *Offer) price(f *Fleet, rate float64) Cost {
 	var c Cost
 	gpus := float64(f.GPUs)
@@ -50,24 +50,24 @@ func (o *Offer) price(f *Fleet, rate float64) Cost {
 	return c
 }
 
-// Bill is the cost of all instances: at the planned rate, at what they carry safely,
-// and at the mean rate (nil when that is not known).
+// Bill is the cost of all instances: at the planned rate, at the rate that they carry safely, and at the mean
+// rate (nil if unknown).
 type Bill struct {
 	Cost
-	AtCapacity Cost  `json:"at_capacity"` // as if every instance ran at its safe rate
-	AtMean     *Cost `json:"at_mean"`     // at the mean rate; null where none is known
-	// Ways are the same instances paid for in every way that is known, for the same load or job,
-	// where there are several; the first is the plan's own.
+	AtCapacity Cost  `json:"at_capacity"` // if every instance ran at its safe rate
+	AtMean     *Cost `json:"at_mean"`     // at the mean rate; null if unknown
+	// Ways are the costs of the same instances and load or job for every known way to pay, if there are
+	// several; the first is the plan's own.
 	Ways []WayCost `json:"ways_to_pay,omitempty"`
 }
 
-// WayCost is the fleet paid for in one way.
+// WayCost is the fleet's cost for one way to pay.
 type WayCost struct {
 	Name string `json:"name"` // on_demand, reserved_1y, spot or purchase
 	Cost
 }
 
-// cost is that of a fleet for a demand: at its planned rate, or of its job.
+// cost returns a fleet's cost for a demand: at its planned rate, or of its job.
 func (o *Offer) cost(f *Fleet, d *Demand) Cost {
 	if d.Job != nil {
 		return o.running(f, d)

@@ -9,23 +9,21 @@ import (
 	"planner/internal/stat"
 )
 
-// Driver is an assumption that carries a part of the cost: without it the same instances
-// would be fewer or cheaper.
+// Driver is an assumption that causes a part of the cost: without it the instances would be fewer or cheaper.
 type Driver struct {
 	What string `json:"what"` // the assumption, in words
-	// Share is its part of the cost, of the GPUs where there is no price.
+	// Share is the part of the cost that it causes, or of the GPUs if there is no price.
 	Share float64 `json:"share"`
 	// GPUs and PerHour are what it adds.
 	GPUs    int      `json:"gpus"`
 	PerHour *float64 `json:"usd_per_hour"`
 }
 
-// LargeShare is the part of the cost from which an assumption is among the first that a
-// reader is told.
+// LargeShare is the part of the cost from which on an assumption is mentioned prominently.
 const LargeShare = 0.05
 
-// drivers weighs each assumption by the plan without it, the largest first. Together they
-// may be more or less than the sum, as instances are whole.
+// drivers weighs each assumption by the plan without it, the largest first. The parts need not add up, as
+// instances are whole.
 func (p *Plan) drivers() []Driver {
 	d, o := &p.Demand, &p.Offer
 	var all []Driver

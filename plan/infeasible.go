@@ -10,18 +10,16 @@ import (
 	"planner/sweep/measure"
 )
 
-// Unsolved says that there is no plan: the objective cannot be met, or every fleet that meets it
-// breaks a limit of the demand.
+// Unsolved says that there is no plan: the objective cannot be met, or every fleet that meets it breaks a limit
+// of the demand.
 type Unsolved struct {
-	// Undecided says that there may be a plan all the same: of some offers it is not known what
-	// rate they carry.
+	// Undecided says that there may still be a plan: the rates of some offers are unknown.
 	Undecided bool
-	// Cheapest is the best fleet that meets the objective and breaks a limit,
-	// which Limit names; nil if the objective cannot be met at all, or that is undecided.
+	// Cheapest is the best fleet that meets the objective and breaks a limit, which Limit names; nil if the
+	// objective cannot be met at all, or if that is undecided.
 	Cheapest *Alternative
 	Limit    string
-	// Alternatives are the offers and Rejected the configurations that cannot
-	// run, each with its reason.
+	// Alternatives are the offers and Rejected the configurations that cannot run, each with its reason.
 	Alternatives []Alternative
 	Rejected     []measure.Rejection
 }
@@ -34,7 +32,7 @@ func unsolved(ranked []Alternative, rejected []measure.Rejection) *Unsolved {
 	return e
 }
 
-// Error names the cheapest fleet and the limit it breaks, why no configuration meets the objective, or
+// Error names the cheapest fleet and the limit that it breaks, or why no configuration meets the objective, or
 // why that is undecided.
 func (e *Unsolved) Error() string {
 	if e.Undecided {
@@ -50,9 +48,9 @@ func (e *Unsolved) Error() string {
 	return "no plan: no configuration meets the objective: " + strings.Join(reasons, "; ")
 }
 
-// Reasons lists the distinct reasons, those of offers first, the undecided ones ahead, in their order. Where a
-// limit of the demand is what stands in the way, or all is undecided, they are those of the offers alone,
-// the cheapest first: which knobs an offer was chosen before has no part in it.
+// Reasons lists the distinct reasons, those of offers first, in their order. If a limit of the demand is in the
+// way, or if there is no decision, they are those of the offers alone, undecided ones first and then by cost:
+// which knobs an offer was preferred to does not matter then.
 func (e *Unsolved) Reasons() []string {
 	if e.Cheapest != nil || e.Undecided {
 		return reasonsOf(slices.Concat(e.undecided(), e.Alternatives), nil)
@@ -60,16 +58,15 @@ func (e *Unsolved) Reasons() []string {
 	return reasonsOf(e.Alternatives, e.Rejected)
 }
 
-// Doubts lists the distinct reasons for which nothing is known of the undecided
-// offers.
+// Doubts lists the distinct reasons why nothing is known of the undecided offers.
 func (e *Unsolved) Doubts() []string { return reasonsOf(e.undecided(), nil) }
 
 func (e *Unsolved) undecided() []Alternative {
 	return list.Filter(e.Alternatives, func(a Alternative) bool { return a.Undecided })
 }
 
-// reasonsOf lists the reasons of offers and of rejections, each once. Rejections that differ
-// in figures alone are told by one of them.
+// reasonsOf lists the reasons of offers and of rejections, each once. One rejection stands for all that differ
+// only in figures.
 func reasonsOf(alternatives []Alternative, rejected []measure.Rejection) []string {
 	reasons := list.Map(alternatives, func(a Alternative) string { return a.Reason.Text })
 	groups := note.GroupsOf(rejected, func(r measure.Rejection) note.Note { return r.Reason.Read() })
@@ -77,13 +74,13 @@ func reasonsOf(alternatives []Alternative, rejected []measure.Rejection) []strin
 	return list.Distinct(append(reasons, most...))
 }
 
-// All are the chosen offer and the others, in their order.
+// All returns the chosen offer and the others, in their order.
 func (p *Plan) All() []Alternative {
 	chosen := Alternative{Offer: p.Offer, Fleet: p.Fleet, Cost: p.Cost.Cost, Feasible: true, Reason: note.Because(note.Chosen)}
 	return append([]Alternative{chosen}, p.Alternatives...)
 }
 
-// String sums a sized alternative up: its GPUs, instances and cost.
+// String summarises a sized alternative: its GPUs, instances and cost.
 func (a *Alternative) String() string {
 	s := fmt.Sprintf("%d x %s (%s of %s)", a.Fleet.GPUs, a.Offer.GPU, note.Count(a.Fleet.Instances, "instance"), note.Count(a.Offer.GPUs, "GPU"))
 	if a.Cost.PerHour != nil {

@@ -7,8 +7,8 @@ import (
 	"planner/internal/wire"
 )
 
-// Written is the plan in a file, with what follows from its evidence. Everything but the
-// key "run" is a function of what the plan was solved from, to the byte.
+// Written is the plan's JSON form, with what follows from its evidence. Everything but the key "run" is a
+// function of the inputs of the plan, to the byte.
 func (p *Plan) Written() any {
 	w := plainPlan(*p)
 	e := &w.Evidence
@@ -24,7 +24,7 @@ func (p *Plan) Written() any {
 	return planFile{w, w.Warnings.Texts()}
 }
 
-// planFile is a plan in a file.
+// planFile is the JSON form of a plan.
 type planFile struct {
 	plainPlan
 	Warnings []string `json:"warnings"` // the notes in words
@@ -32,8 +32,8 @@ type planFile struct {
 
 type plainPlan Plan
 
-// UnmarshalJSON reads what was written, but for the curves and the roofline: who is
-// handed a plan over has no use for them. Run becomes a json.RawMessage.
+// UnmarshalJSON reads what was written except curves and roofline, which readers of a plan do not need. Run
+// becomes a json.RawMessage.
 func (p *Plan) UnmarshalJSON(data []byte) error {
 	var run json.RawMessage
 	w := struct {
@@ -52,8 +52,7 @@ func (p *Plan) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Written is the alternative as plans list it; an offer that could not
-// be sized has no fleet and no cost.
+// Written is the alternative's JSON form in plans; an offer that could not be sized has neither fleet nor cost.
 func (a Alternative) Written() any {
 	w := alternativeFile{plainAlternative: plainAlternative(a), Warnings: a.Offer.Warnings.Texts(), Obstacle: a.Offer.Obstacle.Text}
 	if a.Fleet.GPUs > 0 {
@@ -62,14 +61,14 @@ func (a Alternative) Written() any {
 	return w
 }
 
-// alternativeFile is an alternative in a file.
+// alternativeFile is the JSON form of an alternative.
 type alternativeFile struct {
 	plainAlternative
 	Fleet *Fleet `json:"fleet"`
 	Cost  *Cost  `json:"cost"`
 
 	Warnings []string `json:"warnings,omitempty"` // the notes in words
-	Obstacle string   `json:"obstacle,omitempty"` // why it serves no rate under the objective
+	Obstacle string   `json:"obstacle,omitempty"` // why it carries no rate that meets the objective
 }
 
 type plainAlternative Alternative

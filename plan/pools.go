@@ -8,39 +8,38 @@ import (
 	"planner/internal/note"
 )
 
-// Pools are a pool of instances for each class of a mix, beside one pool for all classes.
+// Pools are a pool of instances for each class of a mix, as an alternative to one pool for all.
 type Pools struct {
 	// Recommended says which is cheaper, [OnePool] or [PoolEach].
 	Recommended string `json:"recommended"`
-	Each        []Pool `json:"each"` // a pool for each class
-	// Instances, GPUs and PerHour are those of all pools together: 0 and nil where a class
-	// has no plan, for the Reason. With figures, the Reason says which limit they break.
+	Each        []Pool `json:"each"` // the pools, one per class
+	// Instances, GPUs and PerHour are those of all pools together; 0 and nil if a class has no plan, for the
+	// Reason. Otherwise Reason says which limit they break, if any.
 	Instances int         `json:"instances"`
 	GPUs      int         `json:"gpus"`
 	PerHour   *float64    `json:"usd_per_hour"`
 	Reason    note.Reason `json:",embed"`
-	// Sensitivity is what all pools cost if the same turns out otherwise for each.
+	// Sensitivity is the cost of all pools if the same thing turns out otherwise for each.
 	Sensitivity []Change `json:"sensitivity"`
 }
 
-// Pool is that of one class.
+// Pool is the pool of one class.
 type Pool struct {
 	Class string `json:"class"` // the name of the class in the mix
-	// Share is the part of all requests that the class is.
+	// Share is the class's share of all requests.
 	Share float64 `json:"share"`
-	// Plan is nil where there is none, for the reason Why.
+	// Plan is nil if there is none, for the reason Why.
 	Plan *Plan  `json:"plan"`
 	Why  string `json:"why,omitempty"`
 }
 
-// What [Pools] recommend.
+// The values of [Pools].Recommended.
 const (
 	OnePool  = "one_pool"
 	PoolEach = "pool_each"
 )
 
-// NewPools sums the pools of all classes and sets them beside one pool for all; nil stands
-// for one that has no plan.
+// NewPools adds up the pools of all classes and compares them with one pool for all; nil is one without a plan.
 func NewPools(d Demand, each []Pool, one *Plan) *Pools {
 	p := &Pools{Each: each, Recommended: OnePool}
 	var missing []string
@@ -72,7 +71,7 @@ func NewPools(d Demand, each []Pool, one *Plan) *Pools {
 	return p
 }
 
-// Alternative is all pools together, beside the alternatives of one pool. Each class has a plan.
+// Alternative returns all pools together as an alternative to one pool. Each class must have a plan.
 func (p *Pools) Alternative() Alternative {
 	a := Alternative{Offer: Offer{GPU: "a pool for each class"}, Fleet: Fleet{Instances: p.Instances, GPUs: p.GPUs}, Feasible: true, Reason: note.Because(note.Chosen)}
 	o, f := &a.Offer, &a.Fleet
@@ -88,8 +87,8 @@ func (p *Pools) Alternative() Alternative {
 	return a
 }
 
-// cheaper reports whether the pools cost less than one for all: in money, or in GPUs where
-// a price is missing.
+// cheaper reports whether the pools cost less than one for all: in money, or in GPUs if a price is missing or
+// the costs are equal.
 func (p *Pools) cheaper(one *Plan) bool {
 	switch {
 	case one == nil:
@@ -100,8 +99,7 @@ func (p *Pools) cheaper(one *Plan) bool {
 	return p.GPUs < one.Fleet.GPUs
 }
 
-// changes sums those of the pools, which all have a plan; of what is not known of one there is
-// none.
+// changes adds up the changes of the pools, all of which have a plan, where every pool has them.
 func (p *Pools) changes() []Change {
 	var all []Change
 	for _, first := range p.Each[0].Plan.Sensitivity {

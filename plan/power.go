@@ -2,25 +2,22 @@ package plan
 
 import "fmt"
 
-// Power is what the plan draws at the planned load, or while its job runs, as modelled from how
-// busy its GPUs are.
+// Power is the power at the planned load, or while a job runs, modelled from how busy the GPUs are.
 type Power struct {
-	// Rate is the load of one instance, GPUWatts what one of its GPUs draws at it in the
-	// mean, InstanceKW what the facility does for an instance, its servers and cooling
-	// included, and FleetKW for all.
+	// Rate is the load of one instance, GPUWatts the mean power of one of its GPUs at that load, InstanceKW the
+	// facility's power for an instance, servers and cooling included, and FleetKW that for all.
 	Rate       float64 `json:"rate_per_s"`
 	GPUWatts   float64 `json:"gpu_watts"`
 	InstanceKW float64 `json:"instance_kw"`
 	FleetKW    float64 `json:"fleet_kw"`
-	// JoulesPerOutputToken and JoulesPerToken count all of it.
+	// JoulesPerOutputToken and JoulesPerToken count all of that power.
 	JoulesPerOutputToken float64 `json:"joules_per_output_token"`
 	JoulesPerToken       float64 `json:"joules_per_token"`
 	// RelativeError is how far these may be off until they are measured.
 	RelativeError float64 `json:"relative_error"`
 }
 
-// NewPower is the power of a fleet of which each GPU draws so many watts, more than which
-// no fleet is priced at.
+// NewPower returns the power of a fleet whose GPUs draw gpuWatts each.
 func NewPower(o *Offer, f *Fleet, rate, gpuWatts, relativeError float64) *Power {
 	p := &Power{Rate: rate, GPUWatts: gpuWatts, RelativeError: relativeError}
 	perGPU := (gpuWatts + o.ServerWatts) / 1000 * o.PUE
@@ -34,9 +31,8 @@ func NewPower(o *Offer, f *Fleet, rate, gpuWatts, relativeError float64) *Power 
 	return p
 }
 
-// SetPower notes what the plan draws. Energy that is paid beside rented
-// GPUs is then that of this power; what is bought has it in its price, at rated power, as
-// kinds of instances were compared by it.
+// SetPower records the plan's power. The energy beside rented GPUs is then computed from it; bought GPUs have
+// energy at rated power in their price, as the kinds of instances were compared that way.
 func (p *Plan) SetPower(power *Power) {
 	p.Evidence.Power = power
 	if p.Cost.EnergyPerHour == nil {
@@ -59,7 +55,7 @@ func (p *Plan) SetPower(power *Power) {
 		p.Loaded(), power.GPUWatts, 100*power.RelativeError))
 }
 
-// Loaded says in words when the power and the energy of a plan are drawn.
+// Loaded says in words when a plan's power and energy are drawn.
 func (p *Plan) Loaded() string {
 	if p.Demand.Job != nil {
 		return "while the job runs"
@@ -67,5 +63,5 @@ func (p *Plan) Loaded() string {
 	return "at the planned load"
 }
 
-// Bought reports whether the offer is priced as GPUs of one's own.
+// Bought reports whether the offer's price is that of bought GPUs.
 func (o *Offer) Bought() bool { return len(o.Terms) > 0 && o.Terms[0].Name == Purchase }

@@ -5,21 +5,19 @@ import (
 	"planner/model"
 )
 
-// DataSheet is what the data sheets allow an instance. A file has its times in
-// milliseconds, with what of it the chosen offer reaches: nil where the tokens of a request are unknown.
+// DataSheet is what the data sheets allow an instance. Its JSON form has times in milliseconds and how much of
+// it the chosen offer reaches: nil if the tokens of a request are unknown.
 type DataSheet struct {
 	model.Bounds
-	Highest *float64 `json:"ceiling_per_s"`      // the rate at which decoding or prefill alone takes all of the hardware
+	Highest *float64 `json:"ceiling_per_s"`      // the rate at which prefill or decoding alone takes all of the hardware, whichever is lower
 	BoundBy string   `json:"bound_by,omitempty"` // which of the two
-	Reached *float64 `json:"reached"`            // the share of the ceiling that the maximum rate is
+	Reached *float64 `json:"reached"`            // the maximum rate as a share of the ceiling
 }
 
 type plainDataSheet DataSheet
 
-// Ceiling is the highest rate in requests per second that the roofline allows an
-// instance of the offer: the lower of what prefill and what decoding would take
-// alone, with the name of the lower one. It is 0 where the tokens of a request
-// are unknown.
+// Ceiling returns the highest rate in requests per second that the roofline allows an instance of the offer:
+// the lower of the limits by prefill and by decoding alone, and which it is. It is 0 if both are unknown.
 func (r *DataSheet) Ceiling(o *Offer) (rate float64, by string) {
 	if r.PromptsPerS > 0 {
 		rate, by = r.PromptsPerS, "prefill"
@@ -32,8 +30,8 @@ func (r *DataSheet) Ceiling(o *Offer) (rate float64, by string) {
 	return rate, by
 }
 
-// of is the roofline with what of it an offer reaches under a demand: of a trace the
-// mean, as the hardware may still be at work on a peak when that is over.
+// of returns the roofline with how much of it an offer reaches under a demand; for a trace by the mean rate, as
+// the hardware may work off a peak after it is over.
 func (r DataSheet) of(o *Offer, d *Demand) *DataSheet {
 	if rate, by := r.Ceiling(o); rate > 0 {
 		r.Highest, r.BoundBy, r.Reached = &rate, by, new(d.TraceRates.MeanAt(o.Rate.Value)/rate)
@@ -41,7 +39,7 @@ func (r DataSheet) of(o *Offer, d *Demand) *DataSheet {
 	return &r
 }
 
-// Written is the roofline in a file, with times in milliseconds.
+// Written is the roofline's JSON form, with times in milliseconds.
 func (r *DataSheet) Written() any {
 	w := plainDataSheet(*r)
 	for _, x := range []*float64{&w.WeightSeconds, &w.AllWeightSeconds, &w.KVSeconds, &w.PrefillSeconds, &w.IdleTTFT, &w.IdleTPOT} {

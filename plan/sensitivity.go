@@ -8,25 +8,23 @@ import (
 	"planner/internal/note"
 )
 
-// Change is one thing that turns out other than planned, and what the chosen instances
-// then cost.
+// Change is something that turns out other than planned, and what the chosen instances then cost.
 type Change struct {
 	// What names it: "traffic +20 %".
 	What string `json:"what"`
-	// SafeRate is what one instance then carries safely, in requests per second.
+	// SafeRate is the safe rate of one instance then, in requests per second.
 	SafeRate float64 `json:"safe_rate_per_s"`
-	// Instances, GPUs and PerHour are those of the fleet; zero and nil where there is none,
-	// for the Reason.
+	// Instances, GPUs and PerHour are those of the fleet; zero and nil if there is none, for the Reason.
 	Instances int      `json:"instances"`
 	GPUs      int      `json:"gpus"`
 	PerHour   *float64 `json:"usd_per_hour"`
-	// ForJob is what a job then costs; nil where the demand is none, or no price is known.
+	// ForJob is the cost of a job then; nil if the demand is none, or the price is unknown.
 	ForJob *float64 `json:"usd_for_job,omitempty"`
-	// JobGPUHours are those of all GPUs until a job is done; 0 where the demand is none.
+	// JobGPUHours are those of all GPUs until a job is done; 0 if the demand is none.
 	JobGPUHours float64     `json:"gpu_hours_for_job,omitempty"`
 	Reason      note.Reason `json:",embed"`
-	// Approximate changes move the rate by what short simulated runs, or the fitted curve,
-	// say, and not by a search of their own.
+	// Approximate changes move the rate according to short simulated runs or the fitted curve, not a search of
+	// their own.
 	Approximate bool `json:"approximate"`
 }
 
@@ -36,7 +34,7 @@ const (
 	priceStep   = 0.15
 )
 
-// changes are those that follow from the plan alone.
+// changes returns the changes that follow from the plan alone.
 func (p *Plan) changes() []Change {
 	of := func(what string, vary func(p *Plan)) Change {
 		other := *p
@@ -68,7 +66,7 @@ func (p *Plan) changes() []Change {
 	return all
 }
 
-// Moved is the change that moves the rate of one instance by a factor, approximately.
+// Moved returns an approximate change that multiplies the rate of one instance by a factor.
 func (p *Plan) Moved(what string, factor float64) Change {
 	c := p.change(what, p.Offer.Rate.Safe*factor)
 	c.Approximate = true
@@ -92,16 +90,16 @@ func (p *Plan) change(what string, safe float64) Change {
 	return c
 }
 
-// AddChanges adds changes to those of the plan, the largest first.
+// AddChanges adds changes to the plan's, the largest first.
 func (p *Plan) AddChanges(changes ...Change) {
 	p.Sensitivity = byMoved(append(p.Sensitivity, changes...), p.Fleet.GPUs, &p.Cost.Cost)
 }
 
-// Money is what changes are ranked by, as [Cost.Money] is of fleets.
+// Money is the cost by which changes are ranked, as [Cost.Money] is for fleets.
 func (c *Change) Money() *float64 { return cmp.Or(c.ForJob, c.PerHour) }
 
-// Share is by which share a change moves the cost of a fleet or, where no price is
-// known or it is 0, the GPU hours of its job or its GPUs.
+// Share is the share by which a change moves a fleet's cost or, if the price is unknown or 0, its job's GPU
+// hours or its GPUs.
 func (c *Change) Share(gpus int, cost *Cost) float64 {
 	now, money := c.Money(), cost.Money()
 	switch {
@@ -113,7 +111,7 @@ func (c *Change) Share(gpus int, cost *Cost) float64 {
 	return float64(c.GPUs)/float64(gpus) - 1
 }
 
-// byMoved orders changes by how far they move a fleet, those without a fleet before all.
+// byMoved orders changes by how far they move a fleet, starting with those that leave none.
 func byMoved(all []Change, gpus int, cost *Cost) []Change {
 	size := func(c *Change) float64 {
 		if c.GPUs == 0 {

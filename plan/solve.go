@@ -10,10 +10,9 @@ import (
 	"planner/sweep/measure"
 )
 
-// Solve sizes and prices every offer for the demand and chooses the cheapest
-// per hour, among equals the one with the fewest GPUs; offers without a price
-// come behind those with one. It returns *Unsolved when no offer serves the
-// objective or all break a limit of the demand, or when of some it is not known whether they do.
+// Solve sizes and prices every offer for the demand and chooses the cheapest per hour or for the job, among
+// equals the one with the fewest GPUs; offers without a price come after those with one. It returns *Unsolved
+// if no offer meets the objective, if all break a limit of the demand, or if that is undecided.
 func Solve(d Demand, objective measure.SLO, offers []Offer, rejected []measure.Rejection) (*Plan, error) {
 	if err := d.check(); err != nil {
 		return nil, err
@@ -50,7 +49,7 @@ func (d *Demand) Rank(offers []Offer) []Alternative {
 	return all
 }
 
-// warnUndecided tells of offers that may have been better: that are, if they carry what their interval ends at.
+// warnUndecided warns of offers that may have been better: that would be, at the high end of their interval.
 func (p *Plan) warnUndecided() {
 	chosen := Alternative{Offer: p.Offer, Fleet: p.Fleet, Cost: p.Cost.Cost, Feasible: true}
 	for i := range p.Alternatives {
@@ -68,8 +67,8 @@ func (p *Plan) warnUndecided() {
 	}
 }
 
-// FleetAt is the fleet for the plan's demand if one of its instances carried rate
-// requests per second safely.
+// FleetAt returns the fleet for the plan's demand if one of its instances carried rate requests per second
+// safely.
 func (p *Plan) FleetAt(rate float64) (Fleet, error) {
 	if !(rate > 0) {
 		return Fleet{}, fmt.Errorf("size a fleet: an instance carries %g requests/s", rate)
@@ -101,13 +100,13 @@ func (d *Demand) consider(o *Offer) Alternative {
 	}
 	d.fit(&a, safe)
 	if !a.Feasible && o.Unknown != "" && best.Feasible {
-		// A search that did not end proves nothing against what its high end would do.
+		// A search that did not end does not rule out what its high end would achieve.
 		a.Undecided, a.Reason = true, note.Because(note.NoRateKnown, o.Unknown+"; by the safe rate so far, "+a.Reason.Text)
 	}
 	return a
 }
 
-// atBest is an offer whose instances carry the high end of their interval, if one is known.
+// atBest returns an offer sized as if its instances carried the high end of their interval, if that is known.
 func (d *Demand) atBest(o *Offer) (best Alternative, known bool) {
 	best.Offer = *o
 	best.Offer.Rate.Safe = o.Rate.High
@@ -117,8 +116,7 @@ func (d *Demand) atBest(o *Offer) (best Alternative, known bool) {
 	return best, known
 }
 
-// fit sizes and prices an offer whose instances carry rate, and says whether that keeps
-// the demand's limits.
+// fit sizes and prices an offer whose instances carry rate, and records whether that meets the demand's limits.
 func (d *Demand) fit(a *Alternative, rate float64) {
 	f, err := d.size(rate, a.Offer.GPUs)
 	if err != nil {
@@ -131,8 +129,8 @@ func (d *Demand) fit(a *Alternative, rate float64) {
 	a.Feasible = a.Reason.Text == ""
 }
 
-// broken says which limit of the demand the sized offer breaks; empty if none.
-// A cost that is not known keeps no limit.
+// broken says which limit of the demand the sized offer breaks; empty if none. An unknown cost breaks a limit
+// on cost.
 func (d *Demand) broken(a *Alternative) note.Reason {
 	switch {
 	case d.MaxGPUs > 0 && a.Fleet.GPUs > d.MaxGPUs:
@@ -147,8 +145,9 @@ func (d *Demand) broken(a *Alternative) note.Reason {
 	return note.Reason{}
 }
 
-// rank orders alternatives: feasible ones first, then by cost per hour, or of the job, known
-// before unknown, then by GPUs; those without a fleet by how far they are from their limits.
+// rank orders alternatives: feasible ones first, then those with a fleet, then by cost per hour or of the job,
+// known before unknown, then by GPUs and instances; those without a fleet by how far they are from their
+// limits.
 func rank(a, b Alternative) int {
 	return cmp.Or(
 		before(a.Feasible, b.Feasible),
@@ -161,8 +160,7 @@ func rank(a, b Alternative) int {
 	)
 }
 
-// beyond is how many times its limit the latency of an idle instance takes, 0 where that is no
-// obstacle.
+// beyond returns the ratio of an idle instance's latency to its limit, 0 if that is no obstacle.
 func (o *Offer) beyond() float64 {
 	if o.Idle == nil {
 		return 0
@@ -170,7 +168,7 @@ func (o *Offer) beyond() float64 {
 	return o.Idle.Latency / o.Idle.Limit
 }
 
-// before orders what holds before what does not.
+// before orders true before false.
 func before(a, b bool) int {
 	switch {
 	case a == b:
@@ -208,7 +206,7 @@ func (a *Alternative) explain(best *Alternative) {
 	}
 }
 
-// gpuHours are those of the job, or of an hour where there is none.
+// gpuHours returns the GPU hours of the job, or of one hour without one.
 func (a *Alternative) gpuHours() float64 {
 	if a.Cost.Job != nil {
 		return a.Cost.Job.GPUHours

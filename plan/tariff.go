@@ -6,26 +6,26 @@ import (
 	"slices"
 )
 
-// Tariff is what one GPU costs by each way to pay for it; a price of 0 is not known.
+// Tariff is what one GPU costs for each way to pay; a price of 0 is unknown.
 type Tariff struct {
-	// OnDemand, Reserved and Spot are in US dollars per hour of a GPU that is rented, its
-	// share of the server and its power included.
+	// OnDemand, Reserved and Spot are in US dollars per hour for a rented GPU, including its share of the
+	// server and its power.
 	OnDemand, Reserved, Spot float64
-	// Purchase is the price of one GPU with its share of the server and the network, which
-	// is written off in equal parts over Years.
+	// Purchase is the price of one GPU with its share of the server and the network, written off in equal parts
+	// over Years.
 	Purchase, Years float64
-	// PowerPrice is in US dollars per kWh, Hosting in US dollars per month and kW that the
-	// servers draw. Who rents pays neither.
+	// PowerPrice is in US dollars per kWh, Hosting in US dollars per month and kW that the servers draw.
+	// Renting includes both.
 	PowerPrice, Hosting float64
-	// PUE is the facility's power over that of its servers, and Watts is what a GPU draws
-	// with its share of the server.
+	// PUE is the facility's power over that of its servers, and Watts is what a GPU draws with its share of the
+	// server.
 	PUE, Watts float64
-	// Basis is the way that the plan counts with, "" the first that has a price, and Source
-	// says where the prices come from, with a date.
+	// Basis is the way to pay that the plan uses, "" for the first with a price, and Source says where the
+	// prices come from, with a date.
 	Basis, Source string
 }
 
-// The ways to pay for GPUs, by their names in files.
+// The ways to pay for GPUs, as named in files.
 const (
 	OnDemand = "on_demand"
 	Reserved = "reserved_1y"
@@ -33,32 +33,30 @@ const (
 	Purchase = "purchase"
 )
 
-// Ways lists the ways to pay, in the order in which a plan prefers them.
+// Ways lists the ways to pay in a plan's order of preference.
 func Ways() []string { return []string{OnDemand, Reserved, Purchase, Spot} }
 
-// Hours of a year and of a month, as prices are converted.
+// Hours per year and month, for converting prices.
 const (
 	HoursPerYear  = 8760.0
 	hoursPerMonth = HoursPerYear / 12
 )
 
-// Where the tariff does not say: years until a purchase is written off, and the power of a
-// facility over that of its servers.
+// Defaults: years over which a purchase is written off, and the facility's power over that of its servers.
 const (
 	usualYears = 4
 	usualPUE   = 1.3
 )
 
-// serverShare is what a server draws beside its GPUs, over the thermal design power of
-// these: servers of eight are rated at 10.2 kW (H100, 5.6 kW of GPUs), 14.3 kW (B200, 8 kW)
-// and 6.5 kW (A100, 3.2 kW).
+// serverShare is what a server draws besides its GPUs, over their thermal design power: servers of eight are
+// rated at 10.2 kW (H100, 5.6 kW of GPUs), 14.3 kW (B200, 8 kW) and 6.5 kW (A100, 3.2 kW).
 const serverShare = 0.8
 
 // Term is one way to pay for a GPU.
 type Term struct {
 	Name       string  `json:"name"`             // on_demand, reserved_1y, spot or purchase
-	PerGPUHour float64 `json:"usd_per_gpu_hour"` // all that it costs
-	// Capital, Power and Hosting are the parts of what is bought.
+	PerGPUHour float64 `json:"usd_per_gpu_hour"` // in all
+	// Capital, Power and Hosting are the parts of the cost of a bought GPU.
 	Capital float64 `json:"usd_capital_per_gpu_hour,omitempty"`
 	Power   float64 `json:"usd_power_per_gpu_hour,omitempty"`
 	Hosting float64 `json:"usd_hosting_per_gpu_hour,omitempty"`
@@ -66,14 +64,13 @@ type Term struct {
 	By string `json:"priced_by,omitempty"`
 }
 
-// ListPrices are the prices of one GPU for an hour that a catalog knows, in US dollars; 0
-// where it knows none.
+// ListPrices are a catalog's prices of one GPU for an hour, in US dollars; 0 if unknown.
 type ListPrices struct {
 	Low  float64 `json:"usd_on_demand_low,omitempty"`  // the lowest list price on demand, per GPU and hour
 	High float64 `json:"usd_on_demand_high,omitempty"` // the highest
 	By   string  `json:"on_demand_by,omitempty"`       // whose prices these are, with dates
-	// Rented is for three years; OwnedLow and OwnedHigh are estimates of what owners pay,
-	// of large fleets and of small ones.
+	// Rented is for three years; OwnedLow and OwnedHigh are estimates of owners' costs, for large fleets and
+	// for small ones.
 	Rented    float64 `json:"usd_rented_3y,omitempty"`
 	OwnedLow  float64 `json:"usd_owned_low,omitempty"`
 	OwnedHigh float64 `json:"usd_owned_high,omitempty"`
@@ -82,18 +79,17 @@ type ListPrices struct {
 
 // Pricing is what one GPU costs and draws.
 type Pricing struct {
-	// PricePerGPUHour is the price that a plan counts with, in US dollars; 0 is unknown where
-	// nobody is named that it is of.
+	// PricePerGPUHour is the price that a plan uses, in US dollars; 0 is unknown unless PricedBy is given.
 	PricePerGPUHour float64 `json:"usd_per_gpu_hour,omitempty"`
-	// PricedBy says where it comes from, with its date; PricedOn is that date alone,
-	// 2026-03-31, where the catalog has one.
+	// PricedBy says where it comes from, with its date; PricedOn is that date alone, as 2026-03-31, if the
+	// catalog has one.
 	PricedBy string `json:"priced_by,omitempty"`
 	PricedOn string `json:"priced_on,omitempty"`
-	// Terms are all ways to pay that are known, that of the plan first.
+	// Terms are all known ways to pay, the plan's own first.
 	Terms  []Term      `json:"terms,omitempty"`
 	Listed *ListPrices `json:"list_prices,omitempty"`
-	// Watts is the power of one GPU under load and ServerWatts its share of what the server
-	// draws beside, 0 if unknown; PUE is the facility's power over both.
+	// Watts is the power of one GPU under load and ServerWatts its share of the server's other power, 0 if
+	// unknown; PUE is the facility's power over both.
 	Watts       float64 `json:"watts_per_gpu,omitempty"`
 	ServerWatts float64 `json:"server_watts_per_gpu,omitempty"`
 	PUE         float64 `json:"pue,omitempty"`
@@ -101,7 +97,7 @@ type Pricing struct {
 	PowerPrice float64 `json:"usd_per_kwh,omitempty"`
 }
 
-// Pricing is what a GPU of some thermal design power costs by the tariff.
+// Pricing returns what a GPU with some thermal design power costs by the tariff.
 func (t Tariff) Pricing(designWatts float64) Pricing {
 	p := Pricing{Watts: designWatts, ServerWatts: serverShare * designWatts, PUE: cmp.Or(t.PUE, usualPUE), PowerPrice: t.PowerPrice}
 	if t.Watts > 0 {
@@ -124,7 +120,7 @@ func (t Tariff) Pricing(designWatts float64) Pricing {
 	return p
 }
 
-// term is the price of a GPU by one of the ways; 0 where it is not known.
+// term returns the price of a GPU for one way to pay; 0 if unknown.
 func (t *Tariff) term(name string, p *Pricing) Term {
 	rented := map[string]float64{OnDemand: t.OnDemand, Reserved: t.Reserved, Spot: t.Spot}[name]
 	if name != Purchase || t.Purchase == 0 {
@@ -139,8 +135,9 @@ func (t *Tariff) term(name string, p *Pricing) Term {
 	return term
 }
 
-// Priced reports whether a price is known: one of 0 is where somebody gave it, as of hardware that is paid for.
+// Priced reports whether a price is known; a price of 0 is if its source is given, as for hardware that is paid
+// for.
 func (p *Pricing) Priced() bool { return p.PricePerGPUHour > 0 || p.PricedBy != "" }
 
-// KW is what the facility draws for one GPU; 0 if unknown.
+// KW is the facility's power for one GPU; 0 if unknown.
 func (p *Pricing) KW() float64 { return (p.Watts + p.ServerWatts) / 1000 * p.PUE }
