@@ -18,7 +18,7 @@ type Arch struct {
 	Intermediate int // width of a dense MLP; in a mixture of experts that of its dense layers
 	Vocab        int
 	MaxPosition  int
-	Bare         int  // layers with neither MLP nor experts behind their attention or state (Nemotron-H)
+	Bare         int  // layers with neither MLP nor experts after their attention or state (Nemotron-H)
 	Tied         bool // input embedding and LM head share one matrix
 
 	Attention Attention

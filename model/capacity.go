@@ -52,14 +52,14 @@ func (r *Roofline) largestBatch(q MeanRequest, mem Memory) float64 {
 	return max(0, min(float64(r.args.MaxNumSeqs), float64(mem.Blocks-1)/float64(need)))
 }
 
-// misses reports whether a batch of so many requests misses a target or its prompts exceed the tokens of a
+// misses reports whether a batch of this size misses a target or its prompts exceed the tokens of a
 // step.
 func (r *Roofline) misses(q MeanRequest, batch float64, targets Targets) bool {
 	step, ttft, full := r.meanField(q, batch)
 	return full || targets.TPOT > 0 && step*r.steps(q)/q.Output > targets.TPOT || targets.TTFT > 0 && ttft > targets.TTFT
 }
 
-// meanField returns the mean step and the mean time to first token with so many requests decoding, and whether
+// meanField returns the mean step and the mean time to first token with that many requests decoding, and whether
 // their prompts exceed the tokens of a step.
 func (r *Roofline) meanField(q MeanRequest, batch float64) (step, ttft float64, full bool) {
 	fresh := max(q.Prompt-q.Cached, 1)
@@ -81,7 +81,7 @@ func (r *Roofline) meanField(q MeanRequest, batch float64) (step, ttft float64, 
 // steps returns the number of steps for which a request decodes.
 func (r *Roofline) steps(q MeanRequest) float64 { return q.Output / r.args.Speculation.PerStep() }
 
-// mixed returns the time of a step with so many decodes and chunks.
+// mixed returns the time of a step with these decodes and chunks.
 func (r *Roofline) mixed(q MeanRequest, batch float64, chunk Chunk, chunks int) float64 {
 	n := max(1, int(math.Round(batch)))
 	context := q.Prompt + q.Output/2

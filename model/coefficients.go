@@ -185,7 +185,7 @@ func (r *Roofline) wideRouter() bool {
 	return details.WideRouter || details.ExactRouter && !kernel
 }
 
-// routerTime returns the least time of fp32 routers in a step with so many rows.
+// routerTime returns the least time of fp32 routers in a step with the given rows.
 func (r *Roofline) routerTime(rows float64) float64 {
 	switch layers := float64(r.dep.Arch.MoE.Layers); {
 	case rows <= routerFewest:

@@ -242,7 +242,7 @@ func interpolateDegree(rows []allReduceRow, tp int) []float64 {
 	return out
 }
 
-// time returns the seconds of one all-reduce of so many bytes.
+// time returns the seconds of one all-reduce of the given bytes.
 func (k *collective) time(bytes float64) float64 {
 	if bytes <= 0 || k.rate == 0 && k.seconds == nil {
 		return 0

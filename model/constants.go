@@ -94,8 +94,8 @@ const decodeCompute = 0.60
 // Norms, rotary embedding, quantisation and activations read and write the hidden state
 // of every token.
 const (
-	elementwiseFree  = 512 // so many tokens fit into the L2 cache
-	elementwiseLayer = 12  // times that a layer moves the hidden state
+	elementwiseFree  = 512 // tokens that fit into the L2 cache
+	elementwiseLayer = 12  // how often a layer moves the hidden state
 	// Gathering, scattering and reducing move it so often per active expert, on every GPU of the group (the
 	// timings at expertTile, of experts of 128 and 512 columns; served, gpt-oss: 3.4 to 6).
 	elementwiseExperts = 5.7

@@ -70,7 +70,7 @@ func (d Deployment) blockScaled() bool {
 	return d.Precision.Weights == FP8 && d.Arch.Native == FP8 && d.Arch.Details.BlockFP8
 }
 
-// cutBlocks returns a width that so many GPUs would cut inside an fp8 block of 128, 0 if there is none: vLLM
+// cutBlocks returns a width whose parts on that many GPUs would cut fp8 blocks of 128, 0 if there is none: vLLM
 // refuses to load such parts (fp8.py, 0.8 to 0.25).
 func (d Deployment) cutBlocks() (gpus, width int) {
 	a, moe := d.Arch, d.Arch.MoE

@@ -51,7 +51,7 @@ func (l LoRA) slotBytes(dep Deployment) float64 {
 	return float64(l.Slots) * l.adapterBytes(dep)
 }
 
-// Distinct returns the mean number of different adapters that so many requests use if all are equally likely.
+// Distinct returns the mean number of different adapters that these requests use if all are equally likely.
 func (l LoRA) Distinct(requests float64) float64 {
 	n := float64(l.Adapters)
 	return min(float64(l.Slots), -n*math.Expm1(requests*math.Log1p(-1/max(n, 1+1e-9))))

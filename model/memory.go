@@ -67,7 +67,7 @@ func (l KVLayout) blockBytes(dep Deployment) float64 {
 	return dep.Arch.kvBytesPerLayer(dep.Precision.KV, dep.TP)*l.GroupLayers*float64(l.BlockTokens) + l.DraftBytes
 }
 
-// Blocks returns the blocks that a request of so many tokens holds while at most inFlight of them are being
+// Blocks returns the blocks that a request of the given tokens holds while at most inFlight of them are being
 // computed. A window group holds at most ceil((window-1+inFlight)/block)+1 of them, whatever the request's
 // length.
 func (l KVLayout) Blocks(tokens, inFlight int) int {
@@ -216,7 +216,7 @@ func visionBytes(v Vision) float64 {
 	return v.Params*BF16.Bytes() + visionPass*float64(v.Hidden)
 }
 
-// forwardBytes returns the peak of activations in a pass over so many tokens: residual, hidden state and one
+// forwardBytes returns the peak of activations in a pass over the given tokens: residual, hidden state and one
 // copy, plus the widest intermediate result and its product.
 func forwardBytes(dep Deployment, tokens int) float64 {
 	a, tp := dep.Arch, float64(dep.TP)

@@ -17,7 +17,7 @@ const (
 const PowerError = 0.25
 
 // Power returns the mean watts of one GPU of the instance over a period of which steps ran for the share busy,
-// reaching so much of bandwidth and compute meanwhile (see [Roofline.Achieved]); 0 if the design power is
+// reaching these shares of bandwidth and compute meanwhile (see [Roofline.Achieved]); 0 if the design power is
 // unknown.
 func (r *Roofline) Power(mbu, mfu, busy float64) float64 {
 	format := r.dep.denseFormat()

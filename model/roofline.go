@@ -160,7 +160,7 @@ func (r *Roofline) Constants() Constants { return r.c }
 // Window returns the window of the window layers in tokens, 0 if there are none.
 func (r *Roofline) Window() int { return r.kv.size }
 
-// Frontend returns the seconds that a request of so many prompt tokens spends outside the engine's loop.
+// Frontend returns the seconds that a request of promptTokens spends outside the engine's loop.
 func (r *Roofline) Frontend(promptTokens int) float64 {
 	return r.c.Frontend.Request + float64(promptTokens)*r.c.Frontend.PromptToken
 }
@@ -226,7 +226,7 @@ func (r *Roofline) time(l *batchSums) StepTime {
 	return t
 }
 
-// tiles returns the factor by which fp8 products' choice of tiles for so many rows lengthens the reading of
+// tiles returns the factor by which fp8 products' choice of tiles for these rows lengthens the reading of
 // their matrices (CUTLASS on Hopper).
 func (r *Roofline) tiles(rows float64) float64 {
 	if !r.tiled || rows <= 16 {
@@ -279,7 +279,7 @@ func (r *Roofline) padded(tokens float64) float64 {
 	return min(tokens, float64(r.fixed.largest))
 }
 
-// touched returns the share of experts that at least one of so many tokens visits, for a gamma distribution of
+// touched returns the share of experts that at least one of the tokens visits, for a gamma distribution of
 // the experts' popularity: 1-(1-k/E)^T under even routing.
 func (r *Roofline) touched(tokens float64) float64 {
 	visits := -tokens * r.routing.logMiss

@@ -54,7 +54,7 @@ func (s RecurrentState) bytes(tp int) float64 {
 	return (s.values()*float64(s.KeyDim)*number + conv) / float64(tp)
 }
 
-// undivided returns the number of heads or groups of a state that so many GPUs do not divide, 0 if they divide
+// undivided returns the number of heads or groups of a state that this number of GPUs does not divide, 0 if they divide
 // all: vLLM asserts that they divide the heads and, except for Mamba-2 with a single group, the groups
 // (mamba_mixer2.py, gated delta networks likewise, 0.33).
 func (s RecurrentState) undivided(gpus int) int {

@@ -40,7 +40,7 @@ func (r *Roofline) Work(b Batch) Work {
 	return w
 }
 
-// Achieved returns the shares of the data sheet's peaks that a step of so many seconds reaches: of memory
+// Achieved returns the shares of the data sheet's peaks that a step of the given seconds reaches: of memory
 // bandwidth (MBU), and of dense compute in the fastest format that the model's matrices are multiplied in
 // (MFU).
 func (r *Roofline) Achieved(w Work, seconds float64) (mbu, mfu float64) {

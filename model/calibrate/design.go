@@ -37,7 +37,7 @@ func Predict(p *LoadPoint, c model.Constants, o FitOptions) (Forecast, error) {
 	return f, nil
 }
 
-// Telling returns the index of the candidate load point that tells most, per second of engine time, about what
+// Telling returns the index of the candidate load point that reveals most, per second of engine time, about what
 // the measured ones leave open: the gain in the log determinant of the posterior's precision that its mean
 // latencies bring, for all terms together and linearised at the constants, over its duration. It returns -1 if
 // no candidate can be simulated.

@@ -221,7 +221,7 @@ func between(lo, hi, x float64) float64 { return lo + (hi-lo)/(1+math.Exp(-x)) }
 // pointsForPower is the smallest number of rates to which the exponent is fitted.
 const pointsForPower = 6
 
-// stationaryForms returns the stationary forms that so many rates can support, simplest first, with
+// stationaryForms returns the stationary forms that this many rates can support, simplest first, with
 // common or separate floors and scales.
 func stationaryForms(distinct int) []Model {
 	forms := []Model{{Form: Stationary, Joint: true}, {Form: Stationary}}

@@ -16,7 +16,7 @@ type Timer interface {
 	// take first, first + growth, first + 2 growth and so on as long as the batch stays the same
 	// and no context reaches the window.
 	Decode(model.Batch) (first, growth float64)
-	// Frontend returns the time that a request of so many prompt tokens spends outside the engine's
+	// Frontend returns the time that a request of promptTokens spends outside the engine's
 	// loop.
 	Frontend(promptTokens int) float64
 }

@@ -199,7 +199,7 @@ func (k *streak) spent(steps int) float64 {
 	return n*k.step.Total + (n-alike)*(k.growth*(n+alike-1)/2-k.step.Host)
 }
 
-// now returns when the loop next schedules after so many steps.
+// now returns when the loop next schedules after the given steps.
 func (k *streak) now(steps int) float64 {
 	switch {
 	case steps == 0:

@@ -64,7 +64,7 @@ func Build(dep model.Deployment, c model.Constants, args model.EngineArgs, prefi
 type Load struct {
 	// Requests is the schedule. In an open loop each is sent when it is due.
 	Requests []workload.Request
-	// Slots, if above 0, makes it a closed loop: so many requests are in flight at once, and the
+	// Slots, if above 0, makes it a closed loop: that many requests are in flight at once, and the
 	// next one is due the moment a slot becomes free. The schedule's parents and due times are then
 	// ignored.
 	Slots int

@@ -108,7 +108,7 @@ func (r *FleetEngine) Hear(to float64, told []Told) []Told {
 func (r *FleetEngine) Occupancy() Occupancy { return r.run.occupancy() }
 
 // Predict estimates the time to first token and the time per output token after it, in seconds,
-// that a request of so many prompt tokens would see if it came now; output is the mean length of
+// that a request with this prompt length would see if it came now; output is the mean length of
 // answers in tokens. It considers the present requests of the least loaded replica: waiting prompts
 // are computed first and, if blocks are short, some running requests must end first. While the
 // request is answered, as many others arrive as it finds there (Little's law) and delay it by their

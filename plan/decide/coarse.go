@@ -86,7 +86,7 @@ func (d *Decision) ranked() (ranked []plan.Alternative, of map[measure.Knobs]*in
 }
 
 // narrow keeps the kinds for the full searches and rejects the others: for each GPU those not among its best,
-// and all that cost so much more than the cheapest that no error of the constants makes up for it.
+// and all that cost so much more than the cheapest that no error of the constants could make up for it.
 func (d *Decision) narrow() {
 	if len(d.instances) == 0 || d.instances[0].sight == nil {
 		return

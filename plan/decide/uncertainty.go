@@ -114,7 +114,7 @@ func probed(w *workload.Workload) *workload.Workload {
 	return &part
 }
 
-// probe simulates a short load point with so many requests on an engine.
+// probe simulates a short load point with this many requests on an engine.
 func (s *searches) probe(t measure.Trial, requests int, engine *sweep.Simulated) (measure.Trial, measure.Observation, error) {
 	t.Window = t.Workload.WholeLaps(workload.Span(float64(requests), t.Workload.MeanRate(t.Rate)), t.Rate)
 	t.Warmup = time.Duration(probeWarmupShare * float64(t.Window))
