@@ -137,7 +137,7 @@ type Details struct {
 	ExpertBias    bool // biases on router and experts
 	RouterBias    bool // a bias on the router alone (DeepSeek-V3's load balancing)
 	WideRouter    bool // the router is held and multiplied in fp32
-	ExactRouter   bool // likewise, unless there is a kernel that multiplies bf16 into fp32
+	ExactRouter   bool // the router is multiplied in fp32 unless a kernel multiplies bf16 into fp32
 	HeadBias      bool // bias on the LM head
 	Joined        int  // hidden states that a matrix joins before the first layer, as in draft modules of speculative decoding
 	NormBias      bool // norms carry a bias

@@ -118,7 +118,7 @@ func geForce(hw Hardware) Constants {
 		c.Fixed.Layer = 50e-6 // as on A100, FlashAttention 2
 	}
 	if hw.Flops.FP4 == 0 {
-		c.Prefill[NVFP4] = 0.70 // unpacked as integers are
+		c.Prefill[NVFP4] = 0.70 // unpacked as integers are, at the ratio to these found on A100
 	}
 	return c
 }
