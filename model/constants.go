@@ -205,7 +205,8 @@ const blackwellSync = 148 * 1.965 / (132 * 1.98) * 989 / 2250
 func (f *FixedConstants) complete(engine EngineArgs) {
 	f.Step = 280e-6 // served: 275-311 us in the last fits
 	// Served: the host's time to launch a layer, however little the GPUs have to do. On fast hosts 0.35 to 0.55
-	// ms fit the steps beyond the captured graphs equally well; other hosts take longer (SpreadFor).
+	// ms fit the steps beyond the captured graphs equally well; other hosts take longer (SpreadFor). LaunchAll is from the
+	// eager steps of a B200 among the public measurements.
 	f.Launch, f.LaunchAll = 0.50e-3, 0.70e-3
 	// Served: Qwen3-235B-A22B-FP8 on 4 x H200, vLLM 0.12, five loads: activations are quantised and permuted
 	// into tiles of 128 rows before each grouped product.
