@@ -60,11 +60,13 @@ func poolOf(p *plan.Plan) string {
 
 func poolSections(d *Document, pools *plan.Pools, one *plan.Plan) {
 	tab := table(left("pool"), extra(right("req/s")), left("instance"), extra(right("safe req/s of one")), right("instances", "GPUs", "per hour", "per year"),
-		extra(right("$/M tokens", "load", "with one lost")), extra(left("limited by")))
+		extra(right("$/M tokens", "load", "with one lost", "with a zone lost", "available")), extra(left("limited by")))
+	var reached *plan.Reached
 	row := func(name string, p *plan.Plan, tone Tone) {
 		f := &p.Fleet
+		reached = &f.Availability
 		tab.row(Cell{name, tone}, number(p.Demand.Rate, 4), gpus(p.Offer.GPUs, &p.Offer), safeRate(&p.Offer), f.Instances, Cell{count(f.GPUs), tone},
-			Cell{dollars(p.Cost.PerHour), tone}, dollars(p.Cost.PerYear), dollars(p.Cost.PerMillionTokens), percent(f.Utilization), cmp.Or(told(f.AfterLoss, percent), unknown), boundName(p.Offer.Binding))
+			Cell{dollars(p.Cost.PerHour), tone}, dollars(p.Cost.PerYear), dollars(p.Cost.PerMillionTokens), percent(f.Utilization), cmp.Or(told(f.AfterLoss, percent), unknown), cmp.Or(told(f.AfterZoneLoss, percent), unknown), availability(f.Availability.Planned), boundName(p.Offer.Binding))
 	}
 	each, all := Plain, Strong
 	if pools.Recommended == plan.PoolEach {
@@ -80,9 +82,13 @@ func poolSections(d *Document, pools *plan.Pools, one *plan.Plan) {
 	}
 	if pools.GPUs > 0 {
 		year := told(pools.PerHour, func(usd float64) string { return money(usd * plan.HoursPerYear) })
-		tab.row(Cell{"all of these", each}, "", "", "", pools.Instances, Cell{count(pools.GPUs), each}, Cell{dollars(pools.PerHour), each}, cmp.Or(year, unknown), "", "", "", "")
+		tab.row(Cell{"all of these", each}, "", "", "", pools.Instances, Cell{count(pools.GPUs), each}, Cell{dollars(pools.PerHour), each}, cmp.Or(year, unknown), "", "", "", "", "", "")
 	}
-	d.section("One pool or one for each class", tab)
+	d.section("One pool or one for each class", tab.known())
+	if reached != nil {
+		d.add(Paragraph{Text: fmt.Sprintf("Available: how often enough instances are up for the planned load, if each is up %s of the time%s, and fails by itself.",
+			percent(reached.OfInstance), where(reached.Assumed, ", as is assumed")), Tone: Quiet})
+	}
 	if pools.Reason.Text != "" {
 		d.add(Bullets{Items: []string{"A pool for each: " + pools.Reason.Text}, Tone: Doubt})
 	}
