@@ -8,13 +8,14 @@ import (
 
 	"gonum.org/v1/plot/plotter"
 
+	"planner/internal/list"
 	"planner/plan"
 	"planner/sweep/measure"
 )
 
 const (
 	spacing   = 0.95 // of the throughput of a point of the frontier the next one listed has at most
-	mostKinds = 6    // of instances that a chart tells apart by colour
+	mostKinds = 6    // of instances, or of sets, that a chart tells apart by colour
 )
 
 // addPareto draws what all sets on all GPUs trade: throughput a GPU against the speed that
@@ -23,26 +24,19 @@ func addPareto(d *Document, p *plan.Plan, trials []measure.Measurement) {
 	c := &Chart{Title: "Throughput a GPU against the speed of one answer, all trials", Name: "pareto", LinearY: true,
 		XLabel: "output tokens/s for one user (1 / median TPOT)", YLabel: "output tokens/s for each GPU"}
 	which := differing(measure.KnobSets(trials))
-	which[0] = false
+	shown := list.Filter(ran(trials), func(m *measure.Measurement) bool {
+		return m.Valid && !m.Overloaded && m.Aborted.Text == "" && m.TPOT.P50 > 0 && m.OutputTokens > 0
+	})
+	series := seriesOf(p, shown)
 	var all []ChartPoint
-	for _, m := range ran(trials) {
-		if !m.Valid || m.Overloaded || m.Aborted.Text != "" || m.TPOT.P50 <= 0 || !(m.OutputTokens > 0) {
-			continue
-		}
+	for _, m := range shown {
 		k := m.Trial.Knobs
-		gpus := k.GPUs()
-		if o := &p.Offer; o.GPUs > 0 && o.GPUs != o.Knobs.GPUs() {
-			gpus = o.GPUs // said of all results, which do not tell it
-		}
-		name := fmt.Sprintf("%s x %s", count(gpus), cmp.Or(k.GPU, p.Offer.GPU, "GPU"))
+		name := series(k)
 		i := slices.IndexFunc(c.Series, func(l Line) bool { return l.Name == name })
-		if i < 0 && len(c.Series) == mostKinds {
-			continue
-		}
 		if i < 0 {
 			i, c.Series = len(c.Series), append(c.Series, Line{Name: name})
 		}
-		y := m.OutputTokens / float64(gpus)
+		y := m.OutputTokens / float64(gpusOf(p, k))
 		at := ChartPoint{X: 1 / m.TPOT.P50.Seconds(), Y: y, Low: y, High: y, Trial: m.Trial.Number, Note: load(&m.Trial) + behind(", ", values([]measure.Knobs{k}, which))}
 		if v := m.Verdict; v != nil && v.State != measure.Unsure {
 			at.Note += ", " + v.State.String()
@@ -66,6 +60,34 @@ func addPareto(d *Document, p *plan.Plan, trials []measure.Measurement) {
 		tab.Trials = append(tab.Trials, q.Trial)
 	}
 	d.section("Throughput against speed", c, tab)
+}
+
+// gpusOf are the GPUs of an instance: those said of all results, where these do not tell.
+func gpusOf(p *plan.Plan, k measure.Knobs) int {
+	if o := &p.Offer; o.GPUs > 0 && o.GPUs != o.Knobs.GPUs() {
+		return o.GPUs
+	}
+	return k.GPUs()
+}
+
+// seriesOf names the series of the instances of trials: their kinds, or their GPUs alone where a chart cannot
+// tell so many kinds apart, the last of too many GPUs together; the chosen one is never among these.
+func seriesOf(p *plan.Plan, trials []*measure.Measurement) func(measure.Knobs) string {
+	gpu := func(k measure.Knobs) string { return cmp.Or(k.GPU, p.Offer.GPU, "GPU") }
+	kind := func(k measure.Knobs) string { return fmt.Sprintf("%s x %s", count(gpusOf(p, k)), gpu(k)) }
+	names := func(of func(measure.Knobs) string) []string {
+		return list.Distinct(list.Map(trials, func(m *measure.Measurement) string { return of(m.Trial.Knobs) }))
+	}
+	if len(names(kind)) <= mostKinds {
+		return kind
+	}
+	gpus := list.Distinct(append([]string{gpu(p.Offer.Knobs)}, names(gpu)...))
+	return func(k measure.Knobs) string {
+		if len(gpus) > mostKinds && slices.Index(gpus, gpu(k)) >= mostKinds-1 {
+			return "other GPUs"
+		}
+		return gpu(k)
+	}
 }
 
 // frontier are the points that no other is above and right of, from left to right.

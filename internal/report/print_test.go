@@ -274,6 +274,33 @@ func TestStayed(t *testing.T) {
 	}
 }
 
+// TestFrontierOfAllInstances: however many kinds of instances were tried, each is in the chart and on the
+// frontier where it belongs, and a row of that names its GPU.
+func TestFrontierOfAllInstances(t *testing.T) {
+	p := solved()
+	p.Offer.Knobs.GPU = "GPU A"
+	for n, series := range map[int]int{3: 6, 5: 5, 9: 6} {
+		var trials []measure.Measurement
+		for i := range 2 * n {
+			k := settings()
+			k.GPU, k.TensorParallel = fmt.Sprintf("GPU %c", 'A'+i/2), 1+i%2
+			m := trial(i+1, k, 4+float64(i)/100)
+			m.OutputTokens *= float64(1+i) * float64(k.TensorParallel)
+			trials = append(trials, m)
+		}
+		var d Document
+		addPareto(&d, p, trials)
+		drawn, points := d.Blocks[1].Chart.Series, 0
+		for _, line := range drawn {
+			points += len(line.Points)
+		}
+		last, best := fmt.Sprintf("GPU %c", 'A'+n-1), d.Blocks[2].Table.Rows[0]
+		if len(drawn) != series+1 || points != 2*n || best[2].Text != fmt.Sprint(2*n) || !strings.Contains(best[3].Text, last) {
+			t.Errorf("%d GPUs: %d series of %d points, best %v", n, len(drawn)-1, points, best)
+		}
+	}
+}
+
 // TestNothingToTrade: results that say nothing of tokens draw no frontier, and a table without kW explains none.
 func TestNothingToTrade(t *testing.T) {
 	p := solved()
