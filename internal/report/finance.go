@@ -170,7 +170,12 @@ func addWays(d *Document, p *plan.Plan) {
 			dollars(w.PerYear), job, dollars(w.PerMillionOutputTokens), change)
 	}
 	d.section("Ways to pay for the same instances", tab.known())
-	if o := &p.Offer; o.PricedBy != "" {
+	addPriced(d, &p.Offer)
+}
+
+// addPriced says whose price an offer has.
+func addPriced(d *Document, o *plan.Offer) {
+	if o.PricedBy != "" {
 		d.add(Paragraph{Text: fmt.Sprintf("%s per %s and hour: %s", money(o.PricePerGPUHour), gpuName(o), o.PricedBy), Tone: Quiet})
 	}
 }
@@ -232,7 +237,18 @@ func boughtFact(t *plan.Term) string {
 func costless(c *plan.Cost) bool { return c.Money() == nil || *c.Money() == 0 }
 
 func addDrivers(d *Document, p *plan.Plan) {
-	var items []string
+	d.section(driverTitle(p), Bullets{Items: driverItems(p)})
+}
+
+func driverTitle(p *plan.Plan) string {
+	of := "cost"
+	if costless(&p.Cost.Cost) {
+		of = "GPUs"
+	}
+	return fmt.Sprintf("Assumptions that carry more than %s of the %s", percent(plan.LargeShare), of)
+}
+
+func driverItems(p *plan.Plan) (items []string) {
 	for _, x := range p.Drivers {
 		if x.Share < plan.LargeShare {
 			continue
@@ -246,11 +262,7 @@ func addDrivers(d *Document, p *plan.Plan) {
 		}
 		items = append(items, fmt.Sprintf("%s (%s): %s", percent(x.Share), strings.Join(adds, ", "), x.What))
 	}
-	of := "cost"
-	if costless(&p.Cost.Cost) {
-		of = "GPUs"
-	}
-	d.section(fmt.Sprintf("Assumptions that carry more than %s of the %s", percent(plan.LargeShare), of), Bullets{Items: items})
+	return items
 }
 
 // survival says how loaded a fleet is and what it survives, and how often enough of it is up.

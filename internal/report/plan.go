@@ -19,14 +19,12 @@ func planDocument(p *plan.Plan, b decide.Background, e Engines) Document {
 	d := Document{Title: decision(p), Data: data(b.Trials), Sheets: sheets(p)}
 	d.add(doubted(b.Trust))
 	addPools(&d, p, &b)
-	title, offers := "What it costs", "Alternatives, by cost"
-	if p.Cost.PerHour == nil {
-		title = "What it takes"
-	}
+	offers := "Alternatives, by cost"
 	if pooled(p) {
-		title, offers = title+" in pools and in one pool", "Alternatives in one pool, by cost"
+		offers = "Alternatives in one pool, by cost"
+	} else {
+		addFinance(&d, costTitle(p), fleetChoices(p))
 	}
-	addFinance(&d, title, fleetChoices(p))
 	addWays(&d, p)
 	addInTime(&d, p)
 	if !pooled(p) {
@@ -57,6 +55,13 @@ func planDocument(p *plan.Plan, b decide.Background, e Engines) Document {
 	d.section("Assumptions", Bullets{Items: p.Assumptions})
 	addWarnings(&d, p.Warnings)
 	return d
+}
+
+func costTitle(p *plan.Plan) string {
+	if p.Cost.PerHour == nil {
+		return "What it takes"
+	}
+	return "What it costs"
 }
 
 // decision is the answer in one line, numbers first.

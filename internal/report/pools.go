@@ -34,7 +34,12 @@ func addPools(d *Document, p *plan.Plan, b *decide.Background) {
 	pools, facts := p.Handover.Pools, headlines(p, b)
 	if pooled(p) {
 		d.Title = poolsTitle(pools, p.Demand) + "; one pool for all: " + poolOf(p)
+		addFinance(d, costTitle(p)+" in pools and in one pool", fleetChoices(p))
+		for _, of := range list.Groups(pools.Each, func(pool plan.Pool) string { return gpuName(&pool.Plan.Offer) }) {
+			addPriced(d, &of[0].Plan.Offer)
+		}
 		poolSections(d, pools, p)
+		addPoolDrivers(d, pools)
 		addTrust(d, b.Trust)
 		d.detailed = true
 		d.section("One pool for all classes", Paragraph{Text: "What follows is of it. Each class has in plan.json, under pools, a plan of its own.", Tone: Quiet}, facts)
@@ -101,6 +106,15 @@ func poolSections(d *Document, pools *plan.Pools, one *plan.Plan) {
 	if pools.Recommended == plan.PoolEach {
 		addSensitivity(d, pools.Sensitivity, pools.GPUs, &plan.Cost{PerHour: pools.PerHour})
 	}
+}
+
+// addPoolDrivers is what carries the cost of each pool.
+func addPoolDrivers(d *Document, pools *plan.Pools) {
+	var items []string
+	for _, pool := range pools.Each {
+		items = append(items, list.Map(driverItems(pool.Plan), func(item string) string { return pool.Class + ": " + item })...)
+	}
+	d.section(driverTitle(pools.Each[0].Plan)+" of a pool", Bullets{Items: items})
 }
 
 func poolsDocument(p *decide.PoolsPlanned, e Engines) Document {
