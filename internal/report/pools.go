@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"strings"
 
 	"planner/internal/list"
@@ -38,6 +39,7 @@ func addPools(d *Document, p *plan.Plan, b *decide.Background) {
 		for _, of := range list.Groups(pools.Each, func(pool plan.Pool) string { return gpuName(&pool.Plan.Offer) }) {
 			addPriced(d, &of[0].Plan.Offer)
 		}
+		addPoolWays(d, pools)
 		poolSections(d, pools, p)
 		addPoolDrivers(d, pools)
 		addTrust(d, b.Trust)
@@ -106,6 +108,30 @@ func poolSections(d *Document, pools *plan.Pools, one *plan.Plan) {
 	if pools.Recommended == plan.PoolEach {
 		addSensitivity(d, pools.Sensitivity, pools.GPUs, &plan.Cost{PerHour: pools.PerHour})
 	}
+}
+
+// addPoolWays is what all pools cost by each way to pay that all of them have.
+func addPoolWays(d *Document, pools *plan.Pools) {
+	tab := table(left("paid"), right("per hour"), extra(right("per month")), right("per year", "change"))
+	for _, way := range pools.Each[0].Plan.Cost.Ways {
+		hour := 0.0
+		for _, pool := range pools.Each {
+			w, ok := list.Find(pool.Plan.Cost.Ways, func(w plan.WayCost) bool { return w.Name == way.Name })
+			if !ok {
+				hour = math.NaN()
+				break
+			}
+			hour += *w.PerHour
+		}
+		if year := hour * plan.HoursPerYear; year >= 0 {
+			change := ""
+			if own := *pools.PerHour; own > 0 && math.Abs(hour/own-1) > 1e-9 {
+				change = signedShare(hour/own - 1)
+			}
+			tab.row(wayNames[way.Name], money(hour), money(year/12), money(year), change)
+		}
+	}
+	d.section("Ways to pay for all pools", tab)
 }
 
 // addPoolDrivers is what carries the cost of each pool.
