@@ -67,7 +67,7 @@ func poolOf(p *plan.Plan) string {
 
 func poolSections(d *Document, pools *plan.Pools, one *plan.Plan) {
 	tab := table(left("pool"), extra(right("req/s")), left("instance"), extra(right("safe req/s of one")), right("instances", "GPUs", "per hour", "per year"),
-		extra(right("$/M tokens", "load", "with one lost", "with a zone lost", "available")), extra(left("limited by")))
+		extra(right("$/M tokens", "load", "with one lost", "with a zone lost", "available")), extra(wrapped("limited by")))
 	var reached *plan.Reached
 	row := func(name string, p *plan.Plan, tone Tone) {
 		f := &p.Fleet
