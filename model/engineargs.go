@@ -2,6 +2,7 @@ package model
 
 import (
 	"cmp"
+	"strconv"
 	"strings"
 )
 
@@ -23,6 +24,42 @@ type EngineFeatures struct {
 	Kernels     Kernels     // how steps are computed
 	Speculation Speculation // speculative decoding
 	LoRA        LoRA        // adapters that requests choose from
+	// LongPrefill is long_prefill_token_threshold: the most tokens of one request in a step; 0 means no such limit.
+	LongPrefill int
+	// WholePrefill switches chunked prefill off.
+	WholePrefill bool
+}
+
+// With returns the features as arguments of vLLM's command line change them, and the options among these that are not
+// modelled, or not with their value.
+func (f EngineFeatures) With(args []string) (with EngineFeatures, rest []string) {
+	for i := 0; i < len(args); i++ {
+		option, value, given := strings.Cut(args[i], "=")
+		if !strings.HasPrefix(option, "--") {
+			continue // the value of the option before
+		}
+		if !given && i+1 < len(args) {
+			value = args[i+1]
+		}
+		n, err := strconv.Atoi(value)
+		switch {
+		case option == "--enforce-eager":
+			f.Kernels.Graphs = GraphsNone
+		case option == "--async-scheduling":
+			f.Kernels.Async = On
+		case option == "--no-async-scheduling":
+			f.Kernels.Async = Off
+		case option == "--enable-chunked-prefill" || option == "--no-enable-chunked-prefill":
+			f.WholePrefill = strings.HasPrefix(option, "--no")
+		case option == "--long-prefill-token-threshold" && err == nil && n >= 0:
+			f.LongPrefill = n
+		case (option == "--max-cudagraph-capture-size" || option == "--cuda-graph-sizes") && err == nil && n > 0:
+			f.Kernels.GraphTokens = n
+		default:
+			rest = append(rest, option)
+		}
+	}
+	return f, rest
 }
 
 // DefaultArgs returns the defaults of vLLM's API server on a GPU (from the sources of 0.10.1 to 0.24): 8192

@@ -81,7 +81,7 @@ func (p *program) calibrate(c *cli.Context) error {
 	var wrong error
 	result, err := interruptible(c.Context, func() (fitted calibrate.File) { // to many loads it takes minutes
 		fitted, wrong = calibrate.Fit(runs, calibrate.FitOptions{
-			Deployment: cfg.Deployment(k), Version: measured, Settings: cfg.Engine.EngineFeatures, Date: time.Now().UTC().Format(time.DateOnly),
+			Deployment: cfg.Deployment(k), Version: measured, Settings: cfg.Engine.Features(), Date: time.Now().UTC().Format(time.DateOnly),
 		})
 		return fitted
 	})

@@ -146,8 +146,10 @@ func (c *Config) Spread(gpu string, gpus int) (nodes, each int) {
 // checkCandidates refuses options that nothing shows the effect of, degrees of parallelism that the model rules out on every
 // GPU, and a configuration of which nothing can run.
 func (r *reader) checkCandidates(c *Config) {
-	if c.Simulated() && slices.ContainsFunc(c.Space["extra_args"], func(v any) bool { return v != "" }) {
-		r.at("knobs.extra_args").refuse("compares options of an engine that is measured, of which the simulated one models none; engine.extra_args only passes them on")
+	for _, v := range c.Space["extra_args"] {
+		if _, rest := c.Engine.With(strings.Fields(v.(string))); c.Simulated() && len(rest) > 0 {
+			r.at("knobs.extra_args").refuse("%s is not modelled by the simulated engine, or not with this value; engine.extra_args only passes it on", rest[0])
+		}
 	}
 	heads := c.Model.Arch.Attention.Heads
 	for _, v := range c.Space["tensor_parallel"] {

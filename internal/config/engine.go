@@ -40,6 +40,12 @@ type EngineSettings struct {
 	ReadyTimeout time.Duration
 }
 
+// Features returns the settings of the simulated engine, as further arguments change them.
+func (e *EngineSettings) Features() model.EngineFeatures {
+	f, _ := e.With(e.ExtraArgs)
+	return f
+}
+
 func (r *reader) checkEngine(c *Config) {
 	e := &c.Engine
 	switch {

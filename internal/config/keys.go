@@ -234,6 +234,7 @@ var optionKeys = map[string]string{
 	"--enforce-eager": `engine.graphs = "eager"`, "--async-scheduling": "engine.async_scheduling", "--no-async-scheduling": "engine.async_scheduling",
 	"--kv-cache-dtype": "model.kv_cache", "--quantization": "model.weights", "--dtype": "model.weights", "--moe-backend": "engine.moe_backend",
 	"--speculative-config": "engine.speculative", "--enable-lora": "engine.lora", "--max-loras": "engine.lora", "--max-lora-rank": "engine.lora",
+	"--long-prefill-token-threshold": `knobs.extra_args = ["--long-prefill-token-threshold 512"]`, "--enable-chunked-prefill": `knobs.extra_args = ["--no-enable-chunked-prefill"]`,
 	"--cuda-graph-sizes": "engine.graph_tokens", "--cudagraph-capture-sizes": "engine.graph_tokens", "--max-cudagraph-capture-size": "engine.graph_tokens",
 }
 
@@ -241,8 +242,8 @@ var optionKeys = map[string]string{
 // engine knows the default alone.
 var unmodelled = []string{
 	"--all2all-backend", "--attention-backend", "--block-size", "--compilation-config", "--cpu-offload-gb", "--decode-context-parallel-size",
-	"--disable-sliding-window", "--enable-chunked-prefill", "--enable-dbo", "--enable-eplb", "--kv-offloading-size", "--kv-transfer-config",
-	"--long-prefill-token-threshold", "--max-long-partial-prefills", "--max-num-partial-prefills", "--prefill-context-parallel-size",
+	"--disable-sliding-window", "--enable-dbo", "--enable-eplb", "--kv-offloading-size", "--kv-transfer-config",
+	"--max-long-partial-prefills", "--max-num-partial-prefills", "--prefill-context-parallel-size",
 	"--scheduling-policy", "--stream-interval", "--swap-space",
 }
 

@@ -17,7 +17,7 @@ import (
 // Simulated is the simulated engine of a configuration. A calibration must hold
 // for every instance that the configuration names.
 func Simulated(cfg *config.Config) (*sweep.Simulated, error) {
-	s := &sweep.Simulated{Deployment: cfg.Deployment, Version: cfg.Engine.Version, Settings: cfg.Engine.EngineFeatures}
+	s := &sweep.Simulated{Deployment: cfg.Deployment, Version: cfg.Engine.Version, Settings: cfg.Engine.Features()}
 	if cfg.Engine.Calibration == "" {
 		return s, nil
 	}

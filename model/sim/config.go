@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"strings"
 
 	"planner/internal/note"
 	"planner/model"
@@ -81,12 +82,16 @@ func Configure(r *model.Roofline, m model.Memory, prefixCaching bool) (Config, e
 	if m.Blocks < 2 {
 		return Config{}, note.New(note.EmptyPool, m.Blocks)
 	}
+	if args.WholePrefill && args.MaxNumBatchedTokens < args.MaxModelLen {
+		return Config{}, fmt.Errorf("without chunked prefill max_num_batched_tokens (%d) must hold max_model_len (%d)", args.MaxNumBatchedTokens, args.MaxModelLen)
+	}
 	layout := m.Layout
 	layout.Window = r.Window()
 	rules := RulesFor(v)
 	rules.Async = args.Async()
 	return Config{
 		Rules: rules, Seqs: args.MaxNumSeqs, BatchTokens: args.MaxNumBatchedTokens * dep.PP, ModelLen: args.MaxModelLen,
+		LongPrefill: args.LongPrefill, WholePrefill: args.WholePrefill,
 		PrefixCaching: prefixCaching, Blocks: m.Blocks, Layout: layout,
 		Replicas: dep.DP, LockStep: dep.Arch.MoE.Present(),
 		Speculation: args.Speculation, LoRA: args.LoRA,
@@ -96,6 +101,7 @@ func Configure(r *model.Roofline, m model.Memory, prefixCaching bool) (Config, e
 // Args returns the engine arguments for a set of knobs, a release and its feature settings. What
 // these leave open takes the engine's default.
 func Args(k measure.Knobs, version string, settings model.EngineFeatures) model.EngineArgs {
+	settings, _ = settings.With(strings.Fields(k.ExtraArgs))
 	return model.EngineArgs{
 		MaxNumSeqs: k.MaxNumSeqs, MaxNumBatchedTokens: k.MaxNumBatchedTokens, Utilization: k.GPUMemoryUtilization,
 		MaxModelLen: k.MaxModelLen, KVBlocks: k.KVBlocks, EngineVersion: version, EngineFeatures: settings,

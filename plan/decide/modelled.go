@@ -26,7 +26,7 @@ func modelled(cfg *config.Config, g sweep.Ground, k measure.Knobs) []plan.Featur
 	}
 	args := g.Predict.Args(k)
 	dep := g.Predict.Deployment(k).Serving(args)
-	return slices.Concat(ofModel(dep), ofPlacement(dep), ofKnobs(k), ofEngine(cfg, dep, args), ofTraffic(&cfg.Workload))
+	return slices.Concat(ofModel(dep), ofPlacement(dep), ofKnobs(k, args), ofEngine(cfg, dep, args), ofTraffic(&cfg.Workload))
 }
 
 // feature is a feature with its configuration key: approximated, and how, if doubtful.
@@ -78,14 +78,18 @@ func ofPlacement(dep model.Deployment) []plan.Feature {
 		when(dep.EP, feature("engine.expert_parallel", true, true, untested)))
 }
 
-func ofKnobs(k measure.Knobs) []plan.Feature {
+func ofKnobs(k measure.Knobs, args model.EngineArgs) []plan.Feature {
 	var all []plan.Feature
 	for _, n := range measure.KnobTable {
 		if text := n.Text(k); text != "" && !n.Placement {
 			all = append(all, feature("knobs."+n.Name, text, false, ""))
 		}
 	}
-	return append(all, feature("chunked prefill", "on", false, ""))
+	chunked := "on"
+	if args.WholePrefill {
+		chunked = "off"
+	}
+	return append(all, feature("chunked prefill", chunked, false, ""))
 }
 
 func ofEngine(cfg *config.Config, dep model.Deployment, args model.EngineArgs) []plan.Feature {
@@ -113,13 +117,12 @@ func ofEngine(cfg *config.Config, dep model.Deployment, args model.EngineArgs) [
 	return append(all, ofArguments(e.ExtraArgs)...)
 }
 
-// Options and variables that change what an engine logs, loads or checks but not how long its steps take, or
-// that enable what it does anyway.
+// Options and variables that change what an engine logs, loads or checks but not how long its steps take.
 var (
-	silentOption = regexp.MustCompile(`^--(enable-chunked-prefill|(no-)?(api-key|allowed-\w+|allow-credentials|chat-template.*|config-format|disable-log-\w+|` +
+	silentOption = regexp.MustCompile(`^--(no-)?(api-key|allowed-\w+|allow-credentials|chat-template.*|config-format|disable-log-\w+|` +
 		`disable-uvicorn.*|download-dir|enable-auto-tool-choice|enable-log-\w+|enable-prompt-tokens-details|enable-request-id-headers|` +
 		`generation-config|hf-\w+|host|load-format|log-.*|port|reasoning-parser|response-role|revision|root-path|seed|served-model-name|ssl-.*|` +
-		`tokenizer(-.*)?|tool-call-parser|tool-parser-plugin|trust-remote-code|uvicorn-.*))$`)
+		`tokenizer(-.*)?|tool-call-parser|tool-parser-plugin|trust-remote-code|uvicorn-.*)$`)
 	silentVariable = regexp.MustCompile(`^(HF_|HUGGING|TRANSFORMERS_|` +
 		`VLLM_(LOGGING|CONFIGURE_LOGGING|NO_USAGE|DO_NOT_TRACK|API_KEY|CACHE_ROOT|HOST_IP|PORT)|PYTHONUNBUFFERED|TMPDIR|HOME$|NCCL_DEBUG|` +
 		`CUDA_VISIBLE_DEVICES|https?_proxy|no_proxy)`)
@@ -128,13 +131,16 @@ var (
 // ofArguments returns the options among the engine's further arguments.
 func ofArguments(args []string) []plan.Feature {
 	var all []plan.Feature
+	_, rest := model.EngineFeatures{}.With(args)
 	for _, arg := range args {
 		name, _, _ := strings.Cut(arg, "=")
 		if !strings.HasPrefix(name, "-") || len(strings.Trim(name, "-0123456789.")) == 0 {
 			continue // the value of the option before
 		}
 		f := ofOption("engine.extra_args", name, silentOption.MatchString(name))
-		if key := config.KeyOfOption(name); key != "" {
+		if !slices.Contains(rest, name) {
+			f = plan.Feature{Name: "engine.extra_args: " + name, State: plan.Modelled}
+		} else if key := config.KeyOfOption(name); key != "" {
 			f.How = "the command has it, the rates do not: " + key + " is what is modelled"
 		}
 		all = append(all, f)

@@ -117,7 +117,7 @@ var KnobTable = []Knob{
 		Help: "0 = computed; pin it to the number the engine printed (vLLM: num_gpu_blocks)"},
 		func(k *Knobs) *int { return &k.KVBlocks }),
 	knob(Knob{Name: "extra_args", Short: "options", Usual: []any{""}, Precedence: 5,
-		Help: `further options of an engine that is measured: ["", "--block-size 32", "--max-num-partial-prefills 2"]`},
+		Help: `further options of the engine: ["", "--enforce-eager", "--long-prefill-token-threshold 512"]; one that is measured takes any`},
 		func(k *Knobs) *string { return &k.ExtraArgs }),
 }
 

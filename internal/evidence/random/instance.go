@@ -63,7 +63,7 @@ func (d *draft) limit(limits []relative) error {
 		return err
 	}
 	knobs, _ := cfg.Candidates()
-	sim := &sweep.Simulated{Deployment: cfg.Deployment, Version: cfg.Engine.Version, Settings: cfg.Engine.EngineFeatures, Gaps: true}
+	sim := &sweep.Simulated{Deployment: cfg.Deployment, Version: cfg.Engine.Version, Settings: cfg.Engine.Features(), Gaps: true}
 	o, err := sim.Observe(measure.Trial{Knobs: knobs[0], Workload: &cfg.Workload, Concurrency: 1, Requests: idleRequests,
 		Seed: cfg.Workload.Seed, Whole: true})
 	if err != nil {
@@ -118,7 +118,7 @@ func (d draft) instance(dir string) (*instance, error) {
 	if in.cfg, err = d.load("search", trace); err != nil {
 		return nil, err
 	}
-	in.sim = &sweep.Simulated{Deployment: in.cfg.Deployment, Version: in.cfg.Engine.Version, Settings: in.cfg.Engine.EngineFeatures}
+	in.sim = &sweep.Simulated{Deployment: in.cfg.Deployment, Version: in.cfg.Engine.Version, Settings: in.cfg.Engine.Features()}
 	knobs, _ := in.cfg.Candidates()
 	capacity, err := in.sim.Capacity(knobs[0], sweep.MeanRequest(&in.cfg.Workload), measure.SLO{})
 	if err != nil {
