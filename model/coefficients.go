@@ -460,7 +460,8 @@ func (r *Roofline) setFixed() {
 	r.fixed.floor = floor + moe*f.MoELayer + block + step
 	graphs := r.args.graphs()
 	r.fixed.decodeOnly = graphs == GraphsDecodeOnly
-	r.fixed.launch = layers * f.Launch
+	r.fixed.piecewise = graphs == GraphsPiecewise
+	r.fixed.launch, r.fixed.launchPieces = layers*f.Launch, layers*f.LaunchPiece
 	if r.fixed.decodeOnly || graphs == GraphsNone {
 		r.fixed.launch = layers * f.LaunchAll
 	}

@@ -111,6 +111,7 @@ type FixedConstants struct {
 	FormatLayer ByFormat // per layer on top of Layer, for products in a format and quantising their inputs
 	Launch      float64  // the host's time per layer to launch a step too large for the captured graphs
 	LaunchAll   float64  // the same in modes that replay no graph for the step, not even of the pieces between attention layers
+	LaunchPiece float64  // the same in steps that replay a graph per layer and launch attention between them
 	MoELayer    float64  // per layer with experts, on top of Layer
 	BlockExpert float64  // per layer with experts in block-scaled fp8, on top of MoELayer
 	Latent      float64  // per layer with latent attention, on top of Layer, unless BlockExpert includes it
@@ -208,6 +209,10 @@ func (f *FixedConstants) complete(engine EngineArgs) {
 	// ms fit the steps beyond the captured graphs equally well; other hosts take longer (SpreadFor). LaunchAll is from the
 	// eager steps of a B200 among the public measurements.
 	f.Launch, f.LaunchAll = 0.50e-3, 0.70e-3
+	// Voxtral-Mini-4B on one H200 replays 59 graphs a step and takes 5.9 ms, replayed as one 5.0 (vLLM pull request
+	// 51167, 2026-08). Hosts differ: eight ranks of Llama-3.1-70B took at most 0.11 ms a layer (served, 0.10.2),
+	// Qwen3-Coder-30B on one H100 some 0.36 in pieces and 0.25 replayed as one (pull request 25444).
+	f.LaunchPiece = 0.10e-3
 	// Served: Qwen3-235B-A22B-FP8 on 4 x H200, vLLM 0.12, five loads: activations are quantised and permuted
 	// into tiles of 128 rows before each grouped product.
 	f.BlockExpert = 95e-6

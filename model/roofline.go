@@ -101,6 +101,8 @@ type Roofline struct {
 	fixed struct {
 		floor, request float64
 		launch         float64 // the host's time to launch a step without graphs
+		launchPieces   float64 // the host's time for a step that replays a graph per layer
+		piecewise      bool    // all steps replay such pieces, not only those with chunks
 		decodeOnly     bool    // only decode-only steps replay graphs
 		largest        int     // tokens of the largest captured graph
 		freeTokens     float64
@@ -219,9 +221,16 @@ func (r *Roofline) time(l *batchSums) StepTime {
 		t.Draft = r.draftTime(l)
 		t.Total += t.Draft
 	}
-	if eager && t.Total < r.fixed.launch {
-		t.Host = r.fixed.launch - t.Total
-		t.Total = r.fixed.launch
+	host := 0.0
+	switch {
+	case eager:
+		host = r.fixed.launch
+	case r.fixed.piecewise || l.tokens > 0:
+		host = r.fixed.launchPieces
+	}
+	if t.Total < host {
+		t.Host = host - t.Total
+		t.Total = host
 	}
 	return t
 }

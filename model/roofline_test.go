@@ -481,6 +481,30 @@ func TestStepsWithoutGraphsWaitForTheirHost(t *testing.T) {
 	}
 }
 
+// Until 0.10 a step replays a graph for each layer and launches attention between them; later only
+// steps with chunks do (vLLM pull requests 16072, 51167). A host needs 0.10 ms a layer for it.
+func TestStepsInPiecesWaitForTheirHost(t *testing.T) {
+	d := deploy(t, "Llama-3.1-8B", "B200 SXM", 8)
+	least := float64(d.Arch.Layers) * 0.10e-3
+	for _, c := range []struct {
+		version string
+		b       Batch
+		waits   bool
+	}{
+		{"0.10.2", Batch{Decodes: 1}, true},
+		{"0.10.2", Batch{Chunks: []Chunk{{Tokens: 8192}}}, false},
+		{"0.20.0", Batch{Decodes: 1}, false},
+		{"0.20.0", Batch{Decodes: 1, Chunks: []Chunk{{Tokens: 16}}}, true},
+	} {
+		args := EngineArgs{EngineVersion: c.version}
+		r := must.Get(NewRoofline(d, ConstantsFor(d.Hardware, args), args))
+		s := r.Step(c.b)
+		if s.Host > 0 != c.waits || c.waits && math.Abs(s.Total-least) > 1e-9 {
+			t.Errorf("%s, %+v: takes %g s, %g of them waiting for the host", c.version, c.b, s.Total, s.Host)
+		}
+	}
+}
+
 // Matrices in blocks are read as fast in large steps as in small ones. A checkpoint in bf16 has
 // none that the engine quantises as it loads.
 func TestTilesOfBlocks(t *testing.T) {

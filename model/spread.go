@@ -27,7 +27,7 @@ const (
 	DoubtDraft     // the time to propose tokens
 	DoubtRefusals  // the chance that proposed tokens are refused
 	DoubtEquations // the time of every step, whatever its parts
-	DoubtLaunch    // the host's time to launch the layers of a step without graphs
+	DoubtLaunch    // the host's time to launch the layers of a step without graphs or in pieces
 	doubtCount
 )
 

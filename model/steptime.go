@@ -44,7 +44,7 @@ type StepTime struct {
 	Elementwise      float64 // norms, rotary embedding, activations of large steps
 	Fixed            float64 // launches, kernel floors, scheduling
 	Draft            float64 // proposing tokens for speculative decoding
-	Host             float64 // waiting of the GPUs for the host, which launches kernel by kernel
+	Host             float64 // waiting of the GPUs for the host, which launches kernels, or a graph per layer, one by one
 	Total            float64
 }
 

@@ -82,6 +82,7 @@ func (c Constants) times(t Doubt, by, most float64) Constants {
 	case DoubtLaunch:
 		c.Fixed.Launch *= by
 		c.Fixed.LaunchAll *= by
+		c.Fixed.LaunchPiece *= by
 	case DoubtRequest:
 		c.Fixed.Request *= by
 		c.Sampler.Sort *= by
