@@ -22,21 +22,21 @@ import (
 type Command struct {
 	// Args is the argument list, the program first.
 	Args []string
-	// Env is what is added to planner's own environment, as KEY=VALUE.
+	// Env is added to planner's own environment, as KEY=VALUE.
 	Env []string
-	// File is the path of a configuration file that is written first with Content;
-	// "" when there is none.
+	// File is the path of a configuration file that is written first, with Content as its text; ""
+	// if there is none.
 	File, Content string
-	// Without names the settings that this engine has no option for and that are
-	// therefore not applied; in brackets what holds, or is to be done, instead.
+	// Without names the settings that this engine has no option for and that are therefore not
+	// applied; brackets hold what applies instead, or what to do about it.
 	Without []string
 }
 
-// AnyPort stands in command lines for the free one that an engine gets when it starts.
+// AnyPort stands in command lines for the free port that an engine is given when it starts.
 const AnyPort = 8000
 
-// Command is the command line for a set of knobs, with the engine listening on
-// port. Kind attach has none.
+// Command returns the command line for a set of knobs, with the engine listening on port. It is an
+// error for kind attach.
 func (s *Settings) Command(k measure.Knobs, port int) (c Command, err error) {
 	a, err := adapterOf(s.Kind)
 	if err != nil {
@@ -69,12 +69,12 @@ func (s *Settings) Command(k measure.Knobs, port int) (c Command, err error) {
 	return c, nil
 }
 
-// dropsArguments reports whether a command is a text for a shell that looks at no arguments.
+// dropsArguments reports whether a command is a shell script text that ignores its arguments.
 func dropsArguments(args []string) bool {
 	return len(args) > 2 && strings.HasSuffix(args[0], "sh") && args[1] == "-c" && !strings.Contains(args[2], "$@")
 }
 
-// of are the settings with the number formats that knobs name.
+// of returns the settings with the number formats that knobs name.
 func (s *Settings) of(k measure.Knobs) *Settings {
 	own := *s
 	own.Format.Weights = cmp.Or(k.Weights, s.Format.Weights)
@@ -82,7 +82,7 @@ func (s *Settings) of(k measure.Knobs) *Settings {
 	return &own
 }
 
-// Program is the path of the program that the command runs.
+// Program returns the path of the program that the command runs.
 func (c *Command) Program() (string, error) {
 	if _, _, err := c.expand(); err != nil {
 		return "", err
@@ -140,14 +140,14 @@ func (s *Settings) values(k measure.Knobs, file string, port int) map[string]str
 	return values
 }
 
-// condition is what a template begins with that holds only if something is on, or is not.
+// condition matches the start of a template that applies only if a value is on, or is not.
 var condition = regexp.MustCompile(`^(!?)(\w+)\? `)
 
 func isOn(value string) bool { return value != "" && value != "false" }
 
-// expand fills in templates and returns their words: "--max-num-seqs {max_num_seqs}". One
-// that names what has no value is left out, and so is one whose conditions, as in
-// "prefix_caching? --enable" or "!prefix_caching? --disable", do not hold.
+// expand fills in templates, such as "--max-num-seqs {max_num_seqs}", and returns their words. A
+// template is left out if a name in it has no value, or if a condition at its start, as in
+// "prefix_caching? --enable" or "!prefix_caching? --disable", does not hold.
 func expand(templates []string, values map[string]string) (words []string) {
 	for _, t := range templates {
 		holds := true
@@ -176,13 +176,12 @@ func (a *adapter) mentions(name string) bool {
 	})
 }
 
-// loopback is where launched engines listen: nobody but planner is to load
-// them.
+// loopback is where launched engines listen: nobody but planner should send them load.
 const loopback = "127.0.0.1"
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
 
-// Quote is a word as a POSIX shell reads it.
+// Quote returns a word as a POSIX shell reads it.
 func Quote(s string) string {
 	if plainWord.MatchString(s) {
 		return s
@@ -190,9 +189,9 @@ func Quote(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// String is the command line for a POSIX shell, what it adds to the environment
-// first. Secrets that were put into arguments or environment are left out, and those
-// that it refers to are variables.
+// String returns the command line for a POSIX shell, with the additions to the environment first.
+// Secrets written into arguments or environment are left out; references to secrets in planner's
+// environment remain references to variables.
 func (c Command) String() string {
 	var words []string
 	for _, kv := range c.Env {
@@ -217,8 +216,8 @@ func (c Command) String() string {
 	return strings.Join(words, " ")
 }
 
-// expand puts the values of variables in the place of the references to them: the only place
-// that sees these is the engine's own process.
+// expand replaces references to variables by their values, which only the engine's process and,
+// through a pipe, its guard get to see.
 func (c Command) expand() (args, env []string, err error) {
 	fill := func(texts []string) (out []string) {
 		for _, text := range texts {
@@ -230,20 +229,20 @@ func (c Command) expand() (args, env []string, err error) {
 	return fill(c.Args), append(os.Environ(), fill(c.Env)...), err
 }
 
-// secrets are those in the environment that planner has, as far as they are known.
+// secrets returns the secrets in planner's own environment, as far as they are known.
 func (s *Settings) secrets() secret.Set {
 	return secret.In(os.Environ(), s.secretNames()...)
 }
 
-// secretNames are the variables whose values are secret whatever they are called.
+// secretNames returns the variables whose values are secret whatever they are called.
 func (s *Settings) secretNames() []string {
 	texts := slices.Concat(s.Argv, s.ExtraArgs, slices.Collect(maps.Values(s.Env)), slices.Collect(maps.Values(s.Headers)))
 	return append(secret.References(texts...), s.APIKeyEnv)
 }
 
-// spread is a command that, for an instance on several nodes, runs on each of the Slurm
-// job that this process runs in, as one step: the server on this node, the job's first. It
-// ends when one of its processes does. Each finds its number in SLURM_NODEID and the
+// spread returns c, or, for an instance on several nodes, a command that runs c on each of them as
+// one step of the Slurm job that this process runs in; the server is on this node, the job's first.
+// The step ends when one of its processes fails. Each finds its number in SLURM_NODEID and the
 // address of the first node in MASTER_ADDR.
 func (s *Settings) spread(c Command, k measure.Knobs) (Command, error) {
 	if s.Spread == nil {
@@ -256,15 +255,15 @@ func (s *Settings) spread(c Command, k measure.Knobs) (Command, error) {
 	if err := Spreads(s.Kind, k); err != nil {
 		return c, err
 	}
-	a, _ := adapterOf(s.Kind) // which Spreads knows
-	// Without --export srun takes the word of the job's environment, which leaves most out.
+	a, _ := adapterOf(s.Kind) // Spreads has checked the kind
+	// Without --export, srun applies the job's own export list, which leaves most variables out.
 	step := []string{"srun", "--export=ALL", "--kill-on-bad-exit=1", "--nodes=" + strconv.Itoa(nodes), "--ntasks-per-node=1",
 		"bash", "-c", `export MASTER_ADDR=${MASTER_ADDR:-$SLURM_LAUNCH_NODE_IPADDR}; exec "$@" ` + a.node, "engine"}
 	c.Args = slices.Concat(step, c.Args)
 	return c, nil
 }
 
-// Spreads is an error where an engine of a kind cannot be started on several nodes.
+// Spreads returns an error if an engine of a kind cannot be started on several nodes.
 func Spreads(kind string, k measure.Knobs) error {
 	switch a, err := adapterOf(kind); {
 	case err != nil:
@@ -277,8 +276,8 @@ func Spreads(kind string, k measure.Knobs) error {
 	return nil
 }
 
-// command is any program that speaks the OpenAI dialect. Which engine's metrics
-// it has is found out by looking.
+// command is any program that speaks the OpenAI dialect. Which engine's metrics it has is found by
+// looking at them.
 var command = adapter{
 	kind:     "command",
 	releases: "any program that speaks the OpenAI dialect",
@@ -286,8 +285,8 @@ var command = adapter{
 	reset:    resetAny,
 }
 
-// attach is a server that somebody else started. Its prefix cache is left alone:
-// others may live on it.
+// attach is a server that somebody else started. Its prefix cache is left alone: others may rely on
+// it.
 var attach = adapter{
 	kind:     "attach",
 	releases: "any server that speaks the OpenAI dialect",
@@ -296,8 +295,8 @@ var attach = adapter{
 
 var placeholder = regexp.MustCompile(`\{[a-z_]+\}`)
 
-// fill puts values in the place of placeholders. One that has no value is an
-// error: what the engine would take "0" or nothing for is anybody's guess.
+// fill fills in the placeholders of Argv. One without a value is an error: there is no telling what
+// the engine would take "0" or an empty word for.
 func (c *Command) fill(s *Settings, values map[string]string) (err error) {
 	values["weights"], values["kv_cache"] = s.Format.Weights, cmp.Or(s.Format.KV, "auto")
 	for name, usual := range map[string]string{"expert_parallel": "false", "pipeline_parallel": "1", "data_parallel": "1", "tensor_parallel": "1"} {

@@ -14,38 +14,37 @@ import (
 	"planner/sweep/measure"
 )
 
-// Engine is one that serves requests. [Start] makes it.
+// Engine is a running engine that serves requests. [Start] makes it.
 type Engine struct {
-	// Knobs are those that it was started with; Command is how, empty for one
-	// that ran already.
+	// Knobs are those that it was started with; Command is how it was started, empty if it was
+	// running already.
 	Knobs   measure.Knobs
 	Command Command
-	// URL is where it listens, Kind what it is.
+	// URL is where it listens, Kind the kind of engine.
 	URL, Kind string
 	Facts     ServerFacts
-	// Stages are the parts of its start in order, Cold their sum. Stages that
-	// its log does not tell apart are counted with the one behind them.
+	// Stages are the parts of its start in order; those that the log does not tell apart count as the
+	// last of them. Cold is how long the start, or reaching a running server, took in all.
 	Stages []StartStage
 	Cold   time.Duration
-	// Log is the path of its log, "" if it has none here.
+	// Log is the path of its log, "" if there is none on this machine.
 	Log string
-	// Unprobed is what came of its probe where that is never answered, and requests are.
+	// Unprobed is the error of the probe if the engine never answers that but does answer requests.
 	Unprobed error
 
 	adapter  *adapter
 	settings *Settings
-	// prompt is what the first completion took; served says that there was one.
+	// prompt is what the last completion sent; served says that one was answered during the start.
 	prompt any
 	served bool
 	// process is nil for an engine that planner did not start.
 	process *child
 }
 
-// Start starts an engine with knobs k, or reaches one that runs already, and
-// returns once it has answered a request; its files are named name. An error of
-// type *[Failure] says why it cannot serve, and nothing of it is left then.
-// watch, if set, is told of the stage of the start and the last line of the log
-// once a second.
+// Start starts an engine with knobs k, or reaches one that already runs, and returns once it has
+// answered a request; its files are named name. An error of type *[Failure] says why it cannot
+// serve; nothing of it is left then, unless the error also says so. watch, if set, is told of the
+// stage of the start and the last line of the log, at most once a second.
 func Start(ctx context.Context, s Settings, k measure.Knobs, name string, watch func(stage, line string, elapsed time.Duration)) (*Engine, error) {
 	a, err := adapterOf(s.Kind)
 	if err != nil {
@@ -119,8 +118,8 @@ func (e *Engine) launch(name string) error {
 	return nil
 }
 
-// files writes the command line of the engine and its options, and begins its log: within
-// their folder, whatever links there are in it.
+// files writes the engine's command line and its configuration file and creates its log, all within
+// their folder even if that holds symlinks.
 func (e *Engine) files(name string) (log *os.File, err error) {
 	dir, err := os.OpenRoot(e.settings.Dir)
 	if err != nil {
@@ -144,8 +143,8 @@ func (e *Engine) files(name string) (log *os.File, err error) {
 	return log, nil
 }
 
-// Done is closed when the engine's process has ended; it is nil, and never is,
-// for one that planner did not start.
+// Done is closed when the engine's process has ended; it is nil, and so blocks forever, for one
+// that planner did not start.
 func (e *Engine) Done() <-chan struct{} {
 	if e.process == nil {
 		return nil
@@ -153,8 +152,8 @@ func (e *Engine) Done() <-chan struct{} {
 	return e.process.exited
 }
 
-// Failure says why an engine that served has ended, once Done is closed; nil
-// before. What is left of the engine is ended first.
+// Failure says why an engine that served has ended, once Done is closed; nil before. Whatever is
+// left of the engine is killed first.
 func (e *Engine) Failure() *Failure {
 	select {
 	case <-e.Done():
@@ -164,8 +163,8 @@ func (e *Engine) Failure() *Failure {
 	}
 }
 
-// Compiled counts the kernels that the engine said to have compiled while requests waited: latencies
-// of those are none of its own. One that planner did not start says nothing.
+// Compiled counts the lines in which the engine logged a kernel compiled while requests waited,
+// which distorts their latencies; 0 for an engine that planner did not start.
 func (e *Engine) Compiled() int {
 	if e.process == nil {
 		return 0
@@ -173,12 +172,12 @@ func (e *Engine) Compiled() int {
 	return e.process.log.read().compiled
 }
 
-// failed sums up how the process ended, as far as it did.
+// failed sums up why the engine failed, and how its process ended if it has.
 func (e *Engine) failed() *Failure {
 	var exit *syscall.WaitStatus
 	select {
 	case <-e.Done():
-		// The last lines come when all writers are gone.
+		// The last lines are complete only when all writers of the log are gone.
 		_ = e.process.stop(HastyGrace, e.settings.Hurry)
 		exit = &e.process.exit
 	default:
@@ -189,9 +188,9 @@ func (e *Engine) failed() *Failure {
 	return f
 }
 
-// Stop ends the engine: it is asked to, killed when it takes longer than grace
-// (0: the limit of its settings), and then whatever it started is killed. The
-// error tells what is still there; one that planner did not start is left alone.
+// Stop asks the engine to end, kills it if it takes longer than grace (0: the limit in its
+// settings), and then kills whatever it started. The error says what is still there. An engine that
+// planner did not start is left alone.
 func (e *Engine) Stop(grace time.Duration) error {
 	p := e.process
 	if p == nil {
@@ -220,8 +219,8 @@ func (e *Engine) Stop(grace time.Duration) error {
 	return nil
 }
 
-// Strays names the processes that had left the engine's process group and had
-// to be killed, once it was stopped.
+// Strays names the processes that had left the engine's process group and had to be killed, once
+// the engine has been stopped.
 func (e *Engine) Strays() []string {
 	if e.process == nil {
 		return nil
@@ -229,8 +228,7 @@ func (e *Engine) Strays() []string {
 	return e.process.strays
 }
 
-// ResetCache empties the prefix cache; false says that this engine has no way
-// to.
+// ResetCache empties the prefix cache; can is false if this engine has no way to.
 func (e *Engine) ResetCache(ctx context.Context) (can bool, err error) {
 	if e.adapter.reset == nil {
 		return false, nil
@@ -241,8 +239,8 @@ func (e *Engine) ResetCache(ctx context.Context) (can bool, err error) {
 	return true, nil
 }
 
-// RoundTrip is the shortest of a few times that opening a connection to the
-// engine takes, which is one round trip of the network; negative if none opens.
+// RoundTrip returns the shortest time that opening a connection to the engine took in five tries,
+// which is one round trip of the network; negative if a try fails.
 func (e *Engine) RoundTrip(ctx context.Context) time.Duration {
 	best := time.Duration(-1)
 	for range 5 {

@@ -12,36 +12,34 @@ import (
 	"planner/sweep/measure"
 )
 
-// ServerFacts are what an engine says of itself once it is ready. What it does not
-// say is 0 or "".
+// ServerFacts are what an engine reports about itself once it is ready. What it does not report is
+// 0 or "".
 type ServerFacts struct {
 	Version string `json:"version"`
 	// Model is the name to send in requests.
 	Model string `json:"model"`
-	// AnswersAs is the model that its first answer is of, where that has another name.
+	// AnswersAs is the model that its first answer names, if that differs from Model.
 	AnswersAs string `json:"answers_as,omitempty"`
-	// Listed is how many models it lists, where Model is the first of several.
+	// Listed is how many models it lists, if Model is the first of several.
 	Listed int `json:"listed,omitempty"`
-	// Dialect is the kind of engine whose requests it understands, found out for
-	// commands and attached servers; "" when nobody knows.
+	// Dialect is the kind of engine whose requests it understands, inferred for commands and
+	// attached servers; "" if unknown.
 	Dialect string `json:"dialect"`
 	// KVBlocks is the size of the KV cache in blocks of BlockTokens tokens.
 	KVBlocks    int `json:"kv_blocks"`
 	BlockTokens int `json:"block_tokens"`
 	MaxModelLen int `json:"max_model_len"`
-	// Flags are the settings in effect that correspond to knobs, Other whatever
-	// else it told, both by name.
+	// Flags are the settings in effect that correspond to knobs, Other whatever else it reported,
+	// both sorted by name.
 	Flags []Flag `json:"flags"`
 	Other []Flag `json:"said"`
-	// Changed says in words which knobs the engine runs with other values than
-	// it was given.
+	// Changed says in words which knobs have other values in the engine than it was given.
 	Changed []string `json:"changed"`
-	// Formats says in words where weights or KV cache are in other formats than
-	// they are to be.
+	// Formats says in words where weights or KV cache have another format than was asked for.
 	Formats []string `json:"formats,omitempty"`
 }
 
-// Name is what engine serves, with its release as far as it says; kind is what it was configured as.
+// Name returns the name of the engine, with its release if known; kind is what it was configured as.
 func (f *ServerFacts) Name(kind string) string {
 	name := cmp.Or(f.Dialect, kind)
 	if name == "attach" {
@@ -56,8 +54,8 @@ type Flag struct {
 	Value string `json:"value"`
 }
 
-// factsOf sorts what was said. The log's facts are the ones of before, what the
-// running engine answers counts more.
+// factsOf assembles the facts of an engine. What it answered while running takes precedence over
+// what it logged.
 func factsOf(a *adapter, answered, logged map[string]string, asked measure.Knobs, format Format) ServerFacts {
 	all := map[string]string{}
 	maps.Copy(all, logged)
@@ -93,14 +91,14 @@ func factsOf(a *adapter, answered, logged map[string]string, asked measure.Knobs
 	return f
 }
 
-// owners are the kinds of engines by what they give as the owner of a model.
+// owners maps what engines give as the owner of a model to their kinds.
 var owners = map[string]string{
 	"vllm": "vllm", "sglang": "sglang", "llamacpp": "llama-server", "lmdeploy": "lmdeploy", "tensorrt_llm": "trtllm",
 }
 
-// changed compares the value of a knob that is in effect with what was asked for:
-// numbers as such, to a thousandth, and words without regard to case. Longer
-// requests than asked for are no change: some engines round the length up.
+// changed compares the value of a knob in effect with what was asked for: numbers to a relative
+// tolerance of a thousandth, words regardless of case. A larger maximum length than asked for is no
+// change: some engines round it up.
 func changed(name, is, want string) bool {
 	x, err1 := strconv.ParseFloat(is, 64)
 	y, err2 := strconv.ParseFloat(want, 64)
@@ -110,28 +108,27 @@ func changed(name, is, want string) bool {
 	return math.Abs(x-y) > 1e-3*max(math.Abs(x), math.Abs(y)) && !(name == "max_model_len" && x > y)
 }
 
-// Format says in which number formats a model is to be served. Formats have the
-// names that configurations give them: bf16, fp16, fp8, int8, int4, nvfp4, mxfp4.
-// The zero value leaves everything to checkpoint and engine.
+// Format says in which number formats a model is to be served. Formats have the names that
+// configurations use: bf16, fp16, fp8, int8, int4, nvfp4, mxfp4. The zero value leaves everything
+// to checkpoint and engine.
 type Format struct {
-	// Weights is what the weights are to be in, and Stored what the checkpoint
-	// holds; either is "" where it is not known.
+	// Weights is the format wanted for the weights, Stored the one in the checkpoint; either is ""
+	// if not known.
 	Weights, Stored string
-	// KV is "fp8" for a KV cache of one byte a value. Anything else leaves it to
-	// the engine, which then takes two, or what the checkpoint was calibrated for:
-	// "fp8" in StoredKV.
+	// KV is "fp8" for a KV cache of one byte per value. Anything else leaves it to the engine,
+	// which then takes two bytes, or what the checkpoint was calibrated for: "fp8" in StoredKV.
 	KV, StoredKV string
 }
 
 func (f Format) oneByteKV() bool { return f.KV == "fp8" }
 
-// twoBytes reports whether a format is one of two bytes a value, which engines
-// convert to each other as they load. What is not known counts: checkpoints are
-// published in bf16 unless their name or config.json says otherwise.
+// twoBytes reports whether a format has two bytes per value; engines convert these to each other as
+// they load. An unknown format counts: checkpoints are published in bf16 unless their name or
+// config.json says otherwise.
 func twoBytes(format string) bool { return format == "bf16" || format == "fp16" || format == "" }
 
-// dtype is the data type that must be asked for by name, because the checkpoint
-// holds the other one of two bytes; "" for none.
+// dtype returns the data type that must be asked for by name, because the checkpoint holds the
+// other two-byte format; "" for none.
 func (f Format) dtype() string {
 	switch {
 	case f.Weights == "fp16" && f.Stored != "fp16" && twoBytes(f.Stored):
@@ -142,15 +139,14 @@ func (f Format) dtype() string {
 	return ""
 }
 
-// quantised reports whether the engine itself must quantise the weights to a
-// format.
+// quantised reports whether the engine itself must quantise the weights to a format.
 func (f Format) quantised(format string) bool {
 	return f.Weights == format && f.Weights != f.Stored && twoBytes(f.Stored)
 }
 
-// formats adds the arguments about number formats, and notes what they cannot say. The
-// weights are as the checkpoint holds them, where the engine cannot be told to quantise
-// them as it loads or, among formats of two bytes, to take the other one.
+// formats adds the arguments about number formats, and notes what they cannot express. The weights
+// stay as the checkpoint holds them if the engine cannot be told to quantise them as it loads or,
+// among two-byte formats, to convert them.
 func (c *Command) formats(s *Settings, a *adapter, values map[string]string) {
 	f := s.Format
 	c.Args = append(c.Args, expand(a.formats, values)...)
@@ -173,16 +169,16 @@ func (c *Command) formats(s *Settings, a *adapter, values map[string]string) {
 	instead("weights "+f.Weights, fmt.Sprintf("serve a checkpoint in %s: %s %s", f.Weights, s.Model, is))
 }
 
-// methods are what engines call the quantisation of weights, with the formats
-// that each may stand for. A method that is not here may be any.
+// methods maps the names that engines have for methods of quantising weights to the formats that
+// each may stand for. A method that is not listed may stand for any.
 var methods = map[string][]string{
 	"fp8": {"fp8"}, "fbgemm_fp8": {"fp8"}, "ptpc_fp8": {"fp8"}, "modelopt_fp8": {"fp8"}, "w8a8_fp8": {"fp8"},
 	"awq": {"int4", "int8"}, "awq_marlin": {"int4", "int8"}, "gptq": {"int4", "int8"}, "gptq_marlin": {"int4", "int8"},
 	"w8a8_int8": {"int8"}, "modelopt_fp4": {"nvfp4"}, "mxfp4": {"mxfp4"},
 }
 
-// otherFormats says in words where an engine tells that weights or KV cache are
-// in another format than they are to be, of formats that are known of both.
+// otherFormats says in words where an engine reports another format of weights or KV cache than was
+// asked for, as far as both are known.
 func (f Format) otherFormats(said map[string]string) []string {
 	if f.Weights == "" && !f.oneByteKV() {
 		return nil
@@ -210,5 +206,5 @@ func (f Format) otherFormats(said map[string]string) []string {
 	return out
 }
 
-// noQuantisation is the method of weights that are not quantised.
+// noQuantisation is the method reported for weights that are not quantised.
 const noQuantisation = "none"

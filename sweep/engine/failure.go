@@ -14,37 +14,36 @@ import (
 	"planner/sweep/measure"
 )
 
-// Failure says why an engine could not be started or did not go on, and what
-// that says about other knobs.
+// Failure says why an engine could not be started or did not keep running, and what follows for
+// other knobs.
 type Failure struct {
 	Class Class `json:"class"`
 	// Knobs are those that it failed with.
 	Knobs measure.Knobs `json:"-"`
-	// Stage is the one of the start that it failed in; "serving" behind it.
+	// Stage is the stage of the start in which it failed; "serving" after the start.
 	Stage string `json:"stage"`
 	// Rate is the load under which its process ended, in requests per second; 0 for none.
 	Rate float64 `json:"-"`
-	// Cause quotes the line of its log that tells the cause, or says in words
-	// what was seen.
+	// Cause quotes the log line that shows the cause, or says in words what was observed.
 	Cause string `json:"cause"`
-	// Exit is how its process ended; "" if it did not.
+	// Exit says how its process ended; "" if it did not.
 	Exit string `json:"exit"`
-	// MaxModelLen is the longest sequence that would have fitted, where the
-	// engine said so; 0 where not.
+	// MaxModelLen is the longest sequence that would have fitted, in tokens, if the engine said so,
+	// else 0.
 	MaxModelLen int `json:"-"`
 	// Log is the path of the whole log.
 	Log string `json:"log"`
-	// Retry says that the same knobs may work when they are tried once more: what failed had
-	// to do with the machine at that moment.
+	// Retry says that the same knobs may work on another try: the failure had to do with the
+	// machine at that moment.
 	Retry bool `json:"-"`
-	// scope says what else fails so, as that of a rule does.
+	// scope says which other knobs fail likewise, in the notation of [rules].
 	scope string
 }
 
-// Error says all of it in one line.
+// Error returns the whole failure in one line.
 func (f *Failure) Error() string { return f.Reason().Text }
 
-// Reason is the failure as what keeps an engine from running.
+// Reason returns the failure as a reason why an engine does not run.
 func (f *Failure) Reason() note.Reason {
 	var b strings.Builder
 	if f.Stage != "" {
@@ -65,22 +64,22 @@ func (f *Failure) Reason() note.Reason {
 	return note.Because(note.EngineFailed, f.Class, &b)
 }
 
-// Final reports whether the engine refuses who asks, or knows no such model: another
-// start of it changes nothing.
+// Final reports whether the engine denies access or does not know the model: starting it again
+// changes nothing.
 func (f *Failure) Final() bool { return f.Class == denied || f.Class == wrongModel }
 
-// Ended reports whether nothing is left to answer: its process ended, or nobody listens.
+// Ended reports whether nothing is left to answer: the process ended, or nobody listens.
 func (f *Failure) Ended() bool { return f.Exit != "" || f.Class == unreachable }
 
-// OfMachine reports whether knobs hardly have a part in the failure: the engine was too
-// late, said nothing, or had no port.
+// OfMachine reports whether the knobs hardly played a part in the failure: the engine was too late,
+// said nothing, or found its port taken.
 func (f *Failure) OfMachine() bool {
 	return f.Class == Slow || f.Class == stalled || f.Class == mute || f.Class == portTaken
 }
 
-// Condemns reports whether an engine with knobs k is bound to fail in the same
-// way. It never is on other GPUs or with another degree of parallelism, and a
-// knob that is left to the engine compares with nothing but itself.
+// Condemns reports whether an engine with knobs k is bound to fail in the same way. It never is on
+// other GPUs or with another degree of parallelism, and a knob left to the engine is not comparable
+// with a value.
 func (f *Failure) Condemns(k measure.Knobs) bool {
 	if k == f.Knobs {
 		return true
@@ -104,16 +103,16 @@ func (f *Failure) shares(n measure.Knob) byte {
 	case f.scope == "", n.Name == "prefix_caching" && f.scope != sameKnobs:
 		return '.'
 	case n.Name == "max_model_len" && f.MaxModelLen > 0:
-		return '.' // above the bound, though it may be below what failed
+		return '.' // above the bound or left to the engine, though it may be below what failed
 	case i >= 0:
 		return f.scope[i]
 	}
-	// A pinned number of blocks, and the prefix cache, change what memory is for.
+	// kv_blocks changes what memory is for, and sameKnobs means the prefix cache too.
 	return '='
 }
 
-// covers reports whether another value of a knob shares the fate of the one that
-// failed; 0 is the engine's own choice, or no number.
+// covers reports whether another value of a knob fails like the one that failed; 0 is the engine's
+// own choice, or not a number.
 func covers(which byte, failed, value float64) bool {
 	known := failed != 0 && value != 0
 	return which == '.' || known && (which == '>' && value > failed || which == '<' && value < failed)
@@ -122,7 +121,7 @@ func covers(which byte, failed, value float64) bool {
 var (
 	lengthBound = regexp.MustCompile(`(?i)the estimated maximum model length is ([\d,]+)|derived max_model_len \(max_position_embeddings=(\d+)`)
 	looksWrong  = regexp.MustCompile(`(?i)\b(error|exception|fatal|panic|failed)\b|Error\b`)
-	// A traceback quotes source code, behind what vLLM puts before each line of its processes.
+	// A traceback quotes source code, after the prefix that vLLM gives each line of a process.
 	quoted = regexp.MustCompile(`^(\([^)]* pid=\d+\) )?(ERROR [^\]]*\] )?\s*(raise |File ")`)
 )
 
@@ -133,7 +132,7 @@ func (s *logState) findCause(line string) {
 	lower, stage := strings.ToLower(line), stageOrder[s.stage]
 	for i, r := range rules[:s.match] {
 		if stage == stageServing && strings.HasPrefix(string(r.class), "args.") {
-			continue // of a request, not of the engine
+			continue // about a request, not the engine
 		}
 		if matches(r.text, lower) {
 			s.match, s.cause, s.causeStage = i, line, stage
@@ -145,9 +144,8 @@ func (s *logState) findCause(line string) {
 	}
 }
 
-// failure sums up, for an engine whose process ended as exit says; nil if it
-// did not end. The cause is the first rule that matched, unless the exit
-// contradicts it.
+// failure sums up what the log says of a failure; exit is how the process ended, nil if it did not.
+// The cause is the first rule that matched, unless the exit status contradicts it.
 func (s *logState) failure(k measure.Knobs, exit *syscall.WaitStatus) *Failure {
 	f := &Failure{Class: unknownCause, Knobs: k, Stage: stageOrder[s.stage], Cause: printable.Line(cmp.Or(s.suspect, s.line), mostWords), scope: sameKnobs}
 	if exit != nil {
@@ -164,8 +162,8 @@ func (s *logState) failure(k measure.Knobs, exit *syscall.WaitStatus) *Failure {
 	switch {
 	case exit == nil:
 	case exit.Signal() == syscall.SIGKILL || exit.ExitStatus() == 137:
-		// Nothing in the log, and only the kernel or a human kills so: most
-		// often there was no memory left on the host.
+		// No rule matched, and only the kernel or a human kills this way: most often the host had
+		// run out of memory.
 		f.Class, f.Retry = killed, true
 	case exit.Signaled():
 		f.Class, f.Retry = crashed, true
@@ -178,9 +176,9 @@ func (s *logState) failure(k measure.Knobs, exit *syscall.WaitStatus) *Failure {
 	return f
 }
 
-// narrow settles what a failed allocation condemns, by the stage it failed in:
-// while weights are loaded no knob helps; while the largest step is profiled the
-// share that is left for the cache does not matter.
+// narrow settles what a failed allocation implies for other knobs, by the stage it failed in: while
+// weights are loaded no knob helps; while the largest step is profiled the share of memory left for
+// the cache does not matter.
 func (f *Failure) narrow() {
 	if f.Class != memOOM || f.scope[0] != '>' {
 		return
@@ -196,50 +194,49 @@ func (f *Failure) narrow() {
 // Class says why an engine failed.
 type Class string
 
-// The classes of failures, beside those of the memory and the arguments that
-// the table of rules names.
+// The classes of failures, in addition to those of memory and arguments that the table of rules
+// names.
 const (
-	unknownCause Class = "unknown"         // it ended without a line that is known
+	unknownCause Class = "unknown"         // the log has no line that a rule knows
 	portTaken    Class = "net.port"        // somebody else listens on its port
-	killed       Class = "mem.kill"        // by signal 9 without a word, as the host's memory killer does
-	crashed      Class = "crash"           // it ended by a signal that is a fault of its own
-	ended        Class = "exit.early"      // by itself with status 0 though nobody asked
+	killed       Class = "mem.kill"        // by signal 9 without a known line in the log, as the host's OOM killer does
+	crashed      Class = "crash"           // it ended by another signal
+	ended        Class = "exit.early"      // it ended by itself with status 0 though nobody asked it to
 	missing      Class = "start.program"   // its program is not there or cannot be started
-	stalled      Class = "start.stall"     // it added nothing to its log for too long while starting
+	stalled      Class = "start.stall"     // it wrote nothing to its log for too long while starting
 	Slow         Class = "start.timeout"   // it was not ready in time
-	mute         Class = "start.mute"      // it said that it was ready and did not answer a request
-	denied       Class = "net.denied"      // it refuses who asks: status 401 or 403
-	failing      Class = "serve.failing"   // it answers requests with errors, one at a time too
-	wrongModel   Class = "args.model"      // it serves no model of the name asked for
-	drifted      Class = "args.changed"    // it runs with other knobs than those it was given
-	hung         Class = "hang"            // it went on running and answered nothing any more
-	unreachable  Class = "net.unreachable" // nobody answers at the URL of a server that was to be there
-	// memOOM is an allocation that failed; the stage it failed in decides what else
-	// fails.
+	mute         Class = "start.mute"      // it said that it was ready but did not answer a request
+	denied       Class = "net.denied"      // it denies access: status 401 or 403
+	failing      Class = "serve.failing"   // it answers requests with errors, even one at a time
+	wrongModel   Class = "args.model"      // it serves no model of the requested name
+	drifted      Class = "args.changed"    // it runs with other knobs than it was given
+	hung         Class = "hang"            // it kept running but no longer answered
+	unreachable  Class = "net.unreachable" // nobody answers at the URL of a server that should be running
+	// memOOM is a failed allocation; the stage it failed in decides what else fails.
 	memOOM Class = "mem.oom"
 )
 
-// scoped are the knobs that the signs of a scope stand for.
+// scoped lists the knobs that the characters of a scope stand for, in order.
 var scoped = []string{"gpu_memory_utilization", "max_num_seqs", "max_num_batched_tokens", "max_model_len"}
 
-// sameKnobs is shared by nothing but the same knobs.
+// sameKnobs is the scope of a failure that only the same knobs share.
 const sameKnobs = "===="
 
-// rules recognise the classes of failures by lines of the log. They are looked at in order:
-// the first that any line matches is the cause. Messages of wrappers are not among them. They
-// are those of vLLM 0.10 to 0.33 unless another engine is named.
+// rules recognise the classes of failures by log lines. The first rule in the table that any line
+// matches is the cause. Messages of wrappers are not among them. They follow vLLM 0.10 to 0.33
+// unless another engine is named.
 var rules = []struct {
 	class Class
-	// text is in small letters: texts with bars between, of parts with asterisks between.
+	// text is in lower case: alternatives separated by bars, each of parts separated by asterisks.
 	text string
-	// scope says which other knob sets of the same hardware and parallel degrees fail for the
-	// same reason: all for "", or by a sign for each knob of scoped. Of a knob "." has nothing
-	// to do with it, ">" says that larger values fail too, "<" that smaller ones do, and "="
-	// that only the same value is known to.
+	// scope says which other knobs on the same hardware and parallel degrees fail for the same
+	// reason: all for "", else by one character for each knob in scoped: "." if the knob does not
+	// matter, ">" if larger values fail too, "<" if smaller ones do, and "=" if only the same value
+	// is known to.
 	scope string
-	// exit is the exit status that must go with it; 0 means any.
+	// exit is the exit status that must accompany it; 0 means any.
 	exit int
-	// again: it may pass when it is tried once more.
+	// again: it may pass on another try.
 	again bool
 }{
 	{class: "mem.busy", text: "free memory on device*is less than desired gpu memory utilization", scope: ">...", again: true},
@@ -268,11 +265,11 @@ var rules = []struct {
 	{class: "args.parse", text: "error: unrecognized arguments|error: invalid argument|validation error", scope: sameKnobs}, // with llama-server
 	{class: "model.load", text: "error loading model|unrecognized model in"},                                                // with llama-server
 	{class: "args.unsupported", text: "notimplementederror", scope: sameKnobs},
-	// What depends on the exit status comes last: it would hide what is behind it.
+	// Rules that depend on the exit status come last: they would hide those after them.
 	{class: "args.parse", text: "error:", scope: sameKnobs, exit: 2},
 }
 
-// matches reports whether a line in small letters holds all parts of one of the texts of a rule.
+// matches reports whether a lower-case line holds all parts of one of the alternatives of a rule.
 func matches(texts, line string) bool {
 	for text := range strings.SplitSeq(texts, "|") {
 		if !slices.ContainsFunc(strings.Split(text, "*"), func(part string) bool { return !strings.Contains(line, part) }) {
@@ -282,11 +279,11 @@ func matches(texts, line string) bool {
 	return false
 }
 
-// wrappers are messages about a failure elsewhere.
+// wrappers are messages that only report a failure elsewhere.
 var wrappers = []string{
 	"EngineCore failed to start", "Engine core initialization failed. See root cause above",
 	"WorkerProc initialization failed due to an exception in a background process",
 	"EngineCore encountered a fatal error", "Traceback (most recent call last)",
 	"Application startup failed", "During handling of the above exception",
-	"slurmstepd", "srun: ", // of a step of several nodes: one of the others ended first
+	"slurmstepd", "srun: ", // of a step on several nodes: the process of another node ended first
 }

@@ -22,58 +22,57 @@ import (
 	"planner/internal/list"
 )
 
-// GPUUse is what the GPUs of an engine did over a stretch of time. What the tool
-// does not tell is NaN.
+// GPUUse is what the GPUs of an engine did over a period of time. What the tool does not report is
+// NaN.
 type GPUUse struct {
-	// GPUs is how many were seen, Samples how often all of them together.
+	// GPUs is how many were seen, Samples how often each was sampled on average.
 	GPUs    int `json:"gpus"`
 	Samples int `json:"samples"`
 	// Busy is the mean share of time in which a kernel ran, over all GPUs.
 	Busy float64 `json:"busy_share"`
-	// PeakMemory is the largest use of one GPU in bytes, Watts the mean power of
-	// all of them together.
+	// PeakMemory is the largest use of one GPU in bytes, Watts the mean power of all of them
+	// together.
 	PeakMemory float64 `json:"peak_memory_bytes"`
 	Watts      float64 `json:"watts"`
-	// ClockMHz is the mean clock of the multiprocessors, LowestMHz the smallest
-	// while busy.
+	// ClockMHz is the mean clock of the multiprocessors, LowestMHz the lowest while busy.
 	ClockMHz  float64 `json:"clock_mhz"`
 	LowestMHz float64 `json:"lowest_clock_mhz"`
-	// Throttled names what held clocks down, other than being idle.
+	// Throttled names what held clocks down, other than idleness.
 	Throttled []string `json:"throttled"`
 }
 
-// GPUSample is one GPU at one moment, as the tool of its vendor has it. What the
-// tool does not tell is NaN, or "".
+// GPUSample is one GPU at one moment, as its vendor's tool reports it. What the tool does not
+// report is NaN, or "".
 type GPUSample struct {
-	// At counts from the start of the sampling.
+	// At is the time since the start of the sampling.
 	At     time.Duration `json:"-"`
 	Index  string        `json:"index"`
 	Name   string        `json:"-"`
 	Driver string        `json:"-"`
-	// Busy is the share of the time of the tool's own window in which a kernel
-	// ran, Memory what is in use of TotalMemory, in bytes.
+	// Busy is the share of the tool's own time window in which a kernel ran, Memory what is in use
+	// of TotalMemory, in bytes.
 	Busy        float64 `json:"busy_share"`
 	Memory      float64 `json:"memory_bytes"`
 	TotalMemory float64 `json:"-"`
 	Watts       float64 `json:"watts"`
 	ClockMHz    float64 `json:"clock_mhz"`
-	// Throttled names what holds the clock down, other than being idle.
+	// Throttled names what holds the clock down, other than idleness.
 	Throttled []string `json:"throttled,omitempty"`
 }
 
-// gpuTool is the program of a vendor that tells of its GPUs.
+// gpuTool is a vendor's program that reports on its GPUs.
 type gpuTool struct {
 	name string
 	args []string
-	// loop makes it repeat itself once a second; "" where it answers once only.
+	// loop makes it repeat itself once a second; "" if it can only answer once.
 	loop string
-	// visible is the environment variable that restricts programs to some of the
-	// GPUs, and the option that asks for these alone.
+	// visible is the environment variable that restricts programs to some of the GPUs, only the
+	// option that restricts the tool to these.
 	visible, only string
 	parse         func(out []byte) []GPUSample
 }
 
-// gpuTools are the known ones; the first that is there is asked.
+// gpuTools are the known tools; the first that is installed is used.
 var gpuTools = []gpuTool{
 	{
 		name: "nvidia-smi", parse: parseNvidia, loop: "--loop=1", visible: "CUDA_VISIBLE_DEVICES", only: "--id=",
@@ -86,8 +85,8 @@ var gpuTools = []gpuTool{
 	},
 }
 
-// gpuCommand is the command that asks for the GPUs which an engine with env in
-// its environment may see; nil where there is no tool to ask.
+// gpuCommand returns the command that queries the GPUs which an engine with env in its environment
+// may see; nil if there is no tool.
 func gpuCommand(ctx context.Context, env map[string]string) (*gpuTool, *exec.Cmd) {
 	for i := range gpuTools {
 		t := &gpuTools[i]
@@ -109,11 +108,11 @@ func gpuCommand(ctx context.Context, env map[string]string) (*gpuTool, *exec.Cmd
 	return nil, nil
 }
 
-// gpuNumbers is a list that the tools take too; there are other ways to name GPUs.
+// gpuNumbers matches a list of indices, which the tools accept; there are other ways to name GPUs.
 var gpuNumbers = regexp.MustCompile(`^\d+(,\d+)*$`)
 
-// GPUs asks the tool of a vendor, whose name is "" if there is none, for the GPUs
-// that an engine with env in its environment may see.
+// GPUs queries the GPUs that an engine with env in its environment may see. tool is the vendor's
+// tool, "" if there is none.
 func GPUs(ctx context.Context, env map[string]string) (tool string, gpus []GPUSample, err error) {
 	t, cmd := gpuCommand(ctx, env)
 	if t == nil {
@@ -130,8 +129,8 @@ func GPUs(ctx context.Context, env map[string]string) (tool string, gpus []GPUSa
 	return t.name, t.parse(out), nil
 }
 
-// watchGPUs reads the GPUs of the engine, once a second where the tool can, until
-// ctx ends.
+// watchGPUs samples the GPUs of the engine until ctx ends, once a second if the tool can repeat
+// itself, else every two seconds.
 func (s *Sampling) watchGPUs(ctx context.Context) {
 	env := s.engine.settings.Env
 	t, cmd := gpuCommand(ctx, env)
@@ -154,10 +153,10 @@ func (s *Sampling) watchGPUs(ctx context.Context) {
 	}
 }
 
-// streamGPUs reads the lines of a tool that repeats itself. When planner is killed
-// the tool ends at its next line, which nobody reads.
+// streamGPUs reads the lines of a tool that repeats itself. When planner is killed, the tool ends
+// at its next line, which nobody reads.
 func (s *Sampling) streamGPUs(cmd *exec.Cmd, parse func([]byte) []GPUSample) {
-	// A group of its own: Ctrl-C at the terminal lets the trial that runs end.
+	// A process group of its own: Ctrl-C at the terminal lets the running trial end.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	out, err := cmd.StdoutPipe()
 	if err != nil || cmd.Start() != nil {
@@ -180,8 +179,7 @@ func (s *Sampling) addGPUs(gpus []GPUSample) {
 	s.metrics.GPUs = append(s.metrics.GPUs, gpus...)
 }
 
-// memoryInUse is how many bytes of each GPU are in use now; of none where that cannot
-// be asked.
+// memoryInUse returns how many bytes of each GPU are in use now; nil if that cannot be queried.
 func memoryInUse(env map[string]string) []float64 {
 	ctx, cancel := context.WithTimeout(context.Background(), probeLimit)
 	defer cancel()
@@ -189,8 +187,8 @@ func memoryInUse(env map[string]string) []float64 {
 	return list.Map(gpus, func(g GPUSample) float64 { return g.Memory })
 }
 
-// memoryBack waits until the GPUs have given back what was taken since before,
-// but for a margin that drivers keep.
+// memoryBack waits until the memory in use on each GPU is back to what it was before, but for a
+// margin that drivers keep.
 func memoryBack(env map[string]string, before []float64, limit time.Duration) error {
 	const margin = 512 << 20
 	for start := time.Now(); ; time.Sleep(250 * time.Millisecond) {
@@ -208,8 +206,8 @@ func memoryBack(env map[string]string, before []float64, limit time.Duration) er
 	}
 }
 
-// parseNvidia reads nvidia-smi's CSV without units, one line a GPU; "[N/A]" and
-// the like are not known. Memory comes in MiB.
+// parseNvidia reads nvidia-smi's CSV without units, one line per GPU; "[N/A]" and the like mean
+// unknown. Memory is in MiB.
 func parseNvidia(out []byte) []GPUSample {
 	const mib = 1 << 20
 	var gpus []GPUSample
@@ -234,8 +232,8 @@ func parseNvidia(out []byte) []GPUSample {
 	return gpus
 }
 
-// throttleBits are the reasons of NVML that hold clocks below what was asked
-// for. Idle (1) and clocks that somebody set (2) do not.
+// throttleBits are NVML's reasons that hold clocks below what was asked for. Idle (1) and clocks
+// that somebody set (2) do not.
 var throttleBits = []struct {
 	bit  uint64
 	name string
@@ -244,8 +242,8 @@ var throttleBits = []struct {
 	{0x40, "thermal (hardware)"}, {0x80, "power brake"},
 }
 
-// rocmColumns says which column holds what, by what is in its name in small
-// letters; names differ between releases.
+// rocmColumns says what each column holds, by a part of its name in lower case; names differ
+// between releases.
 var rocmColumns = []struct {
 	part string
 	set  func(*GPUSample, string)
@@ -261,8 +259,8 @@ var rocmColumns = []struct {
 	{"sclk clock speed", func(g *GPUSample, s string) { g.ClockMHz = known(strings.Trim(s, "()Mhz "), 1) }},
 }
 
-// parseROCm reads the CSV of rocm-smi: heads with names, a line for each GPU
-// below, and one for the system, which holds the driver.
+// parseROCm reads the CSV of rocm-smi: header rows, each followed by a row per GPU, and a row for
+// the system, which holds the driver.
 func parseROCm(out []byte) []GPUSample {
 	rows := csv.NewReader(bytes.NewReader(out))
 	rows.FieldsPerRecord = -1
@@ -294,7 +292,7 @@ func parseROCm(out []byte) []GPUSample {
 	return gpus
 }
 
-// known reads a number in a unit, NaN if it is none.
+// known parses a number and multiplies it by its unit; NaN if it is not a number.
 func known(s string, unit float64) float64 {
 	x, err := strconv.ParseFloat(s, 64)
 	if err != nil {

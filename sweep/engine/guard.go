@@ -14,34 +14,32 @@ import (
 	"planner/internal/secret"
 )
 
-// The guard is a small process between planner and one engine: this program
-// once more, under another first argument. It is the parent of the engine, and
-// on Linux of every descendant of the engine that loses its own parent, whatever
-// session or group it moved to. It ends them all when planner asks for it or
-// when planner is gone, which it notices as the end of its standard input: a
-// kill -9 closes that too. It is gone itself only when none of them is left.
+// The guard is a small process between planner and one engine: this program again, under another
+// first argument. It is the parent of the engine and, on Linux, of every descendant of the engine
+// that loses its own parent, whatever session or group it moved to. It ends them all when planner
+// asks for it or when planner is gone, which it notices as the end of its standard input: kill -9
+// closes that too. It exits only when none of them is left.
 //
-// What was weighed: a death signal on the engine alone misses its descendants;
-// marking processes through their environment misses those that write their
-// title over it, as vLLM does; a shell that waits on a pipe cannot adopt
-// orphans. A guard that is killed itself takes the engine's first process along
-// by the death signal, and planner then kills the rest of the group.
+// Alternatives considered: a death signal on the engine alone misses its descendants; marking
+// processes through their environment misses those that write their title over it, as vLLM does; a
+// shell that waits on a pipe cannot adopt orphans. If the guard itself is killed, the death signal
+// kills the engine's first process, and planner then kills the rest of the group.
 
 // guardArg is the first argument of a guard.
 const guardArg = "__engine-guard"
 
-// Files of a guard beside standard input, where commands come from.
+// File descriptors of a guard in addition to standard input, which carries commands.
 const (
 	statusFD = 3
 	logFD    = 4
 )
 
-// HastyGrace is how long an engine may take to end that failed, or whose planner is gone.
+// HastyGrace is how long an engine may take to end if it failed or its planner is gone.
 const HastyGrace = 2 * time.Second
 
-// Guard turns the process into the guard of an engine if it was started as one,
-// and then returns once everything is over, with the code to exit with. A
-// program that starts engines calls it first thing, with its arguments.
+// Guard turns the process into the guard of an engine if it was started as one; it then returns,
+// once everything is over, the code to exit with. A program that starts engines calls it first
+// thing, with its arguments.
 func Guard(args []string) (code int, ran bool) {
 	if len(args) < 2 || args[1] != guardArg {
 		return 0, false
@@ -51,13 +49,13 @@ func Guard(args []string) (code int, ran bool) {
 	if err := commands.Decode(&o); err != nil || len(o.Args) == 0 {
 		return 2, true
 	}
-	// What still holds them when the guard is gone keeps planner from noticing.
+	// A process that still held these when the guard is gone would keep planner from noticing.
 	syscall.CloseOnExec(statusFD)
 	syscall.CloseOnExec(logFD)
-	// The death signal of a child is bound to the thread that started it, and its
-	// priority is that thread's.
+	// The death signal of a child is bound to the thread that started it, and its priority is that
+	// thread's.
 	runtime.LockOSThread()
-	// Taken and dropped, not ignored: the engine would inherit that.
+	// Caught and dropped, not ignored: the engine would inherit an ignored signal.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGINT)
 	g := &supervisor{status: json.NewEncoder(os.NewFile(statusFD, "status")), alone: make(chan struct{}), copied: make(chan struct{})}
 	if err := g.start(o, os.NewFile(logFD, "log")); err != nil {
@@ -75,8 +73,8 @@ type guardReport struct {
 	Error string `json:"error,omitempty"`
 	// Exit is how the engine's first process ended.
 	Exit *syscall.WaitStatus `json:"exit,omitempty"`
-	// Gone says that nothing of the engine is left; Strays names what of it had
-	// left its process group and had to be killed.
+	// Gone says that nothing of the engine is left; Strays names the processes that had left its
+	// process group and had to be killed.
 	Gone   bool     `json:"gone,omitempty"`
 	Strays []string `json:"strays,omitempty"`
 }
@@ -88,7 +86,7 @@ func exitText(status syscall.WaitStatus) string {
 	return fmt.Sprintf("exit status %d", status.ExitStatus())
 }
 
-// supervisor is what a guard knows of its engine.
+// supervisor is the state of a guard.
 type supervisor struct {
 	status *json.Encoder
 	pid    int
@@ -128,15 +126,14 @@ func (g *supervisor) start(o order, log *os.File) error {
 	go func() {
 		kept := secret.In(env, o.Secrets...).Writer(log)
 		copyLog(kept, out, o.LogBytes)
-		_ = kept.Flush() // as little can be done about it as about what came before
+		_ = kept.Flush() // a failed write is as little use to report as those before it
 		close(g.copied)
 	}()
 	go g.reap()
 	return nil
 }
 
-// reap waits for every child, those that were adopted included. It is the only
-// place that does.
+// reap waits for every child, adopted ones included. Nothing else does.
 func (g *supervisor) reap() {
 	for {
 		var status syscall.WaitStatus
@@ -152,8 +149,7 @@ func (g *supervisor) reap() {
 	}
 }
 
-// watch waits until the engine ends, or ends it when told to, and sees to it that
-// nothing is left.
+// watch waits until the engine ends, or ends it when told to, and makes sure that nothing is left.
 func (g *supervisor) watch(told *json.Decoder) {
 	commands := make(chan time.Duration, 2)
 	go readCommands(told, commands)
@@ -171,8 +167,8 @@ func (g *supervisor) watch(told *json.Decoder) {
 	}
 }
 
-// readCommands passes on how long the engine may take to end: what planner
-// says, as often as it does, and a hasty grace once planner is gone.
+// readCommands passes on how long the engine may take to end: whatever planner sends, each time,
+// and HastyGrace once planner is gone.
 func readCommands(commands *json.Decoder, out chan<- time.Duration) {
 	for {
 		grace := HastyGrace
@@ -184,8 +180,8 @@ func readCommands(commands *json.Decoder, out chan<- time.Duration) {
 	}
 }
 
-// await waits for the end of the engine's first process. The first command asks its
-// group to end, and it is killed after the grace, which further commands shorten.
+// await waits for the end of the engine's first process. The first command has its group asked to
+// end, then killed after the grace, which further commands can shorten.
 func (g *supervisor) await(commands <-chan time.Duration) {
 	var deadline time.Time
 	var limit <-chan time.Time
@@ -207,9 +203,8 @@ func (g *supervisor) await(commands <-chan time.Duration) {
 	}
 }
 
-// clear gives what the engine left behind a moment to end by itself, and then
-// kills it until nothing is left. What loses its parent so is this process's child
-// the next time.
+// clear gives what the engine left behind a moment to end by itself, and then kills until nothing
+// is left. Processes orphaned by that are this process's children in the next round.
 func (g *supervisor) clear() {
 	const moment, again = 500 * time.Millisecond, 50 * time.Millisecond
 	wait := moment

@@ -15,11 +15,11 @@ import (
 	"planner/internal/list"
 )
 
-// The requests to an engine that are not load. Each opens a connection of its own:
-// one kept alive from before says little about whether a server still accepts any.
+// client sends the requests to an engine that are not load. Each opens a connection of its own: one
+// that was kept alive says little about whether a server still accepts any.
 var client = http.Client{Transport: &http.Transport{DisableKeepAlives: true}, CheckRedirect: endpoint.Stay}
 
-// Limits of requests that a live engine answers at once.
+// Time limits of requests that a live engine answers at once.
 const (
 	factLimit  = 10 * time.Second
 	probeLimit = 5 * time.Second
@@ -27,11 +27,11 @@ const (
 
 const (
 	maxAnswer = 8 << 20
-	mostWords = 300 // of a server or a log in a message, in bytes
+	mostWords = 300 // of a server or a log quoted in a message, in bytes
 )
 
-// call sends one request and reads the answer of at most limit, which has no secret in it
-// whatever the server says. It ends early when the engine's process does.
+// call sends one request and reads the answer, with secrets removed whatever the server says,
+// within limit. It ends early if the engine's process does.
 func (e *Engine) call(ctx context.Context, method, path string, body []byte, limit time.Duration) ([]byte, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, endpoint.TooLate(fmt.Sprintf("no answer in %v", limit)))
 	defer cancel()
@@ -49,7 +49,7 @@ func (e *Engine) call(ctx context.Context, method, path string, body []byte, lim
 	return []byte(secrets.Hide(string(data))), secrets.Error(err)
 }
 
-// query asks a running engine for facts. The first answer to a fact counts.
+// query asks a running engine for facts. The first answer for a fact counts.
 type query struct {
 	engine *Engine
 	ctx    context.Context
@@ -61,11 +61,11 @@ func (e *Engine) query(ctx context.Context) *query {
 	return &query{engine: e, ctx: ctx, facts: map[string]string{}, pages: map[string]*fastjson.Value{}}
 }
 
-// factPlace says under which key of a page an engine tells a fact. Keys of objects within objects have
-// dots between; a fact that is told by its contrary has an exclamation mark before its key.
+// factPlace says under which key of a page an engine reports a fact. Keys of nested objects are
+// joined by dots; an exclamation mark before the key says that the fact is its negation.
 type factPlace struct{ page, key, fact string }
 
-// toldByMost is what most engines tell, beside the names of all their models.
+// toldByMost is what most engines report, including the names of all their models.
 var toldByMost = []factPlace{
 	{"/version", "version", "version"}, {"/v1/models", "data.0.id", "model"}, {"/v1/models", "data.0.owned_by", "owner"},
 	{"/v1/models", "data.0.max_model_len", "max_model_len"}, {"/v1/models", "data", "models"},
@@ -81,8 +81,8 @@ func (q *query) fact(name, value string) {
 	}
 }
 
-// ask asks for pages, each once and all at the same time: one that does not come holds up
-// none of the others.
+// ask fetches pages, each once and all at the same time, so that several that do not come cost no
+// more time than one.
 func (q *query) ask(told []factPlace) {
 	var pages []string
 	for _, t := range told {
@@ -122,7 +122,7 @@ func (q *query) describe(a *adapter) {
 		case v.Type() == fastjson.TypeArray:
 			q.fact(t.fact, strings.Join(list.Map(v.GetArray(), func(x *fastjson.Value) string { return string(x.GetStringBytes("id")) }), "\n"))
 		case v.Type() == fastjson.TypeNull && t.fact == "quantization":
-			q.fact(t.fact, noQuantisation) // the key is there and holds nothing
+			q.fact(t.fact, noQuantisation) // the key is present and null
 		}
 	}
 	if a.describe != nil {

@@ -8,18 +8,18 @@ import (
 	"planner/sweep/measure"
 )
 
-// usualSlots is how many requests it serves at once where nobody says, at most.
+// usualSlots is the most requests that it serves at once unless told otherwise.
 const usualSlots = 4
 
-// llamaServer follows llama-server of llama.cpp, builds of 2026. Its cache is
-// counted in cells of one token, and its context is divided by the slots.
+// llamaServer follows llama-server of llama.cpp, builds of 2026. Its cache is counted in cells of
+// one token, and its context is divided among the slots.
 var llamaServer = adapter{
 	kind:     "llama-server",
 	releases: "llama.cpp, builds of 2026",
 	program:  []string{"llama-server"},
 	options: []string{
 		"-m {model} --host {host} --port {port} --metrics", "--alias {served_name}", "-np {max_num_seqs}",
-		// The cache is as large as slots x context.
+		// The cache has slots x context cells.
 		"-c {kv_blocks}", "!kv_blocks? max_model_len? -c {context}",
 		"max_num_batched_tokens? -b {max_num_batched_tokens} -ub {micro_batch}",
 		"prefix_caching? --cache-prompt", "!prefix_caching? --no-cache-prompt",
@@ -27,7 +27,7 @@ var llamaServer = adapter{
 	derived: func(k measure.Knobs) map[string]int {
 		return map[string]int{"context": k.MaxModelLen * cmp.Or(k.MaxNumSeqs, usualSlots), "micro_batch": min(k.MaxNumBatchedTokens, 512)}
 	},
-	// A GGUF file holds what it holds.
+	// Weights are as the GGUF file holds them.
 	formats: []string{"byte_kv? -ctk q8_0 -ctv q8_0"},
 	kvCache: "q8_0, integers of 8 bits with a scale for 32 of them",
 	metrics: metricNames{

@@ -1,7 +1,7 @@
 package engine
 
-// lmdeploy follows LMDeploy of 2026-08 with its default back end, TurboMind, which
-// quantises a KV cache to integers only. Its prefix cache is off by default.
+// lmdeploy follows LMDeploy of 2026-08 with its default back end, TurboMind, which quantises a KV
+// cache to integers only. Its prefix cache is off by default.
 var lmdeploy = adapter{
 	kind:     "lmdeploy",
 	releases: "LMDeploy of 2026, TurboMind",
@@ -11,8 +11,7 @@ var lmdeploy = adapter{
 		"{model} --server-name {host} --server-port {port}", "--model-name {served_name}",
 		"--tp {tensor_parallel}", "--dp {data_parallel}", "expert_parallel? --ep {tensor_parallel}",
 		"--max-batch-size {max_num_seqs}", "--max-prefill-token-num {max_num_batched_tokens}",
-		// A share of the memory that is free once the weights are there, for the KV
-		// cache.
+		// The share for the KV cache of the memory that is free once the weights are loaded.
 		"--cache-max-entry-count {gpu_memory_utilization}",
 		"prefix_caching? --enable-prefix-caching", "--session-len {max_model_len}",
 	},

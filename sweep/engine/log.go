@@ -22,7 +22,7 @@ const (
 	stageProfile = "profile"
 	stageGraphs  = "graphs"
 	stageReady   = "ready"
-	// stageServing is what comes behind the start.
+	// stageServing follows the start.
 	stageServing = "serving"
 )
 
@@ -34,28 +34,28 @@ type StartStage struct {
 	Took time.Duration `json:"took_s"`
 }
 
-// logState is what the log of an engine has told so far.
+// logState is what the log of an engine has shown so far.
 type logState struct {
 	adapter  *adapter
 	secrets  secret.Set
 	patterns map[string]*regexp.Regexp
 	facts    map[string]string
-	// stage is the one under way, an index into stageOrder, and since when; stages
-	// are those that are over.
+	// stage is the current stage, an index into stageOrder, and since is when it began; stages are
+	// those that are over.
 	stage  int
 	since  time.Time
 	stages []StartStage
-	// line is the last line that holds text, grown when the log last grew.
+	// line is the last non-blank line, grown when the log last grew.
 	line  string
 	grown time.Time
-	// match is the place in rules of the best match so far, len(rules) for none;
-	// cause is its line and causeStage the stage that it came in. suspect is the last
-	// line that looks like an error and is no wrapper.
+	// match is the index in rules of the best match so far, len(rules) for none; cause is its line
+	// and causeStage the stage it came in. suspect is the last line that looks like an error and is
+	// not a wrapper's.
 	match                      int
 	cause, causeStage, suspect string
-	// maxModelLen is the bound that a line gave on it.
+	// maxModelLen is the bound on it that a line gave, in tokens.
 	maxModelLen int
-	// compiled counts lines on kernels that were compiled while requests waited.
+	// compiled counts lines about kernels that were compiled while requests waited.
 	compiled int
 }
 
@@ -68,10 +68,10 @@ func newLogState(a *adapter) logState {
 	return s
 }
 
-// longestLine bounds what is looked at of one line.
+// longestLine bounds how much of one line is looked at, in bytes.
 const longestLine = 16 << 10
 
-// escapes are colours and cursor movements.
+// escapes matches colours and cursor movements.
 var escapes = regexp.MustCompile("\x1b\\[[0-9;?]*[A-Za-z]")
 
 func (s *logState) add(raw []byte) {
@@ -97,9 +97,9 @@ func (s *logState) add(raw []byte) {
 	s.findCause(line)
 }
 
-// finish ends a stage, and those ahead of it that the engine had no line for,
-// whose time is in it. A stage that is over is over, though another worker of
-// the engine says so again.
+// finish ends a stage, and with it any stages before it that the engine had no line for, whose time
+// it includes. A stage that is over stays over, even if another worker of the engine reports it
+// again.
 func (s *logState) finish(name string, now time.Time) {
 	if i := slices.Index(stageOrder, name); i >= s.stage {
 		s.stages = append(s.stages, StartStage{name, now.Sub(s.since)})
@@ -107,16 +107,16 @@ func (s *logState) finish(name string, now time.Time) {
 	}
 }
 
-// logReader reads the log of an engine as it grows, whenever it is asked.
+// logReader reads the log of an engine as it grows, each time it is asked.
 type logReader struct {
 	mu sync.Mutex
-	// All below is guarded by mu. rest is what came behind the last whole line.
+	// mu guards the fields below. rest is what came after the last whole line.
 	file  *os.File
 	rest  []byte
 	state logState
 }
 
-// openLog opens the file at path, of an engine of kind a that is not to tell secrets.
+// openLog opens the log at path of an engine of kind a; secrets are hidden in what is read.
 func openLog(path string, a *adapter, secrets secret.Set) (*logReader, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -136,7 +136,7 @@ func (l *logReader) read() logState {
 	return s
 }
 
-// ready ends the start, and returns its stages.
+// ready ends the start and returns its stages.
 func (l *logReader) ready() []StartStage {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -178,14 +178,14 @@ func (l *logReader) take() {
 	}
 }
 
-// tailKept is how much is kept of the end of a log that outgrows its limit.
+// tailKept is how many bytes are kept of the end of a log that outgrows its limit.
 const tailKept = 64 << 10
 
-// copyLog writes what comes to the log, up to limit bytes; of the rest it keeps
-// the end, and writes that when the engine is gone. It goes on reading whatever
-// happens, so that a full disk or a flood of lines does not stop the engine.
+// copyLog writes in to log, up to limit bytes; of the rest it keeps only the end, and writes that
+// when the engine is gone. It goes on reading whatever happens, so that a full disk or a flood of
+// lines does not stop the engine.
 func copyLog(log io.Writer, in io.Reader, limit int64) {
-	// Plain writes: what files can do better among themselves, pipes cannot.
+	// Plain writes: the shortcuts between files do not work from a pipe.
 	_, _ = io.CopyN(struct{ io.Writer }{log}, in, limit)
 	buf := make([]byte, 32<<10)
 	var tail []byte

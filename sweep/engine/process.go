@@ -22,30 +22,30 @@ import (
 // child is an engine that runs under its guard.
 type child struct {
 	guard *exec.Cmd
-	// control takes how long the engine may take to end.
+	// control is sent how long the engine may take to end.
 	control *json.Encoder
 	pid     int
-	// exited is closed when the engine's first process has ended, gone when
-	// nothing of it is left; exit, strays and lost may be read then.
+	// exited is closed when the engine's first process has ended, gone when nothing of it is left.
+	// exit may be read after exited, strays and lost after gone.
 	exited, gone chan struct{}
 	exit         syscall.WaitStatus
 	strays       []string
-	// lost: the guard ended without a word, so what it guarded may still run.
+	// lost: the guard ended without a report, so what it guarded may still run.
 	lost bool
 
 	log *logReader
-	// memory is what was in use of each GPU before the start.
+	// memory is how many bytes of each GPU were in use before the start.
 	memory []float64
 	end    sync.Once
 }
 
-// order is what a guard is to start. It is told through a pipe: arguments of the guard itself
-// are for all of the machine to see, its environment for all processes of the user. Bytes,
-// unlike texts of JSON, may be any.
+// order is what a guard is to start. It is sent through a pipe: the guard's arguments are visible
+// to the whole machine, its environment to all processes of the user. Arguments need not be valid
+// UTF-8, as JSON strings must, hence bytes.
 type order struct {
 	Args, Env [][]byte
-	// Secrets names the variables whose values are kept out of the log, of which LogBytes
-	// are kept.
+	// Secrets names the variables whose values are kept out of the log, of which LogBytes bytes are
+	// kept.
 	Secrets  []string
 	LogBytes int64
 }
@@ -59,15 +59,15 @@ func (s *Settings) order(c Command) (order, error) {
 	return order{list.Map(args, asBytes), list.Map(env, asBytes), s.secretNames(), s.LogBytes}, nil
 }
 
-// harmless is the environment without what is secret in it.
+// harmless returns the environment without what is secret in it.
 func (o *order) harmless() []string {
 	all := list.Map(o.Env, func(b []byte) string { return string(b) })
 	secrets := secret.In(all, o.Secrets...)
 	return slices.DeleteFunc(all, secrets.Holds)
 }
 
-// startProcess starts what an order says, which is a command, with its output going to the
-// file log.
+// startProcess starts what an order made of the command c says, with its output going to the file
+// log.
 func startProcess(c Command, o order, log *os.File) (*child, error) {
 	program, err := c.Program()
 	if err != nil {
@@ -84,14 +84,14 @@ func startProcess(c Command, o order, log *os.File) (*child, error) {
 	}
 	defer status.Close()
 	cmd := exec.Command(self, guardArg)
-	cmd.Args[0] = os.Args[0] // programs that go by their name stay what they are
+	cmd.Args[0] = os.Args[0] // programs that act on the name they are called by keep it
 	cmd.Env = o.harmless()
 	cmd.Stderr = log
 	cmd.ExtraFiles = []*os.File{status, log}
-	// Ctrl-C on the terminal is for planner, which decides what it means. It stays
-	// in planner's session: where the kernel divides processors between sessions
-	// first (Linux's autogroups), an engine of its own session with a lower
-	// priority would still take as much as the load generator, and make it seconds late.
+	// Ctrl-C at the terminal is for planner, which decides what it means. The guard stays in
+	// planner's session: where the kernel first divides processors between sessions (Linux's
+	// autogroups), an engine in its own session with a lower priority would still take as much as
+	// the load generator, and make it seconds late.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	control, err := cmd.StdinPipe()
 	if err == nil {
@@ -102,7 +102,7 @@ func startProcess(c Command, o order, log *os.File) (*child, error) {
 		return nil, fmt.Errorf("start the guard of the engine: %w", err)
 	}
 	p := &child{guard: cmd, control: json.NewEncoder(control), exited: make(chan struct{}), gone: make(chan struct{})}
-	// A program that is no guard may never read it; greet ends that one.
+	// A program that is no guard may never read it; greet kills such a program.
 	go func() { _ = p.control.Encode(o) }()
 	if err := p.greet(fromGuard, program); err != nil {
 		<-p.gone
@@ -114,8 +114,7 @@ func startProcess(c Command, o order, log *os.File) (*child, error) {
 // greeting is how long a guard may take to start the engine.
 const greeting = 30 * time.Second
 
-// greet waits until the guard has started the engine, and follows it from then
-// on.
+// greet waits until the guard has started the engine, and then follows its reports.
 func (p *child) greet(status *os.File, program string) error {
 	reports := json.NewDecoder(status)
 	var first guardReport
@@ -124,7 +123,7 @@ func (p *child) greet(status *os.File, program string) error {
 	_ = status.SetReadDeadline(time.Time{})
 	switch {
 	case err != nil:
-		// A program that is no guard does whatever it does: it is not left alone.
+		// A program that is no guard may do anything: it is not left running.
 		_ = p.guard.Process.Kill()
 		err = errors.New("the guard of the engine said nothing: does this program call engine.Guard?")
 	case first.Error != "":
@@ -138,8 +137,7 @@ func (p *child) greet(status *os.File, program string) error {
 	return err
 }
 
-// follow reads what the guard reports until it ends. It is the one place that
-// waits for it.
+// follow reads the guard's reports until it ends. Nothing else waits for the guard process.
 func (p *child) follow(reports *json.Decoder) {
 	exited, gone := false, false
 	for {
@@ -161,13 +159,13 @@ func (p *child) follow(reports *json.Decoder) {
 		_ = syscall.Kill(-p.pid, syscall.SIGKILL)
 	}
 	if !exited {
-		p.exit = 0xff << 8 // nobody knows
+		p.exit = 0xff << 8 // unknown
 		close(p.exited)
 	}
 	close(p.gone)
 }
 
-// stop ends the engine, everything that it started and its log, once. The grace is
+// stop ends the engine, everything that it started, and the reading of its log, once. The grace is
 // over when hurry is closed.
 func (p *child) stop(grace time.Duration, hurry <-chan struct{}) (err error) {
 	p.end.Do(func() {
@@ -178,7 +176,7 @@ func (p *child) stop(grace time.Duration, hurry <-chan struct{}) (err error) {
 }
 
 func (p *child) kill(grace time.Duration, hurry <-chan struct{}) error {
-	// The guard may have ended already; then there is nobody to tell.
+	// If the guard has ended already, there is nobody to tell.
 	_ = p.control.Encode(grace)
 	const slack = 30 * time.Second
 	limit := time.NewTimer(grace + slack)
@@ -197,20 +195,19 @@ func (p *child) kill(grace time.Duration, hurry <-chan struct{}) error {
 	}
 }
 
-// children are the processes whose parent is pid, as /proc tells; none where there
-// is no /proc.
+// children returns the processes whose parent is pid, from /proc; none where there is no /proc.
 func children(pid int) (out []procfs.ProcStat) {
 	all, _ := procfs.AllProcs()
 	for _, p := range all {
-		if stat, err := p.Stat(); err == nil && stat.PPID == pid { // an error of one that ended meanwhile
+		if stat, err := p.Stat(); err == nil && stat.PPID == pid { // the error is that of a process that has ended meanwhile
 			out = append(out, stat)
 		}
 	}
 	return out
 }
 
-// freePort finds a port that nobody listens on. Somebody may take it before the
-// engine does; that start then fails with portTaken and is worth another.
+// freePort finds a port that nobody listens on. If somebody takes it before the engine does, the
+// start fails with portTaken and is worth another try.
 func freePort() (int, error) {
 	l, err := net.Listen("tcp", net.JoinHostPort(loopback, "0"))
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"planner/internal/printable"
 )
 
-// await waits until the engine's own probe is good, watching that it gets on.
+// await waits until the engine's own probe succeeds, as long as the start makes progress.
 func (e *Engine) await(ctx context.Context, watch func(stage, line string, elapsed time.Duration)) error {
 	limits := e.settings.Timeouts
 	started, told := time.Now(), time.Time{}
@@ -49,8 +49,8 @@ func (e *Engine) await(ctx context.Context, watch func(stage, line string, elaps
 	}
 }
 
-// late is the failure of an engine that still runs but will not do. A cause that
-// is in its log already counts more.
+// late returns the failure of an engine that still runs but is given up. A cause found in its log
+// takes precedence.
 func (e *Engine) late(c Class, seen string) error {
 	f := e.failed()
 	if f.Class == unknownCause {
@@ -71,8 +71,8 @@ func (e *Engine) fault(c Class, cause string) *Failure {
 	return f
 }
 
-// probe asks whether the engine says that it is ready. One of an unknown kind
-// counts as ready when it answers anything but a server error.
+// probe asks whether the engine is ready. One of an unknown kind counts as ready when it answers
+// with anything but a server error.
 func (e *Engine) probe(ctx context.Context) error {
 	_, err := e.call(ctx, http.MethodGet, "/health", nil, probeLimit)
 	if status := endpoint.StatusOf(err); !e.adapter.known() && status > 0 && status < 500 {
@@ -81,7 +81,7 @@ func (e *Engine) probe(ctx context.Context) error {
 	return err
 }
 
-// examine asks a ready engine for facts and one token, as long as it may take to be ready.
+// examine asks a ready engine for its facts and for one token.
 func (e *Engine) examine(ctx context.Context, watch func(stage, line string, elapsed time.Duration)) error {
 	q := e.query(ctx)
 	q.describe(e.adapter)
@@ -107,7 +107,7 @@ func (e *Engine) examine(ctx context.Context, watch func(stage, line string, ela
 	return nil
 }
 
-// waits tells watch of the pauses until an engine is asked again.
+// waits tells watch of the pauses before an engine is asked again.
 func (e *Engine) waits(watch func(stage, line string, elapsed time.Duration)) func(err error, rest time.Duration) {
 	began := time.Now()
 	return func(err error, rest time.Duration) {
@@ -117,9 +117,9 @@ func (e *Engine) waits(watch func(stage, line string, elapsed time.Duration)) fu
 	}
 }
 
-// settleModel decides which name is sent in requests. An engine that planner
-// started must list the name it was given; a server that ran already may know
-// more names than it lists.
+// settleModel decides which model name is sent in requests. An engine that planner started must
+// list the name it was given; a server that was running already may accept more names than it
+// lists.
 func (e *Engine) settleModel(served []string) error {
 	name := e.settings.ServedName
 	if name == "" {
@@ -136,9 +136,8 @@ func (e *Engine) settleModel(served []string) error {
 	return nil
 }
 
-// firstToken asks for one token, with a prompt of text and, where that is
-// refused, of token ids; an engine of which it is known takes ids at once, as it
-// may have no tokenizer.
+// firstToken asks for one token, with a text prompt and, if that is refused, one of token ids; an
+// engine known to take ids gets them first, as it may have no tokenizer.
 func (e *Engine) firstToken(ctx context.Context, wait func(err error, rest time.Duration)) error {
 	prompts := []any{"Hello", []int{100, 101, 102, 103}}
 	switch {
@@ -161,7 +160,7 @@ func (e *Engine) firstToken(ctx context.Context, wait func(err error, rest time.
 			break
 		}
 	}
-	// A process that dies under a request is seen a moment later.
+	// That a process died during a request is seen a moment later.
 	select {
 	case <-e.Done():
 		return e.failed()
@@ -187,23 +186,22 @@ func classOf(err error, other Class) Class {
 	return other
 }
 
-// Final reports whether asking an engine again brings the same error: it refuses who
-// asks or what is asked for, shows a certificate that does not hold, or nobody listens any
-// more.
+// Final reports whether asking an engine again would bring the same error: it denies access or
+// refuses the request, shows an invalid certificate, or nobody listens any more.
 func Final(err error) bool {
 	status := endpoint.StatusOf(err)
 	_, uncertified := errors.AsType[*tls.CertificateVerificationError](err)
 	return uncertified || errors.Is(err, syscall.ECONNREFUSED) || status >= 400 && status < 500 && status != http.StatusRequestTimeout && status != http.StatusTooManyRequests
 }
 
-// tries is how often what fails is tried: what fails by chance, or sheds load for a
-// moment, is not broken.
+// tries is how often a failing request is tried: an engine that fails by chance, or sheds load for
+// a moment, is not broken.
 const tries = 3
 
-// Insist asks an engine until it does not fail, or would again: three times, but once if it
-// did not answer in time, and then for as long as it is busy, where that is given. One that
-// says when it wants to be asked again is asked then, as often as that is within limit.
-// wait is told of a pause now and then.
+// Insist calls ask until it succeeds or further tries are pointless: after three tries, after one
+// that got no answer in time, or, if busy is given, once limit has passed or the engine is no
+// longer busy. An engine that says when to ask again is asked then, as often as fits within limit.
+// wait is told of a pause at most once a minute.
 func (e *Engine) Insist(ctx context.Context, limit time.Duration, busy func() bool, wait func(err error, rest time.Duration), ask func() error) error {
 	began, told := time.Now(), time.Time{}
 	for try := 1; ; try++ {
@@ -211,7 +209,7 @@ func (e *Engine) Insist(ctx context.Context, limit time.Duration, busy func() bo
 		took, rest := time.Since(began), max(endpoint.RestOf(err), time.Second)
 		wanted := endpoint.RestOf(err) > 0 && rest <= limit-took
 		lasts := !wanted && (try >= tries || errors.Is(err, context.DeadlineExceeded))
-		final := Final(err) && !(e.served && errors.Is(err, syscall.ECONNREFUSED)) // by one that may start again
+		final := Final(err) && !(e.served && errors.Is(err, syscall.ECONNREFUSED)) // an engine that served may be restarting
 		if err == nil || final || ctx.Err() != nil || lasts && (busy == nil || took >= limit || !busy()) {
 			return err
 		}
@@ -254,7 +252,7 @@ func (e *Engine) completion(ctx context.Context, limit time.Duration) error {
 		Choices []json.RawMessage
 	}
 	_ = json.NewDecoder(bytes.NewReader(data)).Decode(&answer)
-	// Some servers stream whether they are asked to or not, and not only choices.
+	// Some servers stream whether asked to or not, and send events without choices too.
 	for line := range bytes.Lines(data) {
 		if event, ok := bytes.CutPrefix(line, []byte("data:")); ok && len(answer.Choices) == 0 {
 			_ = json.Unmarshal(event, &answer)
@@ -269,8 +267,8 @@ func (e *Engine) completion(ctx context.Context, limit time.Duration) error {
 	return nil
 }
 
-// attach checks on a server that is to run already. One that takes connections and never
-// answers its probe may answer requests all the same, and is asked for a token at once.
+// attach checks a server that should be running already. One that takes connections but never
+// answers its probe may still answer requests, and is asked for a token at once.
 func (e *Engine) attach(ctx context.Context, watch func(stage, line string, elapsed time.Duration)) error {
 	started := time.Now()
 	err := e.Insist(ctx, e.settings.Timeouts.Ready, nil, e.waits(watch), func() error { return e.probe(ctx) })
@@ -290,8 +288,8 @@ func (e *Engine) attach(ctx context.Context, watch func(stage, line string, elap
 	return err
 }
 
-// Check asks a running engine for a sign of life: its probe, where it is known to have one,
-// and one token within limit.
+// Check asks a running engine for a sign of life: its probe, if it is known to have one, and one
+// token within limit.
 func (e *Engine) Check(ctx context.Context, limit time.Duration) error {
 	if e.adapter.known() {
 		if err := e.probe(ctx); err != nil {
@@ -304,8 +302,8 @@ func (e *Engine) Check(ctx context.Context, limit time.Duration) error {
 	return nil
 }
 
-// Broken is the failure of an engine that no longer answers as it should, for
-// the reason err, though its process runs. What its log tells counts more.
+// Broken is the failure of an engine that no longer answers as it should, by err, though its
+// process runs. A cause found in its log takes precedence.
 func (e *Engine) Broken(err error) *Failure {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return e.serving(hung, err)
@@ -313,11 +311,11 @@ func (e *Engine) Broken(err error) *Failure {
 	return e.Failing(err)
 }
 
-// Failing is the failure of an engine that answers a request with an error though it has
-// nothing else to do. What its log tells counts more.
+// Failing is the failure of an engine that answers a request with an error though it has nothing
+// else to do. A cause found in its log takes precedence.
 func (e *Engine) Failing(err error) *Failure { return e.serving(failing, err) }
 
-// Gone is the failure of a server that refused connections for a while, as seen.
+// Gone is the failure of a server that refused connections for a while, as seen describes.
 func (e *Engine) Gone(seen string) *Failure { return e.serving(unreachable, errors.New(seen)) }
 
 func (e *Engine) serving(c Class, err error) *Failure {

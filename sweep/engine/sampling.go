@@ -17,10 +17,10 @@ import (
 	"planner/internal/endpoint"
 )
 
-// Snapshot is the state of an engine at one moment, with what it did since the
-// one before. What it does not tell is NaN.
+// Snapshot is the state of an engine at one moment, with what it did since the previous one. What
+// it does not report is NaN.
 type Snapshot struct {
-	// At counts from the start of the sampling.
+	// At is the time since the start of the sampling.
 	At time.Duration `json:"at_s"`
 	// Running and Waiting count requests, KV is the share of the cache in use.
 	Running float64 `json:"running"`
@@ -29,12 +29,11 @@ type Snapshot struct {
 	Counters
 }
 
-// Counters is what the counters of an engine tell of the time between two readings.
-// What they do not tell is NaN, and a time that they do not tell negative.
+// Counters is what the counters of an engine say about the time between two readings. What they do
+// not say is NaN, or negative for a time.
 type Counters struct {
-	// TTFT and Queue are means over FirstTokens requests, by difference of sums and
-	// counts: the time to first token as its front end sees it, and the time
-	// until a request is first scheduled.
+	// TTFT is the mean time to first token of FirstTokens requests as the front end sees it, Queue
+	// the mean time until a request is first scheduled, both from differences of sums and counts.
 	TTFT        time.Duration `json:"ttft_mean_ms"`
 	Queue       time.Duration `json:"queue_mean_ms"`
 	FirstTokens int           `json:"first_tokens"`
@@ -46,17 +45,16 @@ type Counters struct {
 	OutputRate float64 `json:"output_tokens_per_s"`
 }
 
-// Metrics is what an engine says of a stretch of time.
+// Metrics is what an engine reports about a period of time.
 type Metrics struct {
-	// Counters are of the whole stretch.
+	// Counters cover the whole period.
 	Counters
-	// PeakKV is the largest share of the cache in use, NaN where it is not told.
+	// PeakKV is the largest share of the cache in use, NaN if not reported.
 	PeakKV float64 `json:"peak_kv_usage"`
-	// Answered and Missed count the times at which it did and did not answer.
+	// Answered and Missed count the readings that did and did not bring known metrics.
 	Answered int `json:"samples"`
 	Missed   int `json:"missed"`
-	// Snapshots and GPUs are the samples, and GPU sums up those of the GPUs; nil where
-	// there is none that can be asked.
+	// Snapshots and GPUs are the samples, and GPU sums up those of the GPUs; nil if there are none.
 	Snapshots []Snapshot  `json:"-"`
 	GPUs      []GPUSample `json:"-"`
 	GPU       *GPUUse     `json:"-"`
@@ -64,8 +62,8 @@ type Metrics struct {
 
 const sampleEvery = time.Second
 
-// Sampling reads the metrics of an engine and its GPUs once a second.
-// [Engine.Sample] starts it.
+// Sampling reads the metrics of an engine and its GPUs about once a second. [Engine.Sample] starts
+// it.
 type Sampling struct {
 	engine  *Engine
 	cancel  context.CancelFunc
@@ -74,16 +72,16 @@ type Sampling struct {
 	names   metricNames
 
 	mu sync.Mutex
-	// All below is guarded by mu.
+	// mu guards the fields below.
 	metrics     Metrics
 	first, last *reading
 	lastAt      time.Duration
 	moved       time.Time
-	// mute says that no answer came when it was last asked.
+	// mute says that the last request for metrics got no answer.
 	mute bool
 }
 
-// Sample starts to read the metrics of the engine, until Stop.
+// Sample starts to read the metrics of the engine, until Stop is called.
 func (e *Engine) Sample(ctx context.Context) *Sampling {
 	ctx, cancel := context.WithCancel(ctx)
 	now := time.Now()
@@ -113,7 +111,7 @@ func (s *Sampling) read(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if ctx.Err() != nil {
-		return // the end of the sampling, not of the engine
+		return // the sampling ended, not the engine
 	}
 	r := s.parse(page)
 	s.mute = err != nil && endpoint.StatusOf(err) == 0
@@ -126,7 +124,7 @@ func (s *Sampling) read(ctx context.Context) {
 		s.first = &r
 	} else if at > s.lastAt {
 		now.Counters = between(s.last, &r, at-s.lastAt)
-		// A count that is not told does not move.
+		// NaN, an unreported count, does not count as moved.
 		if math.Abs(r[outputTokens]-s.last[outputTokens]) > 0 || math.Abs(r[promptTokens]-s.last[promptTokens]) > 0 {
 			s.moved = time.Now()
 		}
@@ -137,7 +135,7 @@ func (s *Sampling) read(ctx context.Context) {
 	s.metrics.PeakKV = larger(s.metrics.PeakKV, now.KV)
 }
 
-// parse reads a page, and finds out whose it is where that is not known.
+// parse reads a page, and finds out which kind of engine it is from if that is not known.
 func (s *Sampling) parse(page []byte) reading {
 	if bytes.HasPrefix(bytes.TrimSpace(page), []byte("[")) {
 		return readIterations(page) // of TensorRT-LLM
@@ -151,8 +149,8 @@ func (s *Sampling) parse(page []byte) reading {
 	return s.names.read(page, model)
 }
 
-// Idle is for how long the engine's counters of tokens have not moved; false if
-// it has none or did not answer at all, or nobody asks.
+// Idle returns for how long the engine's token counters have not moved; false if it has none, has
+// not answered yet, or is not sampled.
 func (s *Sampling) Idle() (time.Duration, bool) {
 	if s == nil {
 		return 0, false
@@ -165,7 +163,7 @@ func (s *Sampling) Idle() (time.Duration, bool) {
 	return time.Since(s.moved), true
 }
 
-// Mute reports whether an engine that told of itself before does not answer any more.
+// Mute reports whether an engine that reported metrics before no longer answers.
 func (s *Sampling) Mute() bool {
 	if s == nil {
 		return false
@@ -175,8 +173,8 @@ func (s *Sampling) Mute() bool {
 	return s.last != nil && s.mute
 }
 
-// Stop ends the sampling and returns what was seen. The last reading is taken
-// now, of an engine that ever answered, and did when it was last asked.
+// Stop ends the sampling and returns what was seen. It takes a last reading now if the engine has
+// ever answered and did so when it was last asked.
 func (s *Sampling) Stop(ctx context.Context) Metrics {
 	s.cancel()
 	s.over.Wait()
@@ -193,10 +191,10 @@ func (s *Sampling) Stop(ctx context.Context) Metrics {
 	return m
 }
 
-// unknownCounters is what an engine without counters tells.
+// unknownCounters stands for counters that are not reported.
 var unknownCounters = Counters{TTFT: -1, Queue: -1, Preemptions: math.NaN(), HitRate: math.NaN(), PromptRate: math.NaN(), OutputRate: math.NaN()}
 
-// between is what the counters of two readings tell of the time between them.
+// between returns what the counters of two readings say about the time between them.
 func between(a, b *reading, took time.Duration) Counters {
 	more := func(m int) float64 { return b[m] - a[m] }
 	per := func(m int, n float64) float64 {
@@ -222,7 +220,7 @@ func between(a, b *reading, took time.Duration) Counters {
 	return c
 }
 
-// sound makes what cannot be NaN, as what is not known is.
+// sound returns x, or NaN, which stands for unknown, if no count can have that value.
 func sound(x float64) float64 {
 	if x > 1<<53 || x < 0 {
 		return math.NaN()
@@ -230,7 +228,7 @@ func sound(x float64) float64 {
 	return x
 }
 
-// share makes what is no share NaN.
+// share returns x, or NaN if it is not a share.
 func share(x float64) float64 {
 	if x > 1 {
 		return math.NaN()
@@ -238,7 +236,7 @@ func share(x float64) float64 {
 	return sound(x)
 }
 
-// larger is the larger of two figures, of which either may not be known.
+// larger returns the larger of two figures, either of which may be unknown.
 func larger(a, b float64) float64 {
 	if math.IsNaN(a) || b > a {
 		return b
@@ -246,8 +244,8 @@ func larger(a, b float64) float64 {
 	return a
 }
 
-// What is looked for on a page. Sums and counts are those of histograms, whose
-// buckets are too coarse for short requests.
+// What is looked for on a page. Sums and counts are those of histograms, whose buckets are too
+// coarse for short requests.
 const (
 	runningRequests = iota
 	waitingRequests
@@ -266,12 +264,11 @@ const (
 	numMetrics
 )
 
-// metricNames are the names that one kind of engine has for its metrics; of
-// several the first one on the page counts. What is not named the engine does
-// not tell.
+// metricNames are the names that one kind of engine has for its metrics; of several names, the
+// first that the page has counts. A metric without a name is not reported by the engine.
 type metricNames map[int][]string
 
-// reading is what one page of metrics tells. NaN is what it does not tell.
+// reading is what one page of metrics says; NaN for what it does not say.
 type reading [numMetrics]float64
 
 func unread() (r reading) {
@@ -285,9 +282,9 @@ func (r *reading) known() bool {
 	return !math.IsNaN(r[runningRequests]) || !math.IsNaN(r[waitingRequests]) || !math.IsNaN(r[outputTokens])
 }
 
-// read picks a reading from a page. Values of several engines of one server
-// (data parallel) are added, but for the share of the cache, whose largest
-// counts; those of other models than the one given are left out where that has its own.
+// read picks a reading from a page. Values of several engines of one server (data parallel) are
+// added, except the share of the cache in use, whose maximum counts. Series of other models are
+// left out if the page has some of the given model.
 func (names metricNames) read(page []byte, model string) reading {
 	sums, largest := map[string]float64{}, map[string]float64{}
 	ours := "model_name=" + strconv.Quote(model)
@@ -314,20 +311,20 @@ func (names metricNames) read(page []byte, model string) reading {
 			}
 		}
 	}
-	// Some releases of some engines give percent under a name that says share.
+	// Some releases of some engines give a percentage under a name that says share.
 	if r[kvUsage] > 1.5 {
 		r[kvUsage] /= 100
 	}
 	return r
 }
 
-// seriesLine is a line of a page: a name with labels in braces, and a value.
+// seriesLine matches a line of a page: a name with labels in braces, and a value.
 var seriesLine = regexp.MustCompile(`^\s*([^#{\s][^{\s]*(?:\{(?:[^"}]|"(?:[^"\\]|\\.)*")*\})?)\s+(\S+)`)
 
-// parseMetrics reads the series of a page, each a name with labels in braces, and
-// their values: the Prometheus text format 0.0.4, and of OpenMetrics what looks
-// the same. Comments and lines that are neither are left out: a page with one
-// broken line still tells the rest. So are buckets, which are most of a page.
+// parseMetrics yields the series of a page, each a name with labels in braces, and their values:
+// the Prometheus text format 0.0.4, and those parts of OpenMetrics that look the same. Comments and
+// malformed lines are skipped: a page with one broken line still tells the rest. So are buckets,
+// which are most of a page.
 func parseMetrics(page []byte) iter.Seq2[string, float64] {
 	return func(yield func(string, float64) bool) {
 		for line := range bytes.Lines(page) {
@@ -344,7 +341,7 @@ func parseMetrics(page []byte) iter.Seq2[string, float64] {
 	}
 }
 
-// labelPair is a label of a series, and its value in quotes.
+// labelPair matches a label of a series and its value in quotes.
 var labelPair = regexp.MustCompile(`(\w+)=("(?:[^"\\]|\\.)*")`)
 
 func label(series, name string) string {
@@ -357,8 +354,8 @@ func label(series, name string) string {
 	return ""
 }
 
-// readIterations picks a reading from TensorRT-LLM's page, a JSON list of the
-// iterations since it was last asked for. An empty list is an idle engine.
+// readIterations picks a reading from TensorRT-LLM's page, a JSON list of the iterations since the
+// last request for it. An empty list means an idle engine.
 func readIterations(page []byte) reading {
 	r, nan := unread(), math.NaN()
 	var all []json.RawMessage

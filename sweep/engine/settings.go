@@ -1,5 +1,5 @@
-// Package engine starts one serving engine with given knobs, says when it is
-// ready and what it runs with, and stops all of it.
+// Package engine starts one serving engine with given knobs, reports when it is ready and what it
+// runs with, and stops it with all that it started.
 package engine
 
 import (
@@ -21,53 +21,51 @@ type Settings struct {
 	Kind string
 	// Model is what the engine is told to load: a path or a hub id.
 	Model string
-	// Format is what numbers the model is served in.
+	// Format says in which number formats the model is served.
 	Format Format
-	// Options are what else is configured of the engine, by the names that templates
-	// give it.
+	// Options are further settings of the engine, by the names that templates use for them.
 	Options map[string]string
-	// ServedName is the model's name in requests; "" means the first that the
-	// server lists.
+	// ServedName is the model's name in requests; "" means the first that the server lists.
 	ServedName string
-	// Program replaces the engine's program, as a path or a name on PATH; more
-	// words come ahead of the arguments.
+	// Program replaces the engine's program: a path or a name on PATH, and any words that precede
+	// the arguments.
 	Program []string
 	// Argv is the argument list of kind command; {port}, {model} and the
 	// names of the knobs in braces are filled in.
 	Argv []string
-	// ExtraArgs stand behind the engine's own arguments.
+	// ExtraArgs follow the engine's own arguments.
 	ExtraArgs []string
-	// Env is added to the environment of the engine, above planner's own.
+	// Env is added to planner's own environment for the engine, and overrides it.
 	Env map[string]string
-	// Endpoint is where an engine of kind attach listens, and what goes with each request
-	// to any.
+	// Endpoint is where an engine of kind attach listens, and what accompanies each request to an
+	// engine of any kind.
 	endpoint.Endpoint
-	// Chat sends the first request to /v1/chat/completions.
+	// Chat sends planner's own requests for one token to /v1/chat/completions.
 	Chat     bool
 	Timeouts Timeouts
-	// Hurry, if set, ends all grace when it is closed: engines are killed at once,
-	// also those that were asked to end before.
+	// Hurry, if set, ends all grace when it is closed: engines are killed at once, including those
+	// that were already asked to end.
 	Hurry <-chan struct{}
-	// LogBytes is how much of the log is kept, 64 MiB by default; of what is beyond
-	// it the last 64 KiB are.
+	// LogBytes is how many bytes of the log are kept, 64 MiB by default; of what exceeds it, the
+	// last 64 KiB are kept as well.
 	LogBytes int64
-	// Dir is where the log and configuration files of the engine are written.
+	// Dir is where the log and configuration file of the engine are written.
 	Dir string
-	// Spread, if set, is how many nodes of the Slurm job that planner runs in an instance
-	// lies on, and with how many GPUs on each.
+	// Spread, if set, returns how many nodes of planner's own Slurm job an instance occupies, and
+	// with how many GPUs on each.
 	Spread func(gpu string, gpus int) (nodes, each int)
 	// Launching, if set, is told of each command line before it runs.
 	Launching func(Command)
 }
 
-// Timeouts bound what an engine may take. Zero means the default.
+// Timeouts bound how long an engine may take. Zero means the default.
 type Timeouts struct {
-	// Ready bounds the time from the start to the first completion, 20 min by
-	// default; Stall the time in which nothing is added to the log meanwhile, 10
-	// min by default: compiling graphs is silent for minutes.
+	// Ready bounds the time from the start to the probe's success, 20 min by default; Stall the
+	// time without a new log line meanwhile, 10 min by default: compiling graphs is silent for
+	// minutes.
 	Ready, Stall time.Duration
-	// Probe bounds the first completion once the engine says that it is ready,
-	// 2 min by default; Grace how long it may take to end by itself, 15 s.
+	// Probe bounds the first completion once the engine says that it is ready, 2 min by default;
+	// Grace how long it may take to end by itself, 15 s by default.
 	Probe, Grace time.Duration
 }
 
@@ -78,7 +76,7 @@ func (t Timeouts) filled() Timeouts {
 	}
 }
 
-// Within are the timeouts where an engine may take no longer than most until it answers.
+// Within returns the timeouts of an engine that may take no longer than most until it answers.
 func (t Timeouts) Within(most time.Duration) Timeouts {
 	t = t.filled()
 	t.Ready, t.Probe = min(t.Ready, most), min(t.Probe, most)
@@ -101,66 +99,63 @@ func adapterOf(kind string) (*adapter, error) {
 	return &adapters[i], nil
 }
 
-// adapter is what is known of one kind of engine. What is not set the engine
-// does not have.
+// adapter is what is known of one kind of engine. A field that is not set is something the engine
+// lacks.
 type adapter struct {
 	kind string
-	// releases are those that all this follows.
+	// releases are the ones that the adapter follows.
 	releases string
-	// program is the engine's own, nil when it is not known. Its arguments are options
-	// and then formats, those about what no knob says: formats of weights and KV cache and
-	// [Settings].Options; content is a
-	// configuration file that options name as {file}. All are templates as [expand]
-	// reads them, of which a name that is in none is a knob that the engine lacks.
+	// program is the engine's own, nil if not known. Its arguments are options and then formats,
+	// which cover what no knob does: formats of weights and KV cache and [Settings].Options.
+	// content is a configuration file that options name as {file}. All but program are templates
+	// that [expand] fills in; a knob that none of them names is one that the engine lacks.
 	program, env, options, formats, content []string
-	// node is what its process on each node of several adds, as a shell of a step of Slurm
-	// reads it; "" where that is not known.
+	// node is what its process on each of several nodes adds to its arguments, as the shell of a
+	// Slurm step reads it; "" if not known.
 	node string
-	// derived are further figures that its templates name.
+	// derived computes further values that its templates name.
 	derived func(measure.Knobs) map[string]int
-	// kvCache says what it has instead of a KV cache in fp8.
+	// kvCache says what it uses in place of an fp8 KV cache.
 	kvCache string
 	// tokens: prompts may be token ids, which need no tokenizer.
 	tokens bool
-	// metrics are the names of its metrics, nil where any engine's are looked for.
+	// metrics are the names of its metrics, nil if those of any engine are looked for.
 	metrics metricNames
-	// compiles is a part of the lines of its log that tell of a kernel compiled for a request.
+	// compiles is a part of the log lines that report a kernel compiled for a request.
 	compiles string
-	// stageEnds are parts of the lines of its log that end a stage of the start, logFacts the
-	// patterns of those that hold a fact in their first group.
+	// stageEnds maps parts of log lines that end a stage of the start to the stage, logFacts facts
+	// to patterns whose first group holds them.
 	stageEnds, logFacts map[string]string
-	// told is what the running engine tells of itself, describe asks for what is told otherwise.
+	// told is what the running engine reports and where, describe finds what it reports otherwise.
 	told     []factPlace
 	describe func(*query)
 	// reset empties the prefix cache.
 	reset func(*query) error
 }
 
-// known reports whether it is known what engine that is; a command or an attached
-// server may be any.
+// known reports whether it is known which engine it is; a command or an attached server may be any.
 func (a *adapter) known() bool { return a.program != nil }
 
 // Support is what is known of a kind of engine.
 type Support struct {
 	Kind string `json:"kind"`
-	// Releases are those that it is known of.
+	// Releases are the releases that the knowledge applies to.
 	Releases string `json:"versions"`
-	// Program starts it: a program and the arguments that it always has; nil where
-	// planner knows of none.
+	// Program is the program that starts it and the arguments that always precede the others; nil
+	// if planner knows of none.
 	Program []string `json:"program"`
-	// Knobs are the names of those that it has an option for, Without of those that it
-	// lacks; both are nil where that is up to the user's own command line.
+	// Knobs names those that it has an option for, Without those that it lacks; both are nil if
+	// that depends on the user's own command line.
 	Knobs   []string `json:"knobs"`
 	Without []string `json:"knobs_without_option"`
-	// ExactPrompts says that it takes token ids as prompts, ResetsCache that its prefix
-	// cache can be emptied, and Metrics that it tells of itself while it serves.
+	// ExactPrompts says that it takes token ids as prompts, ResetsCache that its prefix cache can
+	// be emptied, and Metrics that it reports metrics while it serves.
 	ExactPrompts bool `json:"exact_prompts"`
 	ResetsCache  bool `json:"resets_prefix_cache"`
 	Metrics      bool `json:"metrics"`
 }
 
-// Supported lists the kinds of engines with what is known of each, in the order of
-// [Kinds].
+// Supported lists the kinds of engines with what is known of each, in the order of [Kinds].
 func Supported() []Support { return list.Map(adapters, adapter.support) }
 
 func (a adapter) support() Support {
@@ -168,7 +163,7 @@ func (a adapter) support() Support {
 		Metrics: a.metrics != nil}
 	for _, n := range measure.KnobTable {
 		switch {
-		case n.Name == "gpu" || n.Format || !a.known(): // a GPU is where it runs, and no option
+		case n.Name == "gpu" || n.Format || !a.known(): // a GPU is where the engine runs, not an option
 		case a.mentions(n.Name) || n.Worded():
 			s.Knobs = append(s.Knobs, n.Name)
 		default:
@@ -178,17 +173,17 @@ func (a adapter) support() Support {
 	return s
 }
 
-// SeriesNames are what the page of metrics of a kind of engine calls what operators watch; ""
-// for what it does not tell.
+// SeriesNames are the names that an engine's metrics page has for what operators watch; "" for what
+// it does not report.
 type SeriesNames struct {
 	Running, Waiting, KVUsage, Preemptions string
-	// Latencies are histograms of seconds a request, without their endings.
+	// Latencies are histograms of seconds per request, without suffixes such as _sum.
 	Latencies map[measure.Metric]string
-	// Model is the label that holds the name of the model in requests.
+	// Model is the label that holds the model's name in requests.
 	Model string
 }
 
-// SeriesOf are the series of a kind of engine; empty where it has no such page.
+// SeriesOf returns the series of a kind of engine; empty if it has no such page.
 func SeriesOf(kind string) SeriesNames {
 	a, err := adapterOf(kind)
 	if err != nil || a.metrics == nil {
@@ -199,11 +194,11 @@ func SeriesOf(kind string) SeriesNames {
 	s := SeriesNames{Running: first(runningRequests), Waiting: first(waitingRequests), KVUsage: first(kvUsage), Preemptions: first(preemptions),
 		Latencies: map[measure.Metric]string{measure.TTFT: histogram(ttftSum), measure.TPOT: histogram(tpotSum), measure.E2E: histogram(e2eSum)}}
 	if s.Latencies[measure.TTFT] != "" {
-		s.Model = "model_name" // of those that tell latencies all have this label
+		s.Model = "model_name" // every engine that reports latencies has this label
 	}
 	return s
 }
 
-// LoadsFile reports whether a kind of engine is told what to load by the path of a
-// file, GGUF, and not by the name of a model or its folder.
+// LoadsFile reports whether a kind of engine is told what to load by the path of a GGUF file rather
+// than by the name of a model or its folder.
 func LoadsFile(kind string) bool { return kind == llamaServer.kind }

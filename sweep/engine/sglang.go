@@ -17,16 +17,15 @@ var sglang = adapter{
 		"--model-path {model} --host {host} --port {port} --enable-metrics", "--served-model-name {served_name}",
 		"--tp-size {tensor_parallel}", "--pp-size {pipeline_parallel}", "--dp-size {data_parallel}", "expert_parallel? --ep-size {tensor_parallel}",
 		"--max-running-requests {max_num_seqs}", "--chunked-prefill-size {max_num_batched_tokens}",
-		// A share of all GPU memory, for weights and KV cache; activations and graphs
-		// live in the rest.
+		// A share of all GPU memory, for weights and KV cache; activations and graphs use the rest.
 		"--mem-fraction-static {gpu_memory_utilization}",
 		"!prefix_caching? --disable-radix-cache", "--context-length {max_model_len}",
-		// Its pool counts tokens: a page is one token unless the attention
-		// backend wants more.
+		// Its pool is counted in tokens: a page is one token unless the attention backend needs
+		// more.
 		"--max-total-tokens {kv_blocks}",
 	},
 	node: `--nnodes "$SLURM_NNODES" --node-rank "$SLURM_NODEID" --dist-init-addr "$MASTER_ADDR:20000"`,
-	// The fp8 that vLLM means by the name alone.
+	// fp8_e4m3 is what vLLM means by fp8.
 	formats: []string{"--quantization {quantization}", "--dtype {dtype}", "byte_kv? --kv-cache-dtype fp8_e4m3"},
 	metrics: metricNames{
 		runningRequests: {"sglang:num_running_reqs"},

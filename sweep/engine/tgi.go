@@ -1,9 +1,8 @@
 package engine
 
-// tgi follows Text Generation Inference 3.3. It turns away what is beyond
-// --max-concurrent-requests (128) instead of queueing it, so that limit is
-// raised. Outputs may be shorter than asked for: it cannot ignore the end of
-// the text.
+// tgi follows Text Generation Inference 3.3. It rejects requests beyond --max-concurrent-requests
+// (128) instead of queueing them, so that limit is raised. Outputs may be shorter than asked for:
+// it cannot ignore the end-of-sequence token.
 var tgi = adapter{
 	kind:     "tgi",
 	releases: "Text Generation Inference 3.3",
@@ -12,8 +11,8 @@ var tgi = adapter{
 	options: []string{
 		"--model-id {model} --hostname {host} --port {port}", "--num-shard {tensor_parallel}",
 		"--max-batch-size {max_num_seqs}", "--max-batch-prefill-tokens {max_num_batched_tokens}",
-		// A cap for the memory of the whole process; what the KV cache gets is found
-		// by warm-up.
+		// A cap on the memory of the whole process; how much the KV cache gets is found during
+		// warm-up.
 		"--cuda-memory-fraction {gpu_memory_utilization}",
 		"--max-total-tokens {max_model_len}", "--max-batch-total-tokens {kv_blocks}", "--max-concurrent-requests 16384",
 	},

@@ -8,9 +8,8 @@ import (
 	"strings"
 )
 
-// vllm follows vLLM 0.10 to 0.33: options, metrics with prefix "vllm:", and log
-// lines of the V1 engine. Development mode opens the endpoint that resets the
-// prefix cache.
+// vllm follows vLLM 0.10 to 0.33: options, metrics with prefix "vllm:", and log lines of the V1
+// engine. Development mode opens the endpoint that resets the prefix cache.
 var vllm = adapter{
 	kind:     "vllm",
 	releases: "vLLM 0.10 to 0.33",
@@ -52,7 +51,7 @@ var vllm = adapter{
 		"CPU KV cache size:":       "profile",
 		"Graph capturing finished": "graphs",
 	},
-	compiles: "JIT compilation during inference:", // since 0.26 or before, the first time that a kernel is
+	compiles: "JIT compilation during inference:", // since 0.26 or before, on a kernel's first compilation
 	logFacts: map[string]string{
 		"kv_tokens":              `KV cache size: ([\d,]+) tokens`,
 		"block_tokens":           `Setting kv cache block size to (\d+) for`,
@@ -72,7 +71,7 @@ var vllm = adapter{
 		if err != nil {
 			return err
 		}
-		// Newer releases say whether it was done.
+		// Newer releases say whether it succeeded.
 		var answer struct{ Success *bool }
 		if json.Unmarshal(body, &answer) == nil && answer.Success != nil && !*answer.Success {
 			return errors.New("the engine says that it did not reset its prefix cache")
@@ -81,9 +80,9 @@ var vllm = adapter{
 	},
 }
 
-// labelsOfVLLM asks for the labels of the metric that holds the configuration of the cache: where
-// development mode is off (a server that somebody else started), and of releases that answer in
-// prose, the whole configuration is not to be had.
+// labelsOfVLLM reads the labels of the metric that holds the cache configuration: the whole
+// configuration is not available if development mode is off (a server that somebody else started),
+// or from releases that report it as prose.
 func labelsOfVLLM(q *query) {
 	metrics, err := q.call(http.MethodGet, "/metrics")
 	if err != nil {
@@ -101,7 +100,7 @@ func labelsOfVLLM(q *query) {
 	}
 }
 
-// vllmConfig is what vLLM tells of the configuration in effect, in development mode.
+// vllmConfig is what vLLM reports of the configuration in effect, in development mode.
 var vllmConfig = []factPlace{
 	{vllmInfo, "vllm_config.cache_config.num_gpu_blocks", "kv_blocks"},
 	{vllmInfo, "vllm_config.cache_config.block_size", "block_tokens"},
