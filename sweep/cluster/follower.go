@@ -17,37 +17,36 @@ import (
 	"planner/sweep/measure"
 )
 
-// Follower submits the parts of a run, follows them, and answers for the trials of the
-// run with what the parts have measured. It drives nothing: what becomes of a part does
-// not depend on whether anybody follows it.
+// Follower submits the parts of a run as jobs, follows these, and answers for the trials of the run
+// with what the parts have measured. A job that runs does not depend on whether anybody follows it.
 type Follower struct {
-	// Launcher is how users call the scheduler.
+	// Launcher is the name by which users know the scheduler.
 	Launcher  string
 	Scheduler JobScheduler
 	Study     sweep.Divided
-	// Folder is the run's.
+	// Folder is the run's folder.
 	Folder sweep.Folder
-	// Files are those that the run folder of a part begins with, by name.
+	// Files returns the files that the run folder of a part starts with, by name.
 	Files func(part string, whole bool) (map[string][]byte, error)
-	// MaxJobs bounds the jobs at once.
+	// MaxJobs bounds the number of jobs at a time.
 	MaxJobs int
-	// See is told how the jobs stand.
+	// See is told of the state of the jobs.
 	See sweep.Watcher
 
 	run   string
 	parts []*partRun
 	asks  chan *ask
-	// listed is when the scheduler was last asked, saying what was remarked on it since,
-	// and said what before.
+	// listed is when the scheduler was last asked, saying what has been remarked since, and said
+	// what was remarked in the interval before.
 	listed       time.Time
 	said, saying []string
-	// stopped ends the following.
+	// stopped stops the following.
 	stopped context.CancelFunc
 	ended   chan struct{}
 }
 
-// Start begins to follow: jobs of an earlier process that still run are taken up. The trials
-// that the run holds already are not asked for again.
+// Start begins to follow, and takes up jobs of an earlier process that still run. The trials that
+// the run holds already are not asked for again.
 func (f *Follower) Start(ctx context.Context, held []measure.Measurement) error {
 	var err error
 	if _, f.run, err = RunName(f.Folder); err != nil {
@@ -84,14 +83,14 @@ func (f *Follower) Start(ctx context.Context, held []measure.Measurement) error 
 // leave is how long jobs of a run that has its answer may take to end by themselves.
 const leave = 10 * time.Second
 
-// Finish ends the jobs of a run that has its answer, and what the scheduler keeps of it.
+// Finish ends the jobs of a run that has its answer, and removes what the scheduler keeps of it.
 func (f *Follower) Finish(ctx context.Context) error {
 	f.stopped()
 	<-f.ended
 	for began := time.Now(); time.Since(began) < leave; time.Sleep(polite / 2) {
 		all, err := f.Scheduler.List(ctx, f.run)
 		if err != nil {
-			return nil // what has ended needs no cancelling, and what has not ends soon
+			return nil // ended jobs need no cancelling, and the others end soon
 		}
 		if !slices.ContainsFunc(all, func(s JobStatus) bool { return s.active() && s.State != Hopeless }) {
 			break
@@ -100,7 +99,7 @@ func (f *Follower) Finish(ctx context.Context) error {
 	return f.Scheduler.Cancel(ctx, f.run, "")
 }
 
-// Close ends the following; jobs go on.
+// Close stops the following; jobs continue.
 func (f *Follower) Close() {
 	if f.stopped != nil {
 		f.stopped()
@@ -108,8 +107,8 @@ func (f *Follower) Close() {
 	}
 }
 
-// Times between two looks: short while something happens, longer while nothing does. The
-// scheduler is asked at most every second.
+// Intervals between two looks: short while something happens, longer while nothing does. While it
+// follows, it asks the scheduler at most once a second.
 const (
 	least  = 100 * time.Millisecond
 	most   = 3 * time.Second
@@ -145,7 +144,7 @@ func (f *Follower) partOf(t measure.Trial) *partRun {
 	return p
 }
 
-// tick looks at all parts once, and reports whether anything has changed.
+// tick looks at all parts once and reports whether anything has changed.
 func (f *Follower) tick(ctx context.Context) (changed bool) {
 	fresh := f.list(ctx)
 	for _, p := range f.parts {
@@ -156,7 +155,7 @@ func (f *Follower) tick(ctx context.Context) (changed bool) {
 	return changed
 }
 
-// list asks the scheduler how the jobs are; false where it did not answer now.
+// list asks the scheduler for the state of the jobs; false if it was not asked, or did not answer.
 func (f *Follower) list(ctx context.Context) bool {
 	if time.Since(f.listed) < polite {
 		return false
@@ -184,8 +183,8 @@ func (f *Follower) list(ctx context.Context) bool {
 	return true
 }
 
-// jobOf is the job of a part among those that the scheduler knows, nil for none: the one
-// that is followed, or else one that is active.
+// jobOf returns the job of a part among those that the scheduler knows, nil for none: the one that
+// is followed, or else one that is active.
 func jobOf(p *partRun) *JobStatus {
 	i := slices.IndexFunc(p.known, func(s JobStatus) bool { return p.job != nil && s.ID == p.job.ID })
 	if i < 0 {
@@ -201,7 +200,7 @@ func (f *Follower) active() int {
 	return list.Count(f.parts, func(p *partRun) bool { return p.job != nil })
 }
 
-// remark says what keeps the scheduler from answering, once for as long as it does.
+// remark reports why the scheduler does not answer, once for as long as the reason lasts.
 func (f *Follower) remark(ctx context.Context, said string) {
 	if ctx.Err() != nil || slices.Contains(f.saying, said) {
 		return
@@ -225,10 +224,9 @@ func (f *Follower) gather(ctx context.Context, p *partRun, fresh bool) bool {
 	return f.reply(p) || grown
 }
 
-// collect brings the files of a part here, where the file system is not shared: from its
-// job, and where none is followed from those that have ended, also while nobody followed
-// them. These go once that is done, so that what they say never comes behind what the next
-// one does.
+// collect copies the files of a part here if there is no shared file system: from the job that is
+// followed or, if there is none, from those that have ended, even while nobody followed them. The
+// latter are then deleted, so that their output never comes after that of the next job.
 func (f *Follower) collect(ctx context.Context, p *partRun, far *Kubernetes) {
 	for _, s := range p.known {
 		if p.job != nil && s.ID != p.job.ID {
@@ -301,7 +299,7 @@ func (f *Follower) prepare(p *partRun) error {
 	return nil
 }
 
-// attempts is how many jobs of a part may end before their first trial.
+// attempts is how many jobs of a part in a row may be cut short without having measured anything.
 const attempts = 3
 
 func (f *Follower) settle(ctx context.Context, p *partRun) bool {
@@ -328,7 +326,7 @@ func (f *Follower) settle(ctx context.Context, p *partRun) bool {
 		f.See.See(fmt.Sprintf("job %s (%s) ended (%s); the part goes on in another", job.ID, p.Name, job.Reason))
 	default:
 		why := fmt.Sprintf("job %s ended (%s) before its first trial: %s", job.ID, job.Reason, p.lastWords())
-		if err := f.prepare(p); err != nil { // what kept it from saying more
+		if err := f.prepare(p); err != nil { // the reason that it could not say more
 			why = err.Error()
 		}
 		p.stop(why)

@@ -16,11 +16,11 @@ import (
 	"planner/sweep"
 )
 
-// Kubernetes runs a bare pod a job through kubectl, which brings the user's login along.
+// Kubernetes runs each job as a bare pod, through kubectl, which uses the user's own credentials.
 type Kubernetes struct {
 	config.Cluster
-	// read is until when the logs of a pod were read, and stuck since when no node can
-	// take it.
+	// read is the time up to which the logs of a pod have been read, and stuck the time since which
+	// no node can take it.
 	read, stuck map[string]time.Time
 }
 
@@ -39,8 +39,8 @@ func (k *Kubernetes) kubectl(ctx context.Context, input any, args ...string) (st
 	return call(ctx, string(document), append(argv, args...)...)
 }
 
-// Submit creates the pod of a part, with what it begins with, below the object of the
-// run; or has the API server check the pod without making anything.
+// Submit creates the pod of a part and a config map with the files that it starts with, owned by
+// the object of the run; or has the API server check the pod without creating anything.
 func (k *Kubernetes) Submit(ctx context.Context, j PartJob) (string, error) {
 	create := []string{"create", "-f", "-", "-o", "jsonpath={.metadata.name}"}
 	var owner object
@@ -71,8 +71,8 @@ func (k *Kubernetes) Submit(ctx context.Context, j PartJob) (string, error) {
 	return id, nil
 }
 
-// owner refers to the object of a run, which is made where it is not there: who deletes
-// it deletes all that belongs to the run.
+// owner refers to the object of a run, and creates it if needed: deleting it deletes all that
+// belongs to the run.
 func (k *Kubernetes) owner(ctx context.Context, run string) (object, error) {
 	uid, err := k.kubectl(ctx, nil, "get", "configmap", run, "--ignore-not-found", "-o", "jsonpath={.metadata.uid}")
 	if err == nil && uid == "" {
@@ -92,7 +92,7 @@ func (k *Kubernetes) Cancel(ctx context.Context, run, id string) error {
 	return err
 }
 
-// podState is what is read of a pod.
+// podState is the part of a pod's description that is read.
 type podState struct {
 	Metadata struct {
 		Name   string
@@ -115,7 +115,7 @@ type podState struct {
 	}
 }
 
-// List asks once for all pods of a run.
+// List asks for all pods of a run in one call.
 func (k *Kubernetes) List(ctx context.Context, run string) ([]JobStatus, error) {
 	out, err := k.kubectl(ctx, nil, "get", "pods", "-l", runLabel+"="+run, "-o", "json")
 	if err != nil && (strings.Contains(err.Error(), "(Forbidden)") || strings.Contains(err.Error(), "(Unauthorized)")) {
@@ -142,9 +142,9 @@ func (k *Kubernetes) List(ctx context.Context, run string) ([]JobStatus, error) 
 	return all, nil
 }
 
-// readFailures finds pods that will not start: an image cannot be had, or its program not
-// be run. The node says so in an event at once, and in the state of the pod up to 15 s
-// later; who may not list events learns it then.
+// readFailures finds pods that will not start: an image cannot be pulled or its program cannot be
+// run. The node says so at once in an event, and up to 15 s later in the pod's status, which has to
+// do for those who may not list events.
 func (k *Kubernetes) readFailures(ctx context.Context, all []JobStatus) {
 	if !slices.ContainsFunc(all, func(s JobStatus) bool { return s.State == Starting }) {
 		return
@@ -167,11 +167,11 @@ func (k *Kubernetes) readFailures(ctx context.Context, all []JobStatus) {
 	}
 }
 
-// noNode is what the scheduler says of nodes that could not take a pod if they were empty.
+// noNode matches what the scheduler says of nodes that could not take a pod even when empty.
 var noNode = regexp.MustCompile(`preemption: 0/(\d+) nodes are available: (\d+) Preemption is not helpful for scheduling`)
 
-// waitsInVain reports whether no node of the cluster can ever take a pod that is queued,
-// for longer than it takes a node to appear. Nodes that are away may come back.
+// waitsInVain reports whether no node of the cluster can ever take a queued pod, and that for
+// longer than a node takes to appear. Nodes that are unavailable may come back.
 func (k *Kubernetes) waitsInVain(s *JobStatus) bool {
 	found := noNode.FindStringSubmatch(s.Reason)
 	if s.State != Queued || found == nil || found[1] != found[2] || strings.Contains(s.Reason, "node.kubernetes.io/") || strings.Contains(s.Reason, "were unschedulable") {
@@ -184,10 +184,10 @@ func (k *Kubernetes) waitsInVain(s *JobStatus) bool {
 	return time.Since(k.stuck[s.ID]) > k.NodeWait+settling/2
 }
 
-// unstartable are reasons for which a container never starts.
+// unstartable lists reasons for which a container never starts.
 var unstartable = []string{"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError", "CreateContainerError", "RunContainerError"}
 
-// state reads how far a pod is, and why in the cluster's words.
+// state returns the state of a pod, and the reason in the cluster's words.
 func (p *podState) state() (JobState, string) {
 	for _, c := range p.Status.Conditions {
 		if c.Type == "DisruptionTarget" && c.Status == "True" && p.Status.Phase != "Running" {
@@ -225,8 +225,8 @@ func (p *podState) state() (JobState, string) {
 	return Starting, ""
 }
 
-// Collect reads what a pod has printed since it was last asked: the files of the part,
-// and the log of its job.
+// Collect reads what a pod has printed since the last call: the files of the part, and the log of
+// its job.
 func (k *Kubernetes) Collect(ctx context.Context, job *JobStatus, part sweep.Folder) error {
 	args, id := []string{"logs", job.ID, "-c", "planner", "--timestamps"}, job.ID
 	last := k.read[id]
@@ -261,7 +261,7 @@ func (k *Kubernetes) Collect(ctx context.Context, job *JobStatus, part sweep.Fol
 			_, err = log.WriteString(text)
 		}
 		if err != nil {
-			break // it is read again
+			break // it will be read again
 		}
 		k.read[id] = at
 	}

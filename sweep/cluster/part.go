@@ -21,36 +21,35 @@ import (
 type partRun struct {
 	sweep.Part
 	folder sweep.Folder
-	// seen is the journal as far as it was read, size its bytes; taken says what of it was
-	// asked for.
+	// seen is the journal as far as it has been read, size how many bytes that is; taken says which
+	// measurements have been handed out.
 	seen  []measure.Measurement
 	taken []bool
 	size  int
-	// known are the part's jobs that the scheduler tells of, job is the one at present, nil
-	// for none. attempt counts those since the part last got on, tried is when the last was
+	// known are the part's jobs that the scheduler lists, job is the one that is followed, nil for
+	// none. attempt counts the jobs since the part last made progress, tried is when one was last
 	// submitted.
 	known   []JobStatus
 	job     *JobStatus
 	attempt int
 	tried   time.Time
-	// lines is how long the journal was before the job, silent since when the scheduler knows
-	// no such job, or says that it ended.
+	// lines is how long the journal was before the job, silent the time since which the scheduler
+	// does not know the job, or says that it ended.
 	lines  int
 	silent time.Time
-	// checked says that failures of an earlier process were looked for.
+	// checked says that failures of an earlier process have been looked for.
 	checked bool
-	// whole says that the last stages were asked for as well.
+	// whole says that the last stages have been asked for as well.
 	whole bool
 	// failed says why the part will never be measured, cut why not by this process.
 	failed, cut string
 	waiting     []*ask
-	// spent are the GPU hours of the part's jobs, as counted last.
+	// spent is the GPU hours of the part's jobs, as last counted.
 	spent   float64
 	counted time.Time
 }
 
-// stop notes why no more of the part is measured: for good, or, where a disk is full, by
-// this process.
+// stop notes why no more of the part is measured: for good, or, if a disk is full, by this process.
 func (p *partRun) stop(why string) {
 	if strings.Contains(why, syscall.ENOSPC.Error()) || strings.Contains(why, syscall.EDQUOT.Error()) {
 		p.cut = why
@@ -59,7 +58,7 @@ func (p *partRun) stop(why string) {
 	p.failed = why
 }
 
-// forget drops engines that failed from the end of the journal: they are tried again.
+// forget drops failed engines from the end of the journal, so that they are tried again.
 func (p *partRun) forget() error {
 	if !p.folder.Has(sweep.JournalFile) {
 		return nil
@@ -74,7 +73,7 @@ func (p *partRun) submitted(id string) {
 	p.attempt++
 }
 
-// progressed reports whether the last job has measured anything.
+// progressed reports whether the last job has measured anything; if so, attempts count anew.
 func (p *partRun) progressed() bool {
 	if len(p.seen) <= p.lines {
 		return false
@@ -83,8 +82,8 @@ func (p *partRun) progressed() bool {
 	return true
 }
 
-// update takes what the scheduler says of the part's job, nil where it knows of none, and
-// puts what is new in words.
+// update takes what the scheduler says about the part's job, nil if it knows of none, and puts any
+// news in words.
 func (p *partRun) update(now *JobStatus) string {
 	if now != nil && p.job == nil && now.active() && p.failed == "" {
 		p.submitted(now.ID) // of an earlier process
@@ -115,11 +114,11 @@ func (p *partRun) update(now *JobStatus) string {
 	return ""
 }
 
-// gone is why a job ended that the scheduler does not know any more.
+// gone is the reason given for the end of a job that the scheduler no longer knows.
 const gone = "the scheduler knows nothing of it any more"
 
-// settling is how long a job must have been gone, so that what it wrote last is seen on
-// network file systems, too, and one that is requeued is not taken for dead.
+// settling is how long a job must have been gone before that counts, so that its last writes are
+// seen on network file systems, too, and a job that is requeued is not taken for dead.
 const settling = 5 * time.Second
 
 // left reports whether the part's job will do no more.
@@ -130,11 +129,11 @@ func (p *partRun) left(fresh bool) bool {
 	return fresh && (p.job.State == Hopeless || !p.silent.IsZero() && time.Since(p.silent) > settling)
 }
 
-// cutShort tells jobs that were ended from those that ended.
+// cutShort matches the reasons of jobs that did not end by themselves.
 var cutShort = regexp.MustCompile(`(?i)timeout|node_fail|preempted|boot_fail|deadline|evicted|shutdown|disruption|` + gone)
 
-// ending says how the last process of the part ended, nil where it did not say or where
-// not all that it wrote is seen yet.
+// ending says how the last process of the part ended, nil if it did not say or if not all that it
+// wrote has been seen yet.
 func (p *partRun) ending() *sweep.Ending {
 	e, err := p.folder.Ending()
 	if err != nil {
@@ -146,8 +145,8 @@ func (p *partRun) ending() *sweep.Ending {
 	return e
 }
 
-// again has engines tried again that failed last, if nobody has been told of that: so it
-// is on a run that is resumed for it.
+// again lets engines be tried again whose failure ends the journal, if nobody has been told of it:
+// a run is resumed for that.
 func (p *partRun) again() bool {
 	if p.checked {
 		return false
@@ -163,8 +162,8 @@ func (p *partRun) again() bool {
 	return true
 }
 
-// wanted reports whether the part has something left to do. That trials are waited for
-// which it ended without asks for its last stages.
+// wanted reports whether the part has something left to do. If it ended without trials that are
+// waited for, it is asked for its last stages.
 func (p *partRun) wanted() bool {
 	e := p.ending()
 	switch {
@@ -182,7 +181,7 @@ func (p *partRun) wanted() bool {
 	return true
 }
 
-// read reads the journal where it has grown, and reports whether it has.
+// read reads what is new in the journal, and reports whether anything is.
 func (p *partRun) read() bool {
 	path := p.folder.File(sweep.JournalFile)
 	info, err := os.Stat(path)
@@ -202,7 +201,7 @@ func (p *partRun) read() bool {
 	return len(more) > 0
 }
 
-// take finds the measurement of a trial that nobody took yet; nil where there is none.
+// take returns the measurement of a trial that nobody has taken yet; nil if there is none.
 func (p *partRun) take(t *measure.Trial) *measure.Measurement {
 	for i := range p.seen {
 		if m := p.seen[i]; !p.taken[i] && sweep.Measures(&m, t) {
@@ -251,7 +250,7 @@ func (p *partRun) lastWords() string {
 type ask struct {
 	ctx   context.Context
 	trial measure.Trial
-	// measured is what the part has, or why it has not, once done says so.
+	// measured is the part's measurement; done receives the error, nil if there is one.
 	measured measure.Measurement
 	done     chan error
 }
@@ -271,7 +270,7 @@ func (f *Follower) Fetch(ctx context.Context, t measure.Trial) (measure.Measurem
 	return measure.Measurement{}, fmt.Errorf("%w in trial %d", sweep.ErrInterrupted, t.Number)
 }
 
-// reply answers what a part has measured, or will not measure any more.
+// reply answers with what a part has measured, or that it will measure no more.
 func (f *Follower) reply(p *partRun) bool {
 	before := len(p.waiting)
 	p.waiting = slices.DeleteFunc(p.waiting, func(a *ask) bool {

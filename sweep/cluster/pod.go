@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Places in a pod. An image may have this program as /planner: nothing is mounted below.
+// Paths in a pod. An image may have this program as /planner: nothing is mounted there.
 const (
 	podRoot  = "/var/lib/planner"
 	podTools = podRoot + "/tools"
@@ -14,17 +14,17 @@ const (
 	podSeed  = podRoot + "/seed"
 )
 
-// Labels of all that belongs to a run.
+// Labels of everything that belongs to a run.
 const (
 	runLabel  = "planner/run"
 	partLabel = "planner/part"
 )
 
-// object is a document of Kubernetes.
+// object is a Kubernetes document.
 type object = map[string]any
 
-// pod is the pod of a job, owned by the object of its run and with the part's files in
-// the config map of that name.
+// pod returns the pod of a job, owned by the object of its run, with the part's files in the config
+// map named seed.
 func (k *Kubernetes) pod(j PartJob, owner object, seed string) (object, error) {
 	run := podRuns + "/" + j.Run + "/" + j.Part.Name
 	program, mounts := k.Planner, []any{object{"name": "runs", "mountPath": podRuns}, object{"name": "seed", "mountPath": podSeed}, object{"name": "shm", "mountPath": "/dev/shm"}}
@@ -77,7 +77,7 @@ func (k *Kubernetes) meta(j PartJob, owner object) object {
 	return m
 }
 
-// toleration reads what kubectl writes of a taint: key[=value][:effect].
+// toleration parses what kubectl writes for a taint: key[=value][:effect].
 func toleration(taint string) object {
 	rest, effect, _ := strings.Cut(taint, ":")
 	key, value, valued := strings.Cut(rest, "=")
@@ -91,7 +91,7 @@ func toleration(taint string) object {
 	return t
 }
 
-// merge puts a patch on top of a document as RFC 7386 says.
+// merge applies a JSON merge patch (RFC 7386) to a document.
 func merge(into, patch object) {
 	for name, value := range patch {
 		deeper, isObject := value.(object)
@@ -111,7 +111,7 @@ func merge(into, patch object) {
 	}
 }
 
-// Script is the manifest of the pod.
+// Script returns the manifest of the pod.
 func (k *Kubernetes) Script(j PartJob) (string, error) {
 	pod, err := k.pod(j, nil, j.Name()+"-files")
 	if err != nil {

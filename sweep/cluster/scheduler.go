@@ -1,6 +1,6 @@
-// Package cluster has the parts of a study run by a cluster's own scheduler: it submits
-// this program, once a part, follows the journals of the parts, submits again what was
-// cut, and gathers. The scheduler places, limits, queues and preempts.
+// Package cluster has a cluster's own scheduler run the parts of a study: it submits this program,
+// once per part, follows the journals of the parts, resubmits what was cut short, and gathers the
+// results. The scheduler places, limits, queues and preempts.
 package cluster
 
 import (
@@ -24,24 +24,24 @@ import (
 
 // A JobScheduler runs jobs.
 type JobScheduler interface {
-	// Script is all that a submission contains.
+	// Script returns the job in the form in which it is submitted.
 	Script(j PartJob) (string, error)
-	// Submit submits a job and returns its id, or has it checked and no more. A *Refusal
-	// says that it never will run.
+	// Submit submits a job and returns its id, or only has it checked. A *Refusal says that it will
+	// never run.
 	Submit(ctx context.Context, j PartJob) (id string, err error)
-	// List tells of the jobs of a run that the scheduler still knows.
+	// List returns the jobs of a run that the scheduler still knows.
 	List(ctx context.Context, run string) ([]JobStatus, error)
-	// Cancel ends a job of a run, or, where its id is "", all of them, and removes what
-	// else there is of the run.
+	// Cancel ends a job of a run or, if its id is "", all of them, and then removes what else there
+	// is of the run.
 	Cancel(ctx context.Context, run, id string) error
 }
 
-// New is the scheduler that a configuration's launcher names.
+// New returns the scheduler that a configuration's launcher names.
 func New(cfg *config.Config) (JobScheduler, error) {
 	site := cfg.Cluster
 	if cfg.Search.BudgetGiven && slices.Contains([]string{"plan", "search"}, cfg.Run.Command) {
-		// Engine time, once more of it for further starts, and the first: a job that asks for
-		// less is placed sooner.
+		// The budget of engine time, as much again for further starts, and the first start: a job
+		// that asks for less time is placed sooner.
 		site.TimeLimit = min(site.TimeLimit, 2*cfg.Search.Budget+cfg.Engine.ReadyTimeout)
 	}
 	if cfg.Launcher() == "kubernetes" {
@@ -58,7 +58,7 @@ func New(cfg *config.Config) (JobScheduler, error) {
 
 // PartJob is one part of a run.
 type PartJob struct {
-	// Run names the run at the scheduler.
+	// Run is the run's name at the scheduler.
 	Run  string
 	Part sweep.Part
 	// Folder is the run folder of the part.
@@ -67,19 +67,19 @@ type PartJob struct {
 	Check bool
 }
 
-// Name is the job's at the scheduler.
+// Name returns the job's name at the scheduler.
 func (j PartJob) Name() string { return j.Run + "-" + j.Part.Name }
 
-// JobState is how far a job is.
+// JobState is how far a job has got.
 type JobState int
 
 // The states of a job.
 const (
-	// Queued jobs wait for their turn, Starting ones for their node.
+	// Queued jobs wait for their turn, Starting ones for their node or their containers.
 	Queued JobState = iota
 	Starting
 	Running
-	// Ended jobs do not run any more.
+	// Ended jobs no longer run.
 	Ended
 	// Cancelled jobs were ended by somebody.
 	Cancelled
@@ -87,28 +87,28 @@ const (
 	Hopeless
 )
 
-// JobStatus is what a scheduler says of a job.
+// JobStatus is what a scheduler says about a job.
 type JobStatus struct {
 	ID, Part string
 	State    JobState
-	// Reason is why in the scheduler's words, Node where the job runs.
+	// Reason explains the state in the scheduler's words, Node is where the job runs.
 	Reason, Node string
 }
 
 func (s *JobStatus) active() bool { return s.State != Ended && s.State != Cancelled }
 
-// Refusal is what a scheduler says that does not take a job.
+// Refusal is what a scheduler says when it does not accept a job.
 type Refusal struct{ Words string }
 
-// Error is the scheduler's own words.
+// Error returns the scheduler's own words.
 func (r *Refusal) Error() string { return r.Words }
 
-// patience is how long a command of a scheduler may take: a controller that is down
-// answers after some ten seconds.
+// patience is how long a scheduler's command may take: if the controller is down, it answers after
+// some ten seconds.
 const patience = 30 * time.Second
 
-// call runs a command of a scheduler with its standard input. The error has what it said
-// on standard error.
+// call runs a scheduler's command with the given standard input. The error holds what it wrote to
+// standard error.
 func call(ctx context.Context, input string, argv ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -128,10 +128,10 @@ func call(ctx context.Context, input string, argv ...string) (string, error) {
 	return out.String(), fmt.Errorf("%s: %w", argv[0], err)
 }
 
-// logged is how lines of kubectl's own log begin, of which the last is its error again.
+// logged matches how lines of kubectl's own log begin; the last of them repeats its error.
 var logged = regexp.MustCompile(`^[EWI]\d{4} `)
 
-// oneLine joins the lines that a command said.
+// oneLine joins the lines that a command wrote, without log lines if there are others.
 func oneLine(text string) string {
 	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })
 	if bare := slices.DeleteFunc(slices.Clone(lines), logged.MatchString); len(bare) > 0 {
@@ -143,11 +143,11 @@ func oneLine(text string) string {
 	return strings.Join(lines, "; ")
 }
 
-// stateFile holds what must outlive the process that submits: the launcher, and the name of
-// the run there.
+// stateFile holds what must outlive the process that submits: the launcher, and the run's name
+// there.
 const stateFile = "cluster.json"
 
-// RunName is the name of a run at its scheduler, and of that; empty where nothing was
+// RunName returns the launcher of a run and the run's name there; both are empty if nothing was
 // submitted.
 func RunName(f sweep.Folder) (launcher, run string, err error) {
 	var state map[string]string

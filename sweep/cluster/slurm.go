@@ -17,19 +17,19 @@ import (
 // Slurm submits jobs with sbatch.
 type Slurm struct {
 	config.Cluster
-	// Spread is how an instance lies on nodes.
+	// Spread returns how an instance is spread over nodes.
 	Spread func(gpu string, gpus int) (nodes, each int)
 }
 
-// warning is how long before the end of a job planner is told to finish: enough for the
-// longest stop of an engine, and no large share of a short job. Slurm may be as much as a
-// minute early.
+// warning returns how many seconds before the end of a job planner is told to finish: enough for
+// the longest stop of an engine, and no large share of a short job. Slurm may be up to a minute
+// early.
 func warning(limit time.Duration) int { return int(min(time.Minute, limit/4).Seconds()) }
 
-// JobLog is the file of a part's run folder that holds what its jobs printed.
+// JobLog is the file in a part's run folder that holds what its jobs printed.
 const JobLog = "job.log"
 
-// Script is the job script: all options stand in it.
+// Script returns the job script, which contains all options.
 func (s *Slurm) Script(j PartJob) (string, error) {
 	var b strings.Builder
 	b.WriteString("#!/bin/bash -l\n")
@@ -51,7 +51,7 @@ func (s *Slurm) Script(j PartJob) (string, error) {
 	option("gres", strings.ReplaceAll(fmt.Sprintf("gpu:%s:%d", s.GPU[j.Part.GPU], each), "::", ":"))
 	option("time", slurmTime(s.TimeLimit))
 	option("signal", fmt.Sprintf("B:TERM@%d", warning(s.TimeLimit)))
-	// Keys stay where they are: the controller stores the environment that it is given.
+	// Secrets stay where they are: the controller stores the environment that it is given.
 	option("export", "HOME,USER,LOGNAME,SHELL,PATH,LANG")
 	b.WriteString("#SBATCH --requeue\n")
 	for _, o := range s.Extra {
@@ -75,7 +75,7 @@ func slurmTime(d time.Duration) string {
 	return fmt.Sprintf("%d:%02d:%02d", s/3600, s/60%60, s%60)
 }
 
-// passing are words of errors that are no refusal: the controller may answer later.
+// passing are parts of errors that are no refusal: the controller may answer later.
 var passing = []string{"Unable to contact", "Socket timed out", "Connection refused", "temporarily", "try again", "context deadline", "Zero Bytes",
 	"Unable to connect", "connection refused", "was refused - did you specify", "i/o timeout", "TLS handshake timeout", "ServiceUnavailable", "currently unable", "etcdserver"}
 
@@ -100,7 +100,7 @@ func (s *Slurm) Submit(ctx context.Context, j PartJob) (string, error) {
 	return id, nil
 }
 
-// refusal tells what a scheduler refuses from what passes.
+// refusal returns err as a *Refusal unless it is one that passes.
 func refusal(ctx context.Context, err error) error {
 	if ctx.Err() != nil || slices.ContainsFunc(passing, func(w string) bool { return strings.Contains(err.Error(), w) }) {
 		return err
@@ -108,15 +108,14 @@ func refusal(ctx context.Context, err error) error {
 	return &Refusal{err.Error()}
 }
 
-// List asks squeue once for all jobs of the user; those that ended minutes ago are still
-// among them.
+// List asks squeue once for all jobs of the user, which still include those that ended minutes ago.
 func (s *Slurm) List(ctx context.Context, run string) ([]JobStatus, error) {
 	out, err := call(ctx, "", "squeue", "--me", "--noheader", "--states=all", "--format=%i|%T|%r|%N|%j")
 	if err != nil {
 		return nil, err
 	}
 	var all []JobStatus
-	runs := false // a job of the user, of this run or not
+	runs := false // a job of the user's, of this run or another
 	for line := range strings.Lines(out) {
 		f := strings.SplitN(strings.TrimSpace(line), "|", 5)
 		if len(f) < 5 {
@@ -128,7 +127,7 @@ func (s *Slurm) List(ctx context.Context, run string) ([]JobStatus, error) {
 			all = append(all, JobStatus{ID: f[0], Part: part, State: state, Reason: reason, Node: f[3]})
 		}
 	}
-	// A limit on all jobs of a user passes when one of them ends.
+	// A limit on the jobs of a user together passes when one of them ends.
 	for i, j := range all {
 		if runs && (strings.HasPrefix(j.Reason, "AssocMax") || strings.HasPrefix(j.Reason, "QOSMax")) && !strings.Contains(j.Reason, "PerJob") {
 			all[i].State = Queued
@@ -137,7 +136,7 @@ func (s *Slurm) List(ctx context.Context, run string) ([]JobStatus, error) {
 	return all, nil
 }
 
-// hopeless are the beginnings of reasons that do not pass by themselves; limits of a group
+// hopeless are the beginnings of reasons that do not pass by themselves; limits on a group
 // (AssocGrp, QOSGrp) pass when jobs of others end.
 var hopeless = []string{"PartitionNodeLimit", "PartitionTimeLimit", "PartitionConfig", "PartitionDown", "PartitionInactive", "AssocMax", "QOSMax", "QOSNotAllowed",
 	"AccountNotAllowed", "ReqNodeNotAvail", "BadConstraints", "JobHeldUser", "JobHeldAdmin", "DependencyNeverSatisfied", "InvalidAccount", "InvalidQOS",
@@ -161,7 +160,7 @@ func slurmState(state, reason string) (JobState, string) {
 	return Ended, strings.ToLower(state)
 }
 
-// Cancel ends a job, or all jobs of a run, which it finds by their names.
+// Cancel ends a job, or all jobs of a run, which it finds by name.
 func (s *Slurm) Cancel(ctx context.Context, run, id string) error {
 	jobs, err := s.List(ctx, run)
 	if err != nil {

@@ -18,21 +18,21 @@ import (
 	"planner/sweep/measure"
 )
 
-// seedFile is the file with what the run folder of a part begins with where there is no
-// shared file system, mostSeed what a config map holds of it.
+// seedFile holds what the run folder of a part starts with where there is no shared file system;
+// mostSeed is how many bytes of it a config map holds.
 const (
 	seedFile = "seed.tgz"
 	mostSeed = 1_000_000
-	// mostUnpacked bounds each file of it.
+	// mostUnpacked bounds each unpacked file, in bytes.
 	mostUnpacked = 256 << 20
 )
 
-// named are the files that a configuration names, by their keys. Paths are absolute in
+// named matches the keys and paths of the files that a configuration names. Paths are absolute in
 // the configuration of a run folder.
 var named = regexp.MustCompile(`\b(config|calibration|trace|file) = "(/[^"\\]*)"`)
 
-// packSeed packs the run folder of a part: its configuration with the files that this
-// names, and what it has measured already.
+// packSeed packs the run folder of a part: its configuration with the files that it names, and what
+// the part has measured already.
 func packSeed(f sweep.Folder) ([]byte, error) {
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
@@ -91,7 +91,7 @@ func packSeed(f sweep.Folder) ([]byte, error) {
 	return packed.Bytes(), nil
 }
 
-// Unpack makes the run folder of a part of its seed. What it has measured since is kept.
+// Unpack makes the run folder of a part from its seed. A journal that is no shorter is kept.
 func Unpack(seed, path string) error {
 	file, err := os.Open(seed)
 	if err != nil {
@@ -132,13 +132,13 @@ const streamMark = "planner-file "
 // piece is a piece of a file of a part.
 type piece struct {
 	Name string `json:"name"`
-	// At is where it begins; the file ends behind it.
+	// At is the offset at which it begins; the file ends after it.
 	At   int64  `json:"at"`
 	Data []byte `json:"data"`
 }
 
-// Stream prints the files of a part that the run is made of, as they grow; without a
-// folder, none.
+// Stream prints the files of a part that the run is made of, as they grow; nothing without a
+// folder.
 type Stream struct {
 	Folder sweep.Folder
 	To     io.Writer
@@ -146,7 +146,7 @@ type Stream struct {
 	sent int64
 }
 
-// See prints what an event has left in the run folder.
+// See prints what an event has added to the run folder.
 func (s *Stream) See(event any) error {
 	if s.Folder.Path == "" {
 		return nil
@@ -160,7 +160,7 @@ func (s *Stream) See(event any) error {
 	return nil
 }
 
-// End prints the rest, when all has been written.
+// End prints the rest, once everything has been written.
 func (s *Stream) End() error {
 	if s.Folder.Path == "" {
 		return nil
@@ -168,7 +168,7 @@ func (s *Stream) End() error {
 	return errors.Join(s.journal(), s.whole(sweep.EndingFile))
 }
 
-// journal prints what is new in the journal, behind how long the part took for it.
+// journal prints what is new in the journal, after the files of the part's attempts.
 func (s *Stream) journal() error {
 	attempts, err := s.Folder.AttemptFiles()
 	for _, name := range attempts {
@@ -209,11 +209,11 @@ func (s *Stream) print(p piece) error {
 	return err
 }
 
-// small are the names of small files that come whole.
+// small matches the names of small files that are sent whole.
 var small = regexp.MustCompile(`^(engine|attempts)/\w+\.json$`)
 
-// take puts a piece of a file in its place, and reports whether the line of a job's
-// output is one.
+// take writes a piece of a file to its place, and reports whether the line of a job's output holds
+// one.
 func take(f sweep.Folder, line string) (bool, error) {
 	text, is := strings.CutPrefix(line, streamMark)
 	if !is {
@@ -221,7 +221,7 @@ func take(f sweep.Folder, line string) (bool, error) {
 	}
 	var p piece
 	if err := json.Unmarshal([]byte(text), &p); err != nil {
-		return false, nil // cut off, by the rotation of logs for one
+		return false, nil // cut off, for example by log rotation
 	}
 	if p.Name != sweep.JournalFile {
 		if p.Name != sweep.EndingFile && !small.MatchString(p.Name) {
@@ -235,7 +235,7 @@ func take(f sweep.Folder, line string) (bool, error) {
 	}
 	have := int64(len(data))
 	if have < p.At || have >= p.At+int64(len(p.Data)) {
-		return true, nil // a piece before it is missing: the next pod sends all; or all of it was read before
+		return true, nil // a piece before it is missing, and the next pod sends all, or all of it was read before
 	}
 	return true, f.Write(p.Name, append(data[:p.At:p.At], p.Data...))
 }
