@@ -13,11 +13,11 @@ import (
 	"planner/sweep/measure"
 )
 
-// Judgement says how the second of two things does against the first.
+// Judgement says how the second of two sides does against the first.
 type Judgement string
 
-// The judgements. Same means that the whole interval lies within what the user
-// does not care about, NotJudged that a figure is only shown.
+// The judgements. Same means that the whole interval lies within the indifference, NotJudged that
+// the figure is only shown.
 const (
 	Undecided Judgement = "undecided"
 	Same      Judgement = "same"
@@ -26,16 +26,17 @@ const (
 	NotJudged Judgement = "not judged"
 )
 
-// Contrast is one figure of two things, in pairs.
+// Contrast compares one figure of two sides, in pairs.
 type Contrast struct {
 	// Figure is its name in files, such as "ttft.p99_ms"; Label is for readers.
 	Figure string `json:"figure"`
 	Label  string `json:"-"`
-	// A and B are the geometric means over the pairs, in milliseconds or per second, and of a share the arithmetic ones.
+	// A and B are geometric means over the pairs, in ms, per second or as a share; of hit rates,
+	// arithmetic.
 	A float64 `json:"a"`
 	B float64 `json:"b"`
-	// Difference is B - A, Relative B over A less 1, with the interval of the ratio for both; P is the probability of a ratio
-	// as far from 1 by chance, Adjusted for all figures. NaN is not known.
+	// Difference is B - A, Relative is B/A - 1, with intervals. P is the probability of a ratio as
+	// far from 1 by chance, Adjusted that for all figures. NaN is not known.
 	Difference stat.Difference `json:"difference"`
 	Relative   stat.Difference `json:"relative"`
 	P          float64         `json:"p"`
@@ -44,16 +45,16 @@ type Contrast struct {
 	Judgement  Judgement       `json:"judgement"`
 }
 
-// Compared is the outcome of comparing two things.
+// Compared is the outcome of comparing two sides.
 type Compared struct {
 	A string `json:"a"`
 	B string `json:"b"`
-	// Design says what was paired with what, and Test how it was tested.
+	// Design says what was paired with what, Test how it was tested.
 	Design string `json:"design"`
 	Test   string `json:"test"`
 	Terms
-	// Rate is what was offered to both, nil if the pairs have several; Window, in
-	// seconds, and Rounds are those of the rounds, nil if runs on disk were compared.
+	// Rate is the rate offered to both, Window, in seconds, and Rounds are those of the rounds; all
+	// are nil if runs on disk were compared.
 	Rate      *float64   `json:"rate_per_s"`
 	Window    *float64   `json:"window_s"`
 	Rounds    *int       `json:"rounds"`
@@ -64,35 +65,35 @@ type Compared struct {
 	Trials []measure.Measurement `json:"-"`
 }
 
-// Files are what a run folder keeps of it, by name.
+// Files returns what a run folder keeps of the comparison, by file name.
 func (c *Compared) Files() map[string]any { return map[string]any{"compare.json": c} }
 
 // Terms are what a comparison is judged by.
 type Terms struct {
-	// Confidence is that of the intervals. Indifference is the relative
-	// difference below which two figures count as the same.
+	// Confidence is that of the intervals. Indifference is the relative difference below which two
+	// figures count as the same.
 	Confidence   float64 `json:"confidence"`
 	Indifference float64 `json:"indifference"`
-	// FailIfWorse is the relative difference by which no figure may be worse, 0 where the
-	// comparison asks for every figure to be decided instead.
+	// FailIfWorse is the relative difference by which no figure may be worse; at 0 the comparison
+	// asks for every figure to be decided instead.
 	FailIfWorse float64 `json:"fail_if_worse,omitempty"`
 }
 
-// Failed are the figures that are worse by more than the terms allow: shown to be worse at
-// all, by all figures together, and by more than that in the mean of the pairs.
+// Failed returns the figures that are worse by more than the terms allow: significantly worse after
+// adjustment for all figures, and by more than FailIfWorse in the mean of the pairs.
 func (c *Compared) Failed() []Contrast {
 	return list.Filter(c.Contrasts, func(x Contrast) bool {
 		return c.FailIfWorse > 0 && x.Judgement == Worse && math.Abs(x.Relative.Value) > c.FailIfWorse
 	})
 }
 
-// Tested reports whether some figure was: a single pair tells nothing of chance.
+// Tested reports whether any figure was tested: a single pair says nothing about chance.
 func (c *Compared) Tested() bool {
 	return slices.ContainsFunc(c.Contrasts, func(x Contrast) bool { return !math.IsNaN(x.P) })
 }
 
-// answer is the comparison of pairs: undecided where some figure is. Against a margin it
-// is whether some figure is worse by more, and undecided where none was tested.
+// answer is undecided if some figure is. With FailIfWorse it is infeasible if some figure is worse
+// by more than that, and undecided only if none was tested.
 func (c *Compared) answer() sweep.Answer {
 	switch {
 	case len(c.Failed()) > 0:
@@ -108,8 +109,8 @@ func (c *Compared) answer() sweep.Answer {
 	return sweep.Answer{State: sweep.Done, Value: c}
 }
 
-// CompareRuns compares what the runs of two folders have measured, at the loads that both have. Doubts say what else
-// differs between them.
+// CompareRuns compares the measurements of two run folders, at the loads that both have. doubts say
+// what else differs between them.
 func CompareRuns(paths [2]string, trials [2][]measure.Measurement, t Terms, doubts note.Notes) (sweep.Answer, error) {
 	a, b := trials[0], trials[1]
 	pairs, left := matched(a, b)

@@ -15,14 +15,14 @@ import (
 	"planner/sweep/measure"
 )
 
-// An aspect is what two measurements are compared by.
+// An aspect is a figure by which two measurements are compared.
 type aspect struct {
 	name, label string
 	of          func(*measure.Measurement) float64
 }
 
-// aspects lists what pairs are compared by: latencies in milliseconds, those that have a
-// limit among them, throughput, and where requests failed the share of those that did not, of which more is better.
+// aspects lists what pairs are compared by: latencies in milliseconds, including those with a
+// limit, throughput, and, if requests failed, the share that did not, of which more is better.
 func aspects(pairs []pairing) []aspect {
 	var bounds []measure.Bound
 	for _, metric := range []measure.Metric{measure.TTFT, measure.TPOT, measure.E2E} {
@@ -45,7 +45,7 @@ func aspects(pairs []pairing) []aspect {
 			return above0(float64(m.Bounded(b)) / float64(time.Millisecond))
 		}})
 	}
-	if slices.ContainsFunc(pairs, func(p pairing) bool { return p.a.Failed+p.b.Failed > 0 && min(p.a.Requests, p.b.Requests) > 0 }) { // latencies are those of the others
+	if slices.ContainsFunc(pairs, func(p pairing) bool { return p.a.Failed+p.b.Failed > 0 && min(p.a.Requests, p.b.Requests) > 0 }) { // latencies are those of the requests that did not fail
 		all = append(all, aspect{"answered_share", "share answered", func(m *measure.Measurement) float64 {
 			return max(float64(m.Requests-m.Failed), 0.5) / float64(m.Requests)
 		}})
@@ -54,10 +54,10 @@ func aspects(pairs []pairing) []aspect {
 		aspect{"output_tokens_per_s", "output tokens/s", func(m *measure.Measurement) float64 { return above0(m.OutputTokens) }})
 }
 
-// ratio is the logarithm of that of a pair, not a number where one side does not have it.
+// ratio returns the logarithm of the ratio of a pair, NaN if one side does not have the figure.
 func (f aspect) ratio(p pairing) float64 { return math.Log(f.of(p.b) / f.of(p.a)) }
 
-// inMilliseconds ends the names of latencies.
+// inMilliseconds is the suffix in the names of latencies.
 const inMilliseconds = "_ms"
 
 func achieved(m *measure.Measurement) float64 { return above0(m.Achieved) }
@@ -69,16 +69,16 @@ func above0(v float64) float64 {
 	return v
 }
 
-// A pairing is what two things made of the same load.
+// A pairing is the measurements of two sides at the same load.
 type pairing struct{ a, b *measure.Measurement }
 
 // tested says how pairs are tested.
 const tested = "Student's t over the logarithms of the ratios of the pairs; values, differences and ratios are geometric means"
 
-// contrast compares pairs in every figure that both sides have. Pairs with a
-// trial that is not valid are left out; where fewer than two are left, all are
-// shown and nothing is decided by them. The loads at which one side alone fell behind are a
-// figure of their own: together with loads that both carry, the ratios have no common spread.
+// contrast compares pairs in every figure that both sides have. Pairs with an invalid trial are
+// left out; if that leaves fewer than two, all are shown but decide nothing. The loads at which
+// only one side fell behind are a figure of their own: their ratios and those at loads that both
+// sides carry have no common spread.
 func contrast(pairs []pairing, t Terms) []Contrast {
 	sound := list.Filter(pairs, func(p pairing) bool { return p.a.Valid && p.b.Valid })
 	valid := sound
@@ -111,8 +111,9 @@ func contrast(pairs []pairing, t Terms) []Contrast {
 	return append(all, cacheHits(valid)...)
 }
 
-// cacheHits is the mean share of prompt tokens that pairs found in the prefix cache, for readers:
-// it explains latencies, and is neither better nor worse by itself. It is left out where nothing was found.
+// cacheHits returns the mean shares of prompt tokens found in the prefix cache, for readers: they
+// explain latencies, and are neither better nor worse by themselves. They are left out if nothing
+// was found.
 func cacheHits(pairs []pairing) []Contrast {
 	var a, b []float64
 	for _, p := range pairs {
@@ -130,8 +131,8 @@ func cacheHits(pairs []pairing) []Contrast {
 	return []Contrast{c}
 }
 
-// contrastIn is one figure of pairs, not judged yet, whose ratios scatter as those of the
-// others, at which the two do not differ; false where no pair has it.
+// contrastIn returns one figure of pairs, not judged yet; false if no pair has it. others are pairs
+// that do not differ, whose ratios have the same scatter.
 func contrastIn(f aspect, pairs, others []pairing, t Terms) (Contrast, bool) {
 	ratios := func(pairs []pairing) (a, ratios []float64) {
 		for _, p := range pairs {
@@ -154,8 +155,8 @@ func contrastIn(f aspect, pairs, others []pairing, t Terms) (Contrast, bool) {
 	return c, true
 }
 
-// behind names the side whose backlog grew in a trial that drifted, or without end, where the
-// other's trial is valid and shows no such thing; "" for neither.
+// behind names the side that fell behind in a trial, valid and overloaded or drifting, if the
+// other's trial is valid and its backlog did not grow; "" for neither.
 func (p pairing) behind() string {
 	fell := func(m, other *measure.Measurement) bool {
 		return (m.Overloaded && m.Valid || m.Drifted()) && other.Valid && !other.Grew()
@@ -179,12 +180,13 @@ func unresolvedIn(pairs []pairing) note.Notes {
 	return out
 }
 
-// judge adjusts the probabilities for the number of figures and decides each:
-// the same if the whole interval lies within the indifference, better or worse
-// if the difference is significant, otherwise undecided. Flipped are those adjusted by the signs of the pairs,
-// which know that figures move together; those that are not, NaN, are adjusted by their number. How many pairs there are says
-// which holds, and not which of the two is sharper: of two chances of a false alarm the better would be taken. Each of both
-// kinds has its share of the chance, by the number of its figures.
+// judge adjusts the probabilities for the number of figures and decides each figure: the same if
+// the whole interval lies within the indifference, better or worse if the difference is
+// significant, else undecided. flipped are the probabilities adjusted by [stat.SignFlips], which
+// allows for figures that move together; the figures for which it has none, NaN, are adjusted by
+// Holm's method. The number of pairs says which applies, not which is smaller: picking the smaller
+// would raise the chance of a false alarm. Each kind has a share of that chance in proportion to
+// its figures.
 func judge(all []Contrast, flipped []float64, t Terms) {
 	p := list.Map(all, func(c Contrast) float64 { return c.P })
 	numbered, signed := make([]float64, len(all)), 0.0
@@ -206,7 +208,7 @@ func judge(all []Contrast, flipped []float64, t Terms) {
 			c.Judgement = Same
 		case !(adjusted < 1-t.Confidence):
 			c.Judgement = Undecided
-		case (c.Relative.Value > 0) != strings.Contains(c.Figure, inMilliseconds): // of throughput more is better
+		case (c.Relative.Value > 0) != strings.Contains(c.Figure, inMilliseconds): // more throughput is better
 			c.Judgement = Better
 		default:
 			c.Judgement = Worse
@@ -214,9 +216,8 @@ func judge(all []Contrast, flipped []float64, t Terms) {
 	}
 }
 
-// matched pairs the measurements of two runs that had the same load: the same
-// rate or concurrency, and the same knobs where one of the runs has several.
-// Left says how many had no counterpart.
+// matched pairs the measurements of two runs at the same load, and with the same knobs if one of
+// the runs has several sets. left is how many had no counterpart.
 func matched(a, b []measure.Measurement) (pairs []pairing, left int) {
 	byKnobs := len(measure.KnobSets(a)) > 1 || len(measure.KnobSets(b)) > 1
 	taken := make([]bool, len(b))
@@ -245,15 +246,15 @@ func matched(a, b []measure.Measurement) (pairs []pairing, left int) {
 	return pairs, left
 }
 
-// sameLoad asks for rates that agree to a thousandth, whatever they are of a trace, and for the same
-// temperature of the prefix cache.
+// sameLoad reports whether trials have the same concurrency, mean rates, also of traces, that agree
+// to a thousandth, and the same temperature of the prefix cache.
 func sameLoad(a, b *measure.Trial) bool {
 	x, y := a.Workload.MeanRate(a.Rate), b.Workload.MeanRate(b.Rate)
 	return a.Concurrency == b.Concurrency && math.Abs(x-y) <= 0.001*x && (a.Warmup == 0) == (b.Warmup == 0)
 }
 
-// pairDoubts says what of the pairs a reader should know: failures, which are in
-// no latency, and trials that were not valid or overloaded.
+// pairDoubts returns what a reader should know about the pairs: failures, which are in no latency,
+// and trials that were invalid or overloaded.
 func pairDoubts(pairs []pairing) note.Notes {
 	out := unresolvedIn(pairs)
 	for i, side := range []string{"A", "B"} {

@@ -1,6 +1,5 @@
-// Package design holds designs of experiments: one load point, a grid of rates and
-// knobs, a matrix of kinds of traffic, and paired rounds of two things that are
-// compared. Each is a study whose trials are known beforehand.
+// Package design holds designs of experiments: one load point, a grid of rates and knobs, a matrix
+// of kinds of traffic, paired rounds of two sides that are compared, and a probe. Each is a study.
 package design
 
 import (
@@ -20,19 +19,18 @@ import (
 	"planner/sweep/workload"
 )
 
-// Grid says which trials a sweep is of.
+// Grid says which trials a sweep has.
 type Grid struct {
-	// Rates in requests per second; without any, shares of the predicted maximum. A
-	// matrix has its own.
+	// Rates are in requests per second; if there are none, shares of the predicted maximum are
+	// used. A matrix has its own.
 	Rates []float64
-	// Window and Warmup are 0 for the defaults; a warm-up of 0 is not one.
+	// Window and Warmup are 0 for the defaults; no warm-up cannot be asked for by 0.
 	Window, Warmup time.Duration
-	// OneAtATime varies one knob at a time from the first set, instead of crossing
-	// them.
+	// OneAtATime varies one knob at a time from the first set, instead of crossing them.
 	OneAtATime bool
-	// Repeats is how often each trial runs, on other requests each time.
+	// Repeats is how many times each trial runs, each time with other requests.
 	Repeats int
-	// Matrix measures six kinds of traffic instead, on the first set.
+	// Matrix measures six kinds of traffic instead, with the first set.
 	Matrix bool
 }
 
@@ -56,16 +54,16 @@ type Swept struct {
 	Rows []MatrixRow `json:"rows"`
 	note.Warnings
 
-	// Seen are all trials so far, those of knobs that could not run too.
+	// Seen are all trials so far, including those of knobs that could not run.
 	Seen      []measure.Measurement `json:"-"`
 	Objective measure.SLO           `json:"-"`
 }
 
-// Files are what a run folder keeps of it, by name.
+// Files returns what a run folder keeps of the sweep, by file name.
 func (s *Swept) Files() map[string]any { return map[string]any{"sweep.json": s} }
 
-// sideBySide is how many trials a simulated sweep proposes together. It is a
-// constant so that the journal does not depend on the machine.
+// sideBySide is how many trials a simulated sweep proposes at a time. It is a constant so that the
+// journal does not depend on the machine.
 const sideBySide = 8
 
 // NewSweep lists the trials of a sweep; it fails if none can run.
@@ -109,14 +107,14 @@ func (s *Sweep) Parts() []sweep.Part {
 // PartOf names the kind of instance of a trial.
 func (s *Sweep) PartOf(t measure.Trial) string { return sweep.KindOf(t.Knobs).Name }
 
-// Narrow leaves the trials of one kind of instance.
+// Narrow keeps only the trials of one kind of instance.
 func (s *Sweep) Narrow(part string, _ bool) {
 	s.Trials = slices.DeleteFunc(s.Trials, func(t measure.Trial) bool { return s.PartOf(t) != part })
 	s.rejected = slices.DeleteFunc(s.rejected, func(r measure.Rejection) bool { return sweep.KindOf(r.Knobs).Name != part })
 }
 
-// runnable lists the sets of knobs that can run, with the highest rate that is
-// predicted for one of them, and rejects the others.
+// runnable lists the sets of knobs that can run, with the highest rate predicted for any of them,
+// and rejects the others.
 func (s *Sweep) runnable(cfg *config.Config) (sets []measure.Knobs, most float64, err error) {
 	all, rejected := cfg.Candidates()
 	s.rejected = rejected
@@ -136,9 +134,8 @@ func (s *Sweep) runnable(cfg *config.Config) (sets []measure.Knobs, most float64
 	return sets, most, nil
 }
 
-// predictedRate is about the rate that knobs carry, by arithmetic; 0 where nothing
-// predicts it. Knobs that cannot run are an error of the simulated engine alone: a
-// real one says so itself.
+// predictedRate estimates the rate that knobs carry, by arithmetic; 0 if nothing predicts it. Knobs
+// that cannot run are an error with the simulated engine alone: a real one reports that itself.
 func predictedRate(g sweep.Ground, w *workload.Workload, objective measure.SLO, k measure.Knobs) (float64, error) {
 	if g.Predict == nil {
 		return 0, nil
@@ -153,9 +150,9 @@ func predictedRate(g sweep.Ground, w *workload.Workload, objective measure.SLO, 
 // Rejected lists the knobs that cannot run.
 func (s *Sweep) Rejected() []measure.Rejection { return s.rejected }
 
-// Answer is what the trials brought so far. It is infeasible if nothing can run, failed
-// if every engine did, and undecided if no trial can be trusted or a hypothesis is neither held nor
-// refuted.
+// Answer returns what the trials have shown so far. It is infeasible if nothing can run, failed if
+// nothing ran and an engine broke, and undecided if no trial can be trusted or a hypothesis is
+// neither held nor refuted.
 func (s *Sweep) Answer() (sweep.Answer, error) {
 	out := &Swept{Planned: len(s.Trials), Rejected: slices.Clone(s.rejected),
 		Warnings: s.warnings.Warnings(), Seen: s.Seen, Objective: s.objective}
@@ -176,7 +173,7 @@ func (s *Sweep) Answer() (sweep.Answer, error) {
 	return sweep.Answer{State: out.state(), Value: out}, nil
 }
 
-// state is how a sweep ends. That engines failed is no word on their limits.
+// state is how a sweep ends. A failed engine says nothing about its limits.
 func (s *Swept) state() sweep.StudyState {
 	all := measure.OverviewOf(s.Trials)
 	unclear := slices.ContainsFunc(s.Rows, func(r MatrixRow) bool { return r.Finding == Unclear })
@@ -191,8 +188,7 @@ func (s *Swept) state() sweep.StudyState {
 	return sweep.Done
 }
 
-// ParseRates reads rates: "1,2,5", or "1:20:5" for 5 rates from 1 to 20 in equal
-// ratios.
+// ParseRates parses rates: "1,2,5", or "1:20:5" for 5 rates from 1 to 20 in equal ratios.
 func ParseRates(text string) ([]float64, error) {
 	if parts := strings.Split(text, ":"); len(parts) > 1 {
 		return geometric(parts, text)
@@ -229,12 +225,11 @@ func geometric(parts []string, text string) ([]float64, error) {
 	return rates, nil
 }
 
-// gridShares are the shares of the predicted maximum rate that a sweep measures
-// where no rates are given: idle, the rise, and beyond the limit.
+// gridShares are the shares of the predicted maximum rate that a sweep measures if no rates are
+// given: nearly idle, the rise, and beyond the limit.
 var gridShares = []float64{0.1, 0.3, 0.5, 0.7, 0.85, 1, 1.2}
 
-// oneAtATime keeps the sets that differ from the first one in at most one knob,
-// in their order.
+// oneAtATime keeps the sets that differ from the first one in at most one knob, in their order.
 func oneAtATime(sets []measure.Knobs) []measure.Knobs {
 	return list.Filter(sets, func(k measure.Knobs) bool { return sets[0].Differences(k) <= 1 })
 }
@@ -246,13 +241,12 @@ const (
 	noCache   = "no prefix cache"
 )
 
-// mostTrials keeps a journal, of about 40 composites and 250 values a line, below half of what
-// is read of one.
+// mostTrials keeps a journal, whose lines have about 40 composites and 250 values each, below half
+// of the size up to which one is read.
 const mostTrials = 5_000
 
-// gridTrials lists the trials of a grid, those of one set of knobs together, so
-// that a real engine starts once for them. All sets get the same requests at one
-// rate; repeats get others.
+// gridTrials lists the trials of a grid, those of one set of knobs together, so that a real engine
+// starts once for them. All sets get the same requests at one rate; repeats get others.
 func gridTrials(cfg *config.Config, s Grid, sets []measure.Knobs) ([]measure.Trial, error) {
 	w := &cfg.Workload
 	var all []measure.Trial
@@ -277,13 +271,13 @@ func gridTrials(cfg *config.Config, s Grid, sets []measure.Knobs) ([]measure.Tri
 	return all, nil
 }
 
-// enoughForP99 requests resolve a p99 with some to spare.
+// enoughForP99 is how many requests resolve a p99, with some to spare.
 const enoughForP99 = 1500
 
-// windows sets the times of a trial. Virtual time is free, so a simulated trial
-// is long enough for the requests that are wanted; a real one takes three minutes
-// at most unless the user says otherwise. Without warm-up the cache is cold; a
-// warm one has seen each shared prompt about three times.
+// windows sets the times of a trial. Virtual time is free, so a simulated window is long enough for
+// the requests wanted; a real one is at most three minutes unless the user says otherwise. A cold
+// cache has no warm-up; a warm one has seen each shared prompt about three times, if that takes no
+// more than ten minutes.
 func (s Grid) windows(cfg *config.Config, t *measure.Trial, temperature string, requests float64) {
 	const longestReal, longestWarmup = 3 * time.Minute, 10 * time.Minute
 	t.Window = workload.WholeWindow(requests, t.Workload.MeanRate(t.Rate))
@@ -315,6 +309,6 @@ func (s Grid) windows(cfg *config.Config, t *measure.Trial, temperature string, 
 }
 
 func significant(x float64, digits int) float64 {
-	y, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'g', digits, 64), 64) // what FormatFloat writes
+	y, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'g', digits, 64), 64) // FormatFloat's output always parses
 	return y
 }

@@ -15,7 +15,7 @@ import (
 // HypothesisResult says what became of a hypothesis.
 type HypothesisResult string
 
-// The findings.
+// The results.
 const (
 	Unclear HypothesisResult = "undecided"
 	Held    HypothesisResult = "held"
@@ -23,8 +23,7 @@ const (
 	NotRun  HypothesisResult = "not_run"
 )
 
-// MatrixRow is one kind of traffic of a matrix: what is asked of it, what was
-// expected, and what came out.
+// MatrixRow is one kind of traffic of a matrix: the question, what was expected, and what came out.
 type MatrixRow struct {
 	ID         string           `json:"row"`
 	Name       string           `json:"name"`
@@ -36,8 +35,7 @@ type MatrixRow struct {
 	Trials []int `json:"trials"`
 
 	loads []matrixLoad
-	// read says what came of the hypothesis, by the measurements of all rows by the keys of
-	// their loads.
+	// read judges the hypothesis by the measurements of all rows, which are keyed by their loads.
 	read func(at map[string]*measure.Measurement) (HypothesisResult, string)
 }
 
@@ -46,19 +44,19 @@ type matrixLoad struct {
 	// key names it: "A 10 %".
 	key      string
 	workload *workload.Workload
-	// share is that of the rate predicted for the row's first workload.
+	// share is relative to the rate predicted for the row's first workload.
 	share float64
-	// temperature is that of the prefix cache, "" for what the knobs say of it.
+	// temperature is that of the prefix cache, "" for what the knobs say about it.
 	temperature string
-	// requests that are wanted in the window.
+	// requests is how many requests the window should have.
 	requests float64
 }
 
-// matrixTrials lists the trials of a matrix on one set of knobs; why a trial is
-// run is the key of its load. The longest request of all rows sets max_model_len, so that one
-// engine serves them all.
+// matrixTrials lists the trials of a matrix with one set of knobs; the Why of a trial is the key of
+// its load. max_model_len is raised to the longest request of all rows, so that one engine serves
+// them all.
 func matrixTrials(cfg *config.Config, g sweep.Ground, s Grid, k measure.Knobs) (rows []MatrixRow, trials []measure.Trial, err error) {
-	limit := 0 // of the longest request that the model takes, where that is known
+	limit := 0 // the longest request that the model takes, in tokens, if known
 	if cfg.Model.Known {
 		limit = cfg.Model.Arch.MaxPosition
 	}
@@ -94,8 +92,8 @@ func matrixTrials(cfg *config.Config, g sweep.Ground, s Grid, k measure.Knobs) (
 	return rows, trials, nil
 }
 
-// rowRate is the predicted maximum rate of a workload: without the limits where it
-// meets them at no rate, since a matrix asks what the engine does.
+// rowRate returns the predicted maximum rate of a workload: without the limits if it meets them at
+// no rate, since a matrix asks what the engine does.
 func rowRate(g sweep.Ground, objective measure.SLO, w *workload.Workload, k measure.Knobs) (float64, error) {
 	rate, err := predictedRate(g, w, objective, k)
 	if err == nil && rate <= 0 {
@@ -134,12 +132,12 @@ func verdictOf(holds bool) HypothesisResult {
 	return Refuted
 }
 
-// withoutFigures is the finding of a row whose figures are not all there.
+// withoutFigures is the result of a row with missing figures.
 func withoutFigures(what string) (HypothesisResult, string) {
 	return Unclear, fmt.Sprintf("%s is not known: a trial failed, or was too short to resolve it", what)
 }
 
-// enoughForMeans requests are enough where means and medians are read.
+// enoughForMeans requests are enough for means and medians.
 const enoughForMeans = 400
 
 func plain(cfg *config.Config, name string, shapes ...workload.Shape) *workload.Workload {
@@ -150,7 +148,7 @@ func between(low, high int) workload.Lengths {
 	return workload.Lengths{Dist: workload.Uniform, Min: low, Max: high}
 }
 
-// within shortens a length so that it leaves room for the rest of a request.
+// within shortens a length so that the rest of a request fits into the limit, too.
 func within(n, limit, rest int) int {
 	if limit > 0 {
 		n = min(n, limit-rest)
@@ -292,7 +290,7 @@ func productionTrace(cfg *config.Config) MatrixRow {
 		return row
 	}
 	trace := cfg.Workload
-	trace.Rates = nil // the mean rate of both is the same
+	trace.Rates = nil // both then have the same mean rate
 	load := func(key string, w *workload.Workload) matrixLoad {
 		return matrixLoad{key: key, workload: w, share: 0.7, requests: max(enoughForP99, float64(len(trace.Replay)))}
 	}
@@ -308,8 +306,8 @@ func productionTrace(cfg *config.Config) MatrixRow {
 	return row
 }
 
-// lengthsOf is a workload with the lengths of the trace and Poisson arrivals;
-// prompts and outputs are drawn apart and share nothing.
+// lengthsOf returns a workload with the lengths of the trace and Poisson arrivals; prompts and
+// outputs are drawn independently and share no prefix.
 func lengthsOf(cfg *config.Config) *workload.Workload {
 	var prompts, outputs []int
 	for _, r := range cfg.Workload.Replay {

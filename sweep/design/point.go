@@ -19,16 +19,16 @@ type PointStudy struct {
 	probe bool
 }
 
-// NewPoint prepares a load point. With probe its warm-up is derived from the latency
-// of single requests.
+// NewPoint prepares a load point. With probe, its warm-up is derived from the latency of single
+// requests, unless it is a closed loop.
 func NewPoint(t measure.Trial, probe bool) *PointStudy {
 	p := &PointStudy{Trial: t, probe: probe && !t.Closed()}
 	p.Stages = []func() sweep.Source{func() sweep.Source { return &sweep.List{Trials: []measure.Trial{p.Trial}} }}
 	return p
 }
 
-// mostRequests is how many requests one trial may have: its whole schedule is
-// drawn before it begins, and takes some 100 bytes a request.
+// mostRequests is how many requests one trial may have: its whole schedule is drawn before it
+// begins, and takes some 100 bytes per request.
 const mostRequests = 20_000_000
 
 // Bounded refuses a load, in requests per second, of more requests than memory holds.
@@ -47,16 +47,16 @@ func BoundedSlots(slots, requests int) error {
 	return nil
 }
 
-// The warm-up of a measured trial: so many requests, one after another, show
-// how long one takes.
+// The warm-up of a measured trial is derived from probeRequests requests, one after another, and is
+// at least leastWarmup if the window is.
 const (
 	probeRequests = 3
 	leastWarmup   = 15 * time.Second
 )
 
-// Prepare settles the warm-up: it is that of the trial which an earlier process
-// measured, or is derived from how long requests take on their own, and no shorter than its own. An engine that
-// cannot be started is left to the trial to reject.
+// Prepare settles the warm-up: that of the trial if an earlier process measured it, or else one
+// derived from how long single requests take, but no shorter than the one configured. An engine
+// that cannot be started is left to the trial to reject.
 func (p *PointStudy) Prepare(ctx context.Context, run sweep.Runner, held []measure.Measurement) error {
 	if len(held) > 0 {
 		p.Trial.Warmup = held[0].Trial.Warmup
@@ -89,10 +89,10 @@ func (p *PointStudy) Prepare(ctx context.Context, run sweep.Runner, held []measu
 	return nil
 }
 
-// Rejected lists nothing: a load point that cannot run is its result.
+// Rejected lists nothing: that a load point cannot run is its result.
 func (p *PointStudy) Rejected() []measure.Rejection { return nil }
 
-// Answer is the measurement. Its verdict says how it ends.
+// Answer returns the measurement; its verdict decides the state.
 func (p *PointStudy) Answer() (sweep.Answer, error) {
 	if len(p.Seen) == 0 {
 		return sweep.Answer{}, nil

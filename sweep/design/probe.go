@@ -22,23 +22,23 @@ import (
 
 // ProbeSpec says how much a probe measures.
 type ProbeSpec struct {
-	// Points are those that constants are fitted to, Held those that they are then scored on.
+	// Points is how many points constants are fitted to, Held how many they are then scored on.
 	Points, Held int
-	// Budget is the engine time of all.
+	// Budget is the engine time of all trials together.
 	Budget time.Duration
-	// Date is noted in the calibration.
+	// Date is recorded in the calibration.
 	Date string
 }
 
-// ProbeStudy is the study of the command probe: closed loops of requests of equal length, each
-// chosen for what the posterior of the constants does not know, then some that are drawn at
+// ProbeStudy is the study of the command probe: closed loops of requests of equal length, most of
+// them chosen for what the posterior of the constants leaves open, then some that are drawn at
 // random, to score it on.
 type ProbeStudy struct {
 	spec    ProbeSpec
 	knobs   measure.Knobs
 	options calibrate.FitOptions
 	longest int // tokens of a request
-	// least is how long the weights take to be read for each token, at least.
+	// least is the shortest time per token in which the weights can be read.
 	least    time.Duration
 	most     int // requests at once
 	seed     uint64
@@ -51,8 +51,9 @@ type ProbeStudy struct {
 	spent    time.Duration
 }
 
-// The loads of a probe: so many requests at once at most, of at most so many tokens, the longest
-// of at least leastLongest; the first two are those that any server carries and that show a batch.
+// The loads of a probe have at most mostProbeSlots requests at once, of at most mostProbeTokens
+// tokens, the longest of at least leastLongest. firstPrompt and secondSlots are of the first two,
+// which any server carries and which show a single request and a batch.
 const (
 	mostProbeSlots  = 256
 	mostProbeTokens = 4096
@@ -95,13 +96,13 @@ func NewProbe(cfg *config.Config, g sweep.Ground, spec ProbeSpec) (*ProbeStudy, 
 	return p, nil
 }
 
-// Rejected lists nothing: knobs that cannot run have no probe.
+// Rejected lists nothing: knobs that cannot run are not probed.
 func (p *ProbeStudy) Rejected() []measure.Rejection { return nil }
 
 // Next chooses the next load point.
 func (p *ProbeStudy) Next() []measure.Trial {
 	i := len(p.seen)
-	failed := i > 0 && !p.seen[i-1].Ran() // with the only knobs that there are
+	failed := i > 0 && !p.seen[i-1].Ran() // with the only knobs there are
 	if failed || p.problem != nil && i >= p.spec.Points || i >= p.spec.Points+p.spec.Held || p.spent >= p.spec.Budget {
 		return nil
 	}
@@ -138,7 +139,7 @@ func (p *ProbeStudy) trial(slots, prompt, output int, why string) measure.Trial 
 	return measure.Trial{Knobs: p.knobs, Workload: w, Concurrency: slots, Requests: max(2*slots, 4), Whole: true, Why: why}
 }
 
-// lengthened is a trial of as many requests as its share of the budget has room for.
+// lengthened gives a trial as many requests, up to 12 per slot, as its share of the budget allows.
 func (p *ProbeStudy) lengthened(t measure.Trial) measure.Trial {
 	share := p.spec.Budget.Seconds() / float64(p.spec.Points+p.spec.Held)
 	f, err := calibrate.Predict(&calibrate.LoadPoint{Trial: t}, p.constants(), p.options)
@@ -151,8 +152,9 @@ func (p *ProbeStudy) lengthened(t measure.Trial) measure.Trial {
 
 func fixed(n int) workload.Lengths { return workload.Lengths{Dist: workload.Fixed, Value: n} }
 
-// candidates are load points that were not measured and that the rest of the budget has room
-// for: one for each number of requests at once, twice as many each, and shape, prompts four times as long each.
+// candidates returns the load points that have not been measured and take at most 1.5 times an
+// equal share of the rest of the budget: for each power of two of concurrent requests, a long
+// prompt and prompts in steps of a factor of 4.
 func (p *ProbeStudy) candidates() []calibrate.LoadPoint {
 	left := (p.spec.Budget - p.spent).Seconds() / float64(p.spec.Points+p.spec.Held-len(p.seen))
 	shapes := [][2]int{{p.longest - probeOutput, probeOutput / 3}}
@@ -178,7 +180,7 @@ func (p *ProbeStudy) candidates() []calibrate.LoadPoint {
 	return all
 }
 
-// drawn is a load point that nothing was fitted to, within the range of those that were.
+// drawn returns a load point for scoring, within the range of those that constants were fitted to.
 func (p *ProbeStudy) drawn(i uint64) measure.Trial {
 	rng := rand.New(rand.NewPCG(p.seed, i))
 	slots, prompt := 1, firstPrompt
@@ -211,7 +213,7 @@ func (p *ProbeStudy) constants() model.Constants {
 	return c
 }
 
-// Observe fits the constants to what is measured.
+// Observe fits the constants to the measurements so far.
 func (p *ProbeStudy) Observe(m measure.Measurement) {
 	p.seen = append(p.seen, m)
 	p.spent += m.EngineTime(0)
@@ -241,11 +243,11 @@ func (p *ProbeStudy) Observe(m measure.Measurement) {
 	}
 }
 
-// mostLate is the share of the mean time to first token by which a client may be late: the
-// means that constants are fitted to hardly move by it, where a limit might be missed.
+// mostLate is the share of the mean time to first token by which a client's p99 may be late: the
+// means that constants are fitted to hardly move by it, whereas a limit might be missed.
 const mostLate = 0.1
 
-// ruinous are the doubts under which means are those of another load, or of the client.
+// ruinous are the doubts under which the means are those of another load, or of the client.
 var ruinous = []note.Kind{note.ClientUnsent, note.ClientStood, note.ClientFiles, note.RequestsDropped, note.RequestsUnsent, note.NoRequests,
 	note.TokensEstimated, note.TokensWhole, note.TokensPerChunk, note.TokensBunched, note.TokensTooFew, note.ShorterAnswers, note.PromptsOff, note.RequestsFailed}
 
@@ -279,24 +281,24 @@ type Probed struct {
 	Points []ProbePoint `json:"points"`
 	// Calibration is nil until there are enough points to fit.
 	Calibration *calibrate.File `json:"calibration"`
-	// TPOTError and TTFTError are mean absolute errors, relative, on the points that were not
-	// used; NoiseTPOT and NoiseTTFT by how much the machine differs from itself.
+	// TPOTError and TTFTError are mean absolute relative errors on the points that were not used;
+	// NoiseTPOT and NoiseTTFT are the absolute log ratios of the first trial and its repetition.
 	TPOTError  *float64      `json:"tpot_error"`
 	TTFTError  *float64      `json:"ttft_error"`
 	NoiseTPOT  *float64      `json:"tpot_noise"`
 	NoiseTTFT  *float64      `json:"ttft_noise"`
 	EngineTime time.Duration `json:"engine_time_s"`
-	// Scored is how many points the errors are means of.
+	// Scored is how many points the errors are averaged over.
 	Scored int `json:"scored"`
 	note.Warnings
 
 	Seen []measure.Measurement `json:"-"`
 }
 
-// CalibrationFile is the calibration of a probe in its run folder.
+// CalibrationFile is the name of a probe's calibration in its run folder.
 const CalibrationFile = "engine.calibration"
 
-// Files are what a run folder keeps of it, by name.
+// Files returns what a run folder keeps of the probe, by file name.
 func (p *Probed) Files() map[string]any {
 	files := map[string]any{"probe.json": p}
 	var b bytes.Buffer
@@ -306,7 +308,7 @@ func (p *Probed) Files() map[string]any {
 	return files
 }
 
-// Answer is the calibration with its score.
+// Answer returns the calibration with its scores.
 func (p *ProbeStudy) Answer() (sweep.Answer, error) {
 	if len(p.seen) == 0 {
 		return sweep.Answer{}, nil
@@ -326,7 +328,7 @@ func (p *ProbeStudy) Answer() (sweep.Answer, error) {
 	out.Notes = append(out.Notes, note.FromTexts(p.fitted.Warnings)...)
 	file := *p.fitted
 	if file.Scores = p.scores(out); out.Scored == 0 && p.spec.Held > 0 {
-		a.State = sweep.Undecided // nobody knows how far off the fit is
+		a.State = sweep.Undecided // it is not known how far off the fit is
 	}
 	out.Calibration = &file
 	return a, nil
@@ -369,7 +371,7 @@ func (p *ProbeStudy) noise(out *Probed) {
 	}
 }
 
-// scores are the predictions of points that were not used, with their mean errors.
+// scores returns the predictions for the points held out of the fit, and sets their mean errors.
 func (p *ProbeStudy) scores(out *Probed) []calibrate.Score {
 	var scores []calibrate.Score
 	var tpot, ttft []float64

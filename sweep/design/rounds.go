@@ -20,30 +20,29 @@ type Side struct {
 	Ground sweep.Ground
 }
 
-// Rounds is the study of the command compare: two configurations in turns, on the
-// same requests.
+// Rounds is the study of the command compare: two configurations in turns, on the same requests.
 type Rounds struct {
 	sweep.List
 	// Sides are A and B.
 	Sides [2]Side
-	// Rate in requests per second, 0 for 80 % of the smaller predicted maximum.
+	// Rate is in requests per second, 0 for 80 % of the smaller predicted maximum.
 	Rate float64
-	// Window is 0 for what a p99 needs. Warmup is below 0 for 30 seconds.
+	// Window is 0 for what a p99 needs. Warmup is negative for 30 s, or the window if shorter.
 	Window, Warmup time.Duration
 	// Number is how many rounds there are; each side runs once in each.
 	Number int
 	Terms  Terms
-	// only is the side that is left of both; nil for both.
+	// only is the one side that is left after Narrow, nil for both.
 	only *Side
-	// predicted says in words what a rate is that nobody gave.
+	// predicted says in words where a rate that nobody gave comes from.
 	predicted string
 }
 
 // carried is the share of a maximum rate at which two configurations are compared.
 const carried = 0.8
 
-// Plan lists the trials of the rounds: A first in even ones and B first in odd ones, so
-// that what drifts falls on both, and an engine is started once a round.
+// Plan lists the trials of the rounds: A first in one, B first in the next, so that drift affects
+// both, and only one engine is started per round.
 func (r *Rounds) Plan() error {
 	var knobs [2]measure.Knobs
 	var most [2]float64
@@ -87,8 +86,8 @@ func (r *Rounds) Plan() error {
 	return nil
 }
 
-// Parts is one where both sides take the same GPU: they then take turns on the same
-// machine. Otherwise each side is one.
+// Parts returns one part if both sides use the same GPU, so that they take turns on the same
+// machine, and otherwise one per side.
 func (r *Rounds) Parts() []sweep.Part {
 	parts := []sweep.Part{r.sidePart(0), r.sidePart(1)}
 	if a, b := &parts[0], &parts[1]; a.GPU == b.GPU {
@@ -111,7 +110,7 @@ func (r *Rounds) PartOf(t measure.Trial) string {
 	return r.sidePart(ofB(t.Number)).Name
 }
 
-// Narrow leaves the trials of one side, where the sides are parts.
+// Narrow keeps only the trials of one side, if the sides are separate parts.
 func (r *Rounds) Narrow(part string, _ bool) {
 	if len(r.Parts()) == 1 {
 		return
@@ -131,14 +130,14 @@ func (s *Side) close() {
 	}
 }
 
-// ofB says whether the trial of a number, from 1, is B's.
+// ofB returns 1 if the trial of a number, counted from 1, is B's, and 0 if it is A's.
 func ofB(number int) int {
 	round, second := (number-1)/2, (number-1)%2
 	return (round + second) % 2
 }
 
-// Ground runs each trial on its own side. Two engines that are started here share
-// the machine's GPUs: one is stopped before the other starts.
+// Ground runs each trial on its own side. Two engines that are started here share the machine's
+// GPUs: one is stopped before the other starts.
 func (r *Rounds) Ground() sweep.Ground {
 	a, b := &r.Sides[0].Ground, &r.Sides[1].Ground
 	g := sweep.Ground{Virtual: a.Virtual && b.Virtual, Parallel: min(a.Parallel, b.Parallel), Records: a.Records}
@@ -160,8 +159,7 @@ func (r *Rounds) Ground() sweep.Ground {
 // Rejected lists nothing: both sides must run.
 func (r *Rounds) Rejected() []measure.Rejection { return nil }
 
-// Answer compares the two sides of each whole round. A side that cannot run is an
-// error.
+// Answer compares the two sides over all complete rounds. A side that cannot run is an error.
 func (r *Rounds) Answer() (sweep.Answer, error) {
 	pairs, err := r.pairs()
 	if err != nil || len(pairs) == 0 {
@@ -186,13 +184,13 @@ func (r *Rounds) Answer() (sweep.Answer, error) {
 	return answer, nil
 }
 
-// doubts says where the two sides do not get the same.
+// doubts warns of sides that get different requests, and of few rounds.
 func (r *Rounds) doubts() note.Notes {
 	return append(note.If(!sameRequests(r.Trials[0], r.Trials[1]), note.RequestsDiffer),
 		note.If(len(r.Trials) < 6, note.FewRounds, len(r.Trials)/2)...)
 }
 
-// slower proposes a rate that both sides carry, where the backlog of one grew.
+// slower proposes a rate that both sides carry, if one of them fell behind.
 func (r *Rounds) slower(pairs []pairing) note.Notes {
 	least, asked := 1.0, r.Sides[0].Config.Workload.MeanRate(r.Rate)
 	for _, p := range pairs {
@@ -212,7 +210,7 @@ func sameRequests(a, b measure.Trial) bool {
 	})
 }
 
-// pairs joins what the two sides of each whole round brought.
+// pairs joins the measurements of the two sides of each complete round.
 func (r *Rounds) pairs() ([]pairing, error) {
 	for i := range r.Seen {
 		if m := &r.Seen[i]; !m.Ran() {
