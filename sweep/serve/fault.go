@@ -12,44 +12,42 @@ import (
 	"planner/sweep/workload"
 )
 
-// What can go wrong: one kind for each way in which a client sees a request fail.
-// N counts tokens; where it is not given, half of the output is taken.
+// What can go wrong: one kind for each way in which a client sees a request fail. N counts tokens;
+// if it is not given, it is half of the output, or 1 for short.
 const (
-	faultCut       = "cut"       // closes the connection behind N tokens
-	faultEmpty     = "empty"     // answers 200 and not one event
-	faultError     = "error"     // answers with a status and nothing else; 429 and 503 tell the client to retry after a second
-	faultEvent     = "event"     // ends the stream of a 200 with an error event behind N tokens
+	faultCut       = "cut"       // closes the connection after N tokens
+	faultEmpty     = "empty"     // answers 200 without any event
+	faultError     = "error"     // answers with an error status; 429 and 503 tell the client to retry after a second
+	faultEvent     = "event"     // ends the stream of a 200 with an error event after N tokens
 	faultHang      = "hang"      // never answers
-	faultMalformed = "malformed" // sends an event of broken JSON behind N tokens and goes on
+	faultMalformed = "malformed" // sends an event of broken JSON after N tokens and goes on
 	faultRefuse    = "refuse"    // closes the port to new connections for a while; the request itself is served
-	faultReset     = "reset"     // resets the connection behind N tokens
+	faultReset     = "reset"     // resets the connection after N tokens
 	faultShort     = "short"     // generates N tokens fewer than asked for
 )
 
-// faultValues says what stands behind the "=" of each kind.
+// faultValues says what follows the "=" of each kind.
 var faultValues = map[string]string{
 	faultCut: "TOKENS", faultEmpty: "", faultError: "STATUS", faultEvent: "TOKENS", faultHang: "", faultMalformed: "TOKENS", faultRefuse: "DURATION",
 	faultReset: "TOKENS", faultShort: "TOKENS",
 }
 
-// Fault is something that goes wrong with a share of the requests. The zero
-// value is nothing wrong.
+// Fault is something that goes wrong with a share of the requests. The zero value is no fault.
 type Fault struct {
 	kind string
 	// text is the fault as it was asked for, without its share.
 	text string
 	// share is the probability that a request is hit.
 	share float64
-	// status is the HTTP status of an error, delay how long a port is closed,
-	// tokens where or how much; 0 means the default of the kind.
+	// status is the HTTP status of an error, delay how long a port is closed, tokens the N of the
+	// kind, 0 for its default.
 	status int
 	delay  time.Duration
 	tokens int
 }
 
-// ParseFault reads KIND[=VALUE][@SHARE], as in "error=503@0.01"; without a share
-// every request is hit. The header X-Planner-Fault of a request takes the same
-// form.
+// ParseFault parses KIND[=VALUE][@SHARE], as in "error=503@0.01"; without a share every request is
+// hit. A request's header X-Planner-Fault takes the same form, but its share does not count.
 func ParseFault(s string) (Fault, error) {
 	text, share, shared := strings.Cut(s, "@")
 	name, value, valued := strings.Cut(text, "=")
@@ -71,7 +69,7 @@ func ParseFault(s string) (Fault, error) {
 	return f, nil
 }
 
-// FaultForms lists what [ParseFault] reads, one form a kind, without the share.
+// FaultForms lists what [ParseFault] accepts, one form per kind, without the share.
 func FaultForms() []string {
 	var forms []string
 	for _, kind := range slices.Sorted(maps.Keys(faultValues)) {
@@ -103,11 +101,11 @@ func (f *Fault) setValue(value string) (err error) {
 	return nil
 }
 
-// faultStream is the stream of random numbers that faults are drawn from.
+// faultStream is the random number stream that faults are drawn from.
 const faultStream = 0xfa
 
-// drawFault returns the first of the faults that hits a request; the zero Fault
-// if none does. It depends on the seed and on the request's number alone.
+// drawFault returns the first of the faults that hits a request; the zero Fault if none does. It
+// depends only on the seed and the request's number.
 func drawFault(faults []Fault, seed, request uint64) Fault {
 	if len(faults) == 0 {
 		return Fault{}
@@ -122,8 +120,7 @@ func drawFault(faults []Fault, seed, request uint64) Fault {
 	return hit
 }
 
-// at is the number of tokens behind which the fault strikes in an output of so
-// many.
+// at returns the number of tokens after which the fault strikes in an output of the given length.
 func (f *Fault) at(output int) int {
 	if f.tokens > 0 {
 		return min(f.tokens, output)

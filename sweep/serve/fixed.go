@@ -15,15 +15,14 @@ import (
 	"planner/sweep/workload"
 )
 
-// Fixed answers without a model: a first token after one time, every further one
-// after another.
+// Fixed answers without a model: the first token comes after one time, every further one after
+// another.
 type Fixed struct {
-	// TTFT is drawn for each request, TPOT for each token behind the first.
+	// TTFT is drawn for each request, TPOT for each token after the first.
 	TTFT, TPOT Distribution
-	// Slots is how many requests are served at once; the others wait in one
-	// queue, first come, first served. 0 serves all at once. With one slot, no
-	// TPOT and a TTFT that is constant or exponential, Poisson arrivals make the
-	// queues M/D/1 and M/M/1.
+	// Slots is how many requests are served at once; the others wait in one queue, first come,
+	// first served. 0 serves all at once. With one slot, no TPOT and a TTFT that is constant or
+	// exponential, Poisson arrivals make the queue M/D/1 or M/M/1.
 	Slots int
 }
 
@@ -33,8 +32,8 @@ type fixed struct {
 	seed     uint64
 	requests int
 	waiting  []*fixedRequest
-	serving  []*fixedRequest // the one with the next token last
-	// idle holds the times since when slots that serve nobody are free.
+	serving  []*fixedRequest // the one with the earliest next token last
+	// idle holds the times since which the slots that serve nobody have been free.
 	idle []time.Duration
 }
 
@@ -51,7 +50,7 @@ func newFixed(times Fixed, seed uint64) *fixed {
 	return &fixed{times: times, seed: seed, idle: make([]time.Duration, times.Slots)}
 }
 
-// Submit puts a request at the end of the queue; any can be served.
+// Submit puts a request at the end of the queue; none is refused.
 func (f *fixed) Submit(at time.Duration, q workload.Request) (int, bool) {
 	j := &fixedRequest{id: f.requests, arrived: at, left: q.Output, rng: rand.New(rand.NewPCG(f.seed, uint64(f.requests)))}
 	f.requests++
@@ -68,8 +67,8 @@ func (f *fixed) start() {
 			if len(f.idle) == 0 {
 				return
 			}
-			// The slot that is free for longest; it may have become free after
-			// the request came.
+			// The slot that has been free the longest; it may have become free after the request
+			// arrived.
 			first := slices.Index(f.idle, slices.Min(f.idle))
 			j.started = max(j.arrived, f.idle[first])
 			f.idle = slices.Delete(f.idle, first, first+1)
@@ -80,8 +79,8 @@ func (f *fixed) start() {
 	}
 }
 
-// schedule puts a job where its next token has its turn: of tokens that fall
-// together, that of the earlier request comes first.
+// schedule inserts a job by the time of its next token; of simultaneous tokens, that of the earlier
+// request comes first.
 func (f *fixed) schedule(j *fixedRequest) {
 	i, _ := slices.BinarySearchFunc(f.serving, j, func(a, b *fixedRequest) int {
 		return cmp.Or(cmp.Compare(b.next, a.next), cmp.Compare(b.id, a.id))
@@ -107,7 +106,7 @@ func (f *fixed) Cancel(at time.Duration, request int) {
 	f.waiting = slices.DeleteFunc(f.waiting, asked)
 }
 
-// Advance draws the tokens up to a time in their order, whichever request they are of.
+// Advance draws the tokens up to a time, of all requests in order of time.
 func (f *fixed) Advance(to time.Duration, tokens []sim.Token) ([]sim.Token, time.Duration) {
 	for n := len(f.serving); n > 0; n = len(f.serving) {
 		j := f.serving[n-1]
@@ -128,7 +127,7 @@ func (f *fixed) Advance(to time.Duration, tokens []sim.Token) ([]sim.Token, time
 	return tokens, measure.Never
 }
 
-// Occupancy counts requests; there is no memory.
+// Occupancy counts requests; there is no KV cache.
 func (f *fixed) Occupancy() sim.Occupancy {
 	return sim.Occupancy{Running: len(f.serving), Waiting: len(f.waiting)}
 }
@@ -136,9 +135,8 @@ func (f *fixed) Occupancy() sim.Occupancy {
 // Distribution draws durations; nil draws zeros.
 type Distribution func(*rand.Rand) time.Duration
 
-// ParseDistribution reads a duration such as "100ms", which never varies, or
-// "exponential:MEAN", "lognormal:MEDIAN,SIGMA" with sigma of the logarithm,
-// "uniform:LOW,HIGH".
+// ParseDistribution parses a duration such as "100ms", which never varies, or "exponential:MEAN",
+// "lognormal:MEDIAN,SIGMA" with sigma of the logarithm, or "uniform:LOW,HIGH".
 func ParseDistribution(s string) (Distribution, error) {
 	kind, parameters, found := strings.Cut(s, ":")
 	if !found {

@@ -7,13 +7,13 @@ import (
 	"path/filepath"
 )
 
-// unknownToken stands, in a tokenizer that counts only, for all text that is no
-// generated word.
+// unknownToken stands for all text that is not a generated word, in a tokenizer that is only used
+// for counting.
 const unknownToken = words + 3
 
-// The texts of the tokens that have none here. That of the unknown one is a token by
-// itself wherever it stands, as words are: clients cut a text to so many tokens and send
-// what these decode to.
+// The texts of the tokens that have none in the server. That of the unknown token is one token
+// wherever it stands, as words are: clients cut a text to a number of tokens and send what these
+// decode to.
 const (
 	eosText     = "<|end_of_text|>"
 	startText   = "<|start|>"
@@ -21,13 +21,13 @@ const (
 	unknownText = " <?>"
 )
 
-// chatTemplate is that of [chatPrompt], in the language of Hugging Face.
+// chatTemplate is that of [chatPrompt], as a Hugging Face chat template.
 const chatTemplate = "{% for message in messages %}" + startText + "{{ message['role'] }}{{ message['content'] }}" + endText +
 	"{% endfor %}{% if add_generation_prompt %}" + startText + "assistant{% endif %}"
 
-// WriteTokenizer makes a folder with a tokenizer of Hugging Face that cuts text into
-// as many tokens as the server counts, for clients that count for themselves. The ids
-// of generated words are the server's; all other text has one and the same.
+// WriteTokenizer writes a folder with a Hugging Face tokenizer that cuts text into as many tokens
+// as the server counts, for clients that count for themselves. The ids of generated words are the
+// server's; all other text has one and the same id.
 func (s *Simulator) WriteTokenizer(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("tokenizer: %w", err)
@@ -56,8 +56,8 @@ func (s *Simulator) WriteTokenizer(dir string) error {
 	return nil
 }
 
-// hfTokenizer is the content of a tokenizer.json: text is cut as [tokenize] does, and
-// each piece is a word of the vocabulary or unknown.
+// hfTokenizer is the content of a tokenizer.json: text is cut as [tokenize] does, and each piece is
+// a word of the vocabulary or unknown.
 func hfTokenizer() any {
 	type object = map[string]any
 	vocabulary := map[string]int32{eosText: eosToken, startText: chatStart, endText: chatEnd, unknownText: unknownToken}

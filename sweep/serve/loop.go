@@ -10,28 +10,26 @@ import (
 	"planner/sweep/workload"
 )
 
-// backend decides when tokens come: a [sim.Online], or [Fixed] times. Its clock is
-// that of the server, in time since the start, and moves with the calls.
+// backend decides when tokens come: a [sim.Online], or [Fixed] times. Its clock is that of the
+// server, the time since the start, and advances with the calls.
 type backend interface {
-	// Submit sends a request and returns its number, which is that of another
-	// request once this one is over; false if the backend can never serve it.
+	// Submit sends a request and returns its number, which may be reused once the request is over;
+	// false if the backend can never serve it.
 	Submit(at time.Duration, q workload.Request) (request int, ok bool)
-	// Cancel ends a request that is not over and whose client has left.
+	// Cancel ends a request that is not over but whose client has left.
 	Cancel(at time.Duration, request int)
-	// Advance appends the tokens that have left by a time, in order of time,
-	// and says when something is going to happen next: measure.Never if nothing
-	// is.
+	// Advance appends the tokens that have left by a time, in order of time, and returns when
+	// something happens next: measure.Never if nothing does.
 	Advance(to time.Duration, tokens []sim.Token) (left []sim.Token, next time.Duration)
 }
 
-// eventLoop is where requests meet the backend. One goroutine owns the backend and all
-// replies: it lets the backend's clock follow the real one and writes every
-// token when it is due. Connections hand in requests and wait for the end of the
-// reply.
+// eventLoop is where requests meet the backend. One goroutine owns the backend and all replies: it
+// makes the backend's clock follow the real one and writes every token when it is due. Connections
+// hand in requests and wait for the end of the reply.
 type eventLoop struct {
 	start   time.Time
 	backend backend
-	// occupancy is what the backend holds and has done until now.
+	// occupancy returns what the backend holds and has done so far.
 	occupancy func() sim.Occupancy
 	waker     *waker
 	metrics   *vllmMetrics
@@ -40,17 +38,17 @@ type eventLoop struct {
 	idle time.Duration
 
 	mu sync.Mutex
-	// arrived are replies to begin, left those whose client has gone.
+	// arrived are replies to begin, left those whose client has left.
 	arrived, left []*reply
 	closed        bool
 
 	replies map[int]*reply // by the backend's number
-	// Used again in every turn.
+	// Reused in every turn.
 	tokens []sim.Token
 	wire   []byte
 }
 
-// nearly is how long before an instant it does not pay to sleep any more.
+// nearly is how long before an instant it no longer pays to sleep.
 const nearly = 3 * time.Microsecond
 
 func (l *eventLoop) now() time.Duration { return time.Since(l.start) }
@@ -104,8 +102,8 @@ func (l *eventLoop) run() {
 	}
 }
 
-// takeIn begins the replies that were handed in, in order of arrival, and ends
-// those whose client has left; false if the loop is closed.
+// takeIn begins the replies that were handed in, in order of arrival, and ends those whose client
+// has left; false if the loop is closed.
 func (l *eventLoop) takeIn() bool {
 	l.mu.Lock()
 	arrived, left, closed := l.arrived, l.left, l.closed
@@ -133,7 +131,7 @@ func (l *eventLoop) begin(r *reply) {
 	number, ok := l.backend.Submit(r.Arrived, r.request)
 	if !ok {
 		refusal := badRequest("", "A request of %d prompt and %d output tokens does not fit the engine's memory.", r.request.Prompt, r.request.Output)
-		_, _ = r.out.write(answer(refusal.status, jsonType, r.keepAlive, refusal.body())) // a client that is gone is noticed by its connection
+		_, _ = r.out.write(answer(refusal.status, jsonType, r.keepAlive, refusal.body())) // that a client is gone shows on its connection
 		r.rest(l.idle)
 		l.end(r, outcomeRefused)
 		return
@@ -182,8 +180,8 @@ func (l *eventLoop) deliver(t sim.Token) {
 	}
 }
 
-// write sends what is in wire and notes when the tokens in it left. It ends the
-// reply, and returns false, if the client is gone, or the server stops.
+// write sends what is in wire and notes when the tokens in it left. It ends the reply and returns
+// false if the client has left or the server stops.
 func (l *eventLoop) write(r *reply) bool {
 	now := l.now()
 	for len(r.Left) < len(r.Due) {
@@ -205,7 +203,7 @@ func (l *eventLoop) write(r *reply) bool {
 	return false
 }
 
-// finish ends a reply: as it should, or as a fault wants it.
+// finish ends a reply, as it should or as a fault requires.
 func (l *eventLoop) finish(r *reply, broken bool) {
 	outcome := outcomeOK
 	if broken {
@@ -228,8 +226,7 @@ func (l *eventLoop) cancel(r *reply) {
 	}
 }
 
-// forget parts a reply from the backend's number, which may soon be that of
-// another request.
+// forget detaches a reply from the backend's number, which may soon be that of another request.
 func (l *eventLoop) forget(r *reply) {
 	if r.number >= 0 {
 		delete(l.replies, r.number)
@@ -237,7 +234,7 @@ func (l *eventLoop) forget(r *reply) {
 	}
 }
 
-// end forgets a reply and lets its connection go on.
+// end ends a reply and lets its connection continue.
 func (l *eventLoop) end(r *reply, outcome string) {
 	l.forget(r)
 	r.ended, r.Outcome = true, outcome

@@ -13,14 +13,14 @@ import (
 	"planner/model/sim"
 )
 
-// vllmMetrics counts what the server does, in the terms of vLLM's metrics.
+// vllmMetrics counts what the server does, as vLLM's metrics.
 type vllmMetrics struct {
 	registry *prometheus.Registry
-	// metrics makes those of the page, all with the same labels.
+	// metrics makes the page's metrics, all with the same labels.
 	metrics promauto.Factory
 
 	prompts, outputs           prometheus.Counter // tokens
-	finished, stopped, aborted prometheus.Counter // requests that ended by length, by themselves, or not well
+	finished, stopped, aborted prometheus.Counter // requests that ended by length, by themselves, or abnormally
 
 	ttft, itl, e2e, queue, prefill, decode prometheus.Histogram
 
@@ -47,7 +47,7 @@ func newMetrics(model string) *vllmMetrics {
 	return m
 }
 
-// now is a figure of what the backend holds and has done.
+// now returns a function for a figure of what the backend holds and has done.
 func (m *vllmMetrics) now(of func(*sim.Occupancy) float64) func() float64 {
 	return func() float64 {
 		m.mu.Lock()
@@ -69,7 +69,7 @@ func (m *vllmMetrics) histogram(name string, bounds []float64) prometheus.Histog
 }
 
 func (m *vllmMetrics) describeCache(c *sim.Config) {
-	caching := map[bool]string{false: "False", true: "True"}[c.PrefixCaching] // as Python has it
+	caching := map[bool]string{false: "False", true: "True"}[c.PrefixCaching] // as Python writes it
 	m.metrics.NewGauge(prometheus.GaugeOpts{Name: "vllm:cache_config_info", ConstLabels: prometheus.Labels{
 		"block_size": strconv.Itoa(c.Layout.BlockTokens), "enable_prefix_caching": caching, "num_gpu_blocks": strconv.Itoa(c.Blocks)}}).Set(1)
 }
@@ -80,7 +80,7 @@ func (m *vllmMetrics) sample(o sim.Occupancy) {
 	m.mu.Unlock()
 }
 
-// idle reports whether no request was being served lately.
+// idle reports whether no request was being served at the last sample.
 func (m *vllmMetrics) idle() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -93,7 +93,7 @@ func (m *vllmMetrics) first(r *reply, t sim.Token) {
 	m.prefill.Observe((t.At - r.Arrived - t.Wait).Seconds())
 }
 
-// token notes a token that is due, before it is added to the reply's.
+// token counts a token that is due, before it is added to the reply's.
 func (m *vllmMetrics) token(r *reply, due time.Duration) {
 	m.outputs.Inc()
 	if n := len(r.Due); n > 0 {
@@ -127,7 +127,7 @@ func (m *vllmMetrics) expose() []byte {
 		}
 	}
 	if err != nil {
-		panic("serve: " + err.Error()) // unreachable: the names are fixed, and a buffer takes what it is given
+		panic("serve: " + err.Error()) // unreachable: the names are fixed, and a buffer accepts everything
 	}
 	return page.Bytes()
 }

@@ -8,27 +8,26 @@ import (
 	"planner/sweep/workload"
 )
 
-// reply is the answer to one request while it is made. It belongs to the loop
-// from its submission to its end, which closes done.
+// reply is the answer to one request while it is generated. It belongs to the loop from its
+// submission to its end, which closes done.
 type reply struct {
 	*completion
 	Emission                  // so far
 	request  workload.Request // what the backend must know
 	fault    Fault
 	out      *sendBuffer
-	// chunked: the body is framed in chunks (HTTP/1.1); caching: the backend has a
+	// chunked: the body uses chunked transfer encoding (HTTP/1.1); caching: the backend has a
 	// prefix cache.
 	chunked, keepAlive, caching bool
 
-	// number is the backend's, -1 when it has none.
+	// number is the backend's, -1 if it has none.
 	number int
 	ended  bool
 	done   chan struct{}
 
-	// envelope is what begins every object of the reply: id, type, time,
-	// model. begin stands before the text of every event. What all events have
-	// in common is made once; an event is then put together, in a buffer that is
-	// used again, without an allocation.
+	// envelope is the start of every object of the reply: id, type, time, model. begin precedes the
+	// text of every event. What all events have in common is built once; an event is then assembled
+	// in a buffer that is reused, without an allocation.
 	envelope, begin, event []byte
 }
 
@@ -61,7 +60,7 @@ func newReply(c *completion, id, model string, created int64) *reply {
 	return r
 }
 
-// marshal encodes what is known to be encodable: keys in order of the alphabet.
+// marshal encodes what is known to be encodable, with keys in alphabetical order.
 func marshal(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -70,7 +69,7 @@ func marshal(v any) []byte {
 	return b
 }
 
-// breaks says whether a fault ends the reply behind the tokens that are due.
+// breaks reports whether a fault ends the reply after the tokens that are due.
 func (r *reply) breaks() bool {
 	switch r.fault.kind {
 	case faultCut, faultReset, faultEvent:
@@ -79,21 +78,21 @@ func (r *reply) breaks() bool {
 	return false
 }
 
-// hangUp makes the connection's goroutine see that the connection is at its end:
-// at once, without what was kept, if the reply was broken off.
+// hangUp makes the connection's goroutine find the connection at its end: at once, without what was
+// kept, if the reply was broken off.
 func (r *reply) hangUp(abrupt bool) {
 	conn := r.out.conn
 	if !abrupt {
-		_ = conn.SetReadDeadline(time.Unix(1, 0)) // a closed connection has ended as well
+		_ = conn.SetReadDeadline(time.Unix(1, 0)) // a closed connection is at its end too
 		return
 	}
 	if r.fault.kind == faultReset {
-		_ = conn.SetLinger(0) // without it the client sees an end instead of a reset
+		_ = conn.SetLinger(0) // otherwise the client would see an end instead of a reset
 	}
 	conn.Close()
 }
 
-// rest bounds the time in which another request may come behind the reply.
+// rest bounds the time in which another request may follow the reply.
 func (r *reply) rest(idle time.Duration) {
 	_ = r.out.conn.SetReadDeadline(time.Now().Add(idle)) // a closed connection is noticed anyway
 }
@@ -144,8 +143,8 @@ func (r *reply) role(b []byte) []byte {
 	return r.send(b, e)
 }
 
-// token appends the event of the k-th token, with what stands before the first
-// one and what a fault sends behind it.
+// token appends the event of the k-th token, with what precedes the first one and what a fault
+// sends after it.
 func (r *reply) token(b []byte, k int) []byte {
 	if k == 0 && r.chat {
 		b = r.role(b)
@@ -166,8 +165,8 @@ func (r *reply) token(b []byte, k int) []byte {
 	return b
 }
 
-// choice appends what stands behind the text of the one choice, which has the tokens
-// from the first to the second, and ends the list of choices.
+// choice appends what follows the text of the one choice, which has the tokens of the range [from,
+// to), and ends the list of choices.
 func (r *reply) choice(e []byte, from, to int) []byte {
 	e = append(e, `,"logprobs":null,"finish_reason":`...)
 	if to == r.output {
@@ -222,8 +221,8 @@ func (r *reply) counts(e []byte, tokens int) []byte {
 	return append(e, '}')
 }
 
-// ending appends what ends a stream: the event that counts, and the one that says
-// so.
+// ending appends what ends a stream: the event with the usage, if asked for, and the one that marks
+// the end.
 func (r *reply) ending(b []byte) []byte {
 	if r.usage() {
 		e := append(append(r.event[:0], "data: "...), r.envelope...)

@@ -9,9 +9,8 @@ import (
 	"planner/sweep/workload"
 )
 
-// apiRequest is the body of a request of /v1/completions or /v1/chat/completions. Its
-// fields are those that mean something here; others are accepted and ignored, as
-// sampling does not matter.
+// apiRequest is the body of a request to /v1/completions or /v1/chat/completions. It has the fields
+// that mean something here; others are accepted and ignored, as sampling does not matter.
 type apiRequest struct {
 	Model               string          `json:"model"`
 	Prompt              json.RawMessage `json:"prompt"`
@@ -30,7 +29,7 @@ type apiRequest struct {
 	unserved
 }
 
-// unserved are the parts of a request that the server has for no more than their usual values.
+// unserved are parameters that the server accepts only with values that have no effect.
 type unserved struct {
 	Stop    json.RawMessage `json:"stop"`
 	StopIDs []int64         `json:"stop_token_ids"`
@@ -44,16 +43,15 @@ type completion struct {
 	apiRequest
 	chat   bool
 	prompt []int32
-	// hash is that of the prompt, from which its reply follows.
+	// hash is that of the prompt, and determines the reply.
 	hash uint64
-	// output is the number of tokens to generate; ends says that the last one
-	// is the end-of-sequence token and not the last that was allowed.
+	// output is the number of tokens to generate; ends says that the last one is the
+	// end-of-sequence token rather than the last that was allowed.
 	output int
 	ends   bool
 }
 
-// usage asks for the counts at the end of a stream, running for counts in every
-// event.
+// usage reports whether counts are wanted at the end of a stream, running whether in every event.
 func (c *apiRequest) usage() bool   { return c.StreamOptions != nil && c.StreamOptions.IncludeUsage }
 func (c *apiRequest) running() bool { return c.usage() && c.StreamOptions.ContinuousUsageStats }
 
@@ -71,10 +69,9 @@ func (c *completion) reason() string {
 	return "length"
 }
 
-// blocks names the full blocks of the prompt and its reply, so that the engine's
-// prefix cache can tell which texts begin alike: a block's name is a hash of all
-// tokens up to its end, as in vLLM. Blocks of another salt of the request, or of
-// another of the server's, have other names.
+// blocks names the full blocks of the prompt and its reply, so that the engine's prefix cache can
+// tell which texts begin alike: a block's name is a hash of all tokens up to its end, as in vLLM.
+// Blocks under another salt of the request or of the server have other names.
 func (c *completion) blocks(blockTokens int, salt uint64) []workload.Segment {
 	h := workload.Mix64(salt)
 	for _, b := range []byte(c.CacheSalt) {
@@ -94,7 +91,7 @@ func (c *completion) blocks(blockTokens int, salt uint64) []workload.Segment {
 	return blocks
 }
 
-// completionTokens is the default of max_tokens of /v1/completions.
+// completionTokens is the default of max_tokens in /v1/completions.
 const completionTokens = 16
 
 func (s *Simulator) parseRequest(body []byte, chat bool) (*completion, error) {
@@ -117,7 +114,7 @@ func (s *Simulator) parseRequest(body []byte, chat bool) (*completion, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Prompt, c.Messages = nil, nil // as large as the body
+	c.Prompt, c.Messages = nil, nil // they are as large as the body
 	for _, id := range c.prompt {
 		c.hash = workload.Mix64(c.hash + uint64(id))
 	}
@@ -145,7 +142,7 @@ func (c *apiRequest) check() error {
 	return nil
 }
 
-// stopTexts are where a reply is to end: one text, a list of texts, or none.
+// stopTexts returns where a reply is to end: one text, a list of texts, or none.
 func stopTexts(raw json.RawMessage) (texts []string, err error) {
 	if one := readText(raw); one != "" {
 		return []string{one}, nil
@@ -156,8 +153,8 @@ func stopTexts(raw json.RawMessage) (texts []string, err error) {
 	return texts, err
 }
 
-// mayOccur reports whether what is generated may hold a text: words of a space and
-// three small letters, which it may begin anywhere in.
+// mayOccur reports whether generated text may contain stop: it consists of words of a space and
+// three lower-case letters, and stop may begin anywhere in one.
 func mayOccur(stop string) bool {
 	for begin := range charsPerToken {
 		fits := true
@@ -172,8 +169,8 @@ func mayOccur(stop string) bool {
 	return false
 }
 
-// limit decides how long the reply becomes, and refuses what exceeds the longest
-// context in vLLM's words.
+// limit decides the length of the reply, and refuses what exceeds the longest context in vLLM's
+// words.
 func (s *Simulator) limit(c *completion) error {
 	room := s.MaxModelLen - len(c.prompt)
 	limit := room
@@ -203,7 +200,7 @@ func (s *Simulator) limit(c *completion) error {
 	return nil
 }
 
-// readPrompt reads a text, a list of token ids, or a list of one of these.
+// readPrompt reads a text, a list of token ids, or a list that holds one of these.
 func readPrompt(raw json.RawMessage) ([]int32, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil, badRequest("prompt", "prompt is missing.")
@@ -213,7 +210,7 @@ func readPrompt(raw json.RawMessage) ([]int32, error) {
 		return parseIDs(raw)
 	case raw[0] == '[':
 		var list []json.RawMessage
-		_ = json.Unmarshal(raw, &list) // a list, as it is valid
+		_ = json.Unmarshal(raw, &list) // it is a list, since the body is valid
 		if len(list) > 1 {
 			return nil, badRequest("prompt", "a list of %d prompts is not served: send one prompt in each request.", len(list))
 		}
@@ -230,7 +227,7 @@ func readPrompt(raw json.RawMessage) ([]int32, error) {
 	return ids, nil
 }
 
-// readText reads a JSON text that is valid; anything else is none.
+// readText returns the text of a JSON string; "" for anything else.
 func readText(raw json.RawMessage) (text string) {
 	_ = json.Unmarshal(raw, &text)
 	return text
@@ -241,10 +238,10 @@ func startsNumber(raw []byte) bool {
 	return s != "" && (s[0] == '-' || '0' <= s[0] && s[0] <= '9')
 }
 
-// maxTokenID bounds token ids. Any that a real vocabulary may have is accepted.
+// maxTokenID bounds token ids. Any id that a real vocabulary may have is accepted.
 const maxTokenID = 1 << 30
 
-// parseIDs reads a JSON list of token ids, which is known to be valid JSON.
+// parseIDs reads a list of token ids, which is known to be valid JSON.
 func parseIDs(raw []byte) ([]int32, error) {
 	ids := make([]int32, 0, len(raw)/5)
 	value, digits := 0, false
@@ -269,15 +266,14 @@ func parseIDs(raw []byte) ([]int32, error) {
 	return ids, nil
 }
 
-// chatMessage is one of a chat. Its content is a text, a list of parts, or
-// nothing.
+// chatMessage is a message of a chat. Its content is a text, a list of parts, or nothing.
 type chatMessage struct {
 	Role    string          `json:"role"`
 	Content json.RawMessage `json:"content"`
 }
 
-// chatPrompt renders a chat as tokens: each message between two marks, and what
-// begins the reply.
+// chatPrompt renders a chat as tokens: each message between two markers, and then what begins the
+// reply.
 func chatPrompt(messages []chatMessage) ([]int32, error) {
 	if len(messages) == 0 {
 		return nil, badRequest("messages", "messages must have at least one message.")

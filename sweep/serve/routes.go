@@ -104,14 +104,14 @@ func answer(status int, contentType string, keepAlive bool, body []byte) []byte 
 	return append(b, body...)
 }
 
-// apiError is a refusal in the form in which vLLM gives it.
+// apiError is a refusal as vLLM reports it.
 type apiError struct {
 	status  int
-	param   string // of the request; "" for none
+	param   string // the parameter of the request; "" for none
 	message string
 }
 
-// Error is the message that the client reads.
+// Error returns the message that the client reads.
 func (e *apiError) Error() string { return e.message }
 
 func noModel(name string) *apiError {
@@ -122,14 +122,13 @@ func badRequest(param, format string, args ...any) *apiError {
 	return &apiError{http.StatusBadRequest, param, fmt.Sprintf(format, args...)}
 }
 
-// errorTypes are vLLM's names of statuses.
+// errorTypes maps statuses to vLLM's names for them.
 var errorTypes = map[int]string{
 	http.StatusBadRequest: "BadRequestError", http.StatusNotFound: "NotFoundError", http.StatusTooManyRequests: "RateLimitError",
 	http.StatusServiceUnavailable: "ServiceUnavailableError",
 }
 
-// body is the JSON that stands in an answer, and in the event that stands for a
-// token.
+// body returns the JSON of an error answer, or of an event that takes the place of a token.
 func (e *apiError) body() []byte {
 	param := any(nil)
 	if e.param != "" {

@@ -9,21 +9,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxBacklog is how many bytes are kept for a client that does not read before it
-// counts as gone.
+// maxBacklog is how many bytes are kept for a client that does not read before it counts as gone.
 const maxBacklog = 16 << 20
 
 var errBacklog = errors.New("client does not read")
 
-// sendBuffer writes to one client without waiting for it: the one goroutine that
-// serves all clients must not stand still because one of them does not read. What
-// the connection does not take at once is written by a goroutine that lasts until
-// it has caught up.
+// sendBuffer writes to one client without waiting for it: the one goroutine that serves all clients
+// must not stall because one of them does not read. What the connection does not accept at once is
+// written by a goroutine that lasts until it has caught up.
 type sendBuffer struct {
 	conn *net.TCPConn
 	raw  syscall.RawConn
 	try  func(fd uintptr) bool
-	// part is what try writes; wrote and failed are what came of it.
+	// part is what try writes; wrote and failed are the outcome.
 	part   []byte
 	wrote  int
 	failed error
@@ -45,8 +43,8 @@ func newSendBuffer(conn *net.TCPConn) (*sendBuffer, error) {
 	return s, err
 }
 
-// write sends bytes or keeps them for later, which it reports. Only one goroutine
-// may call it at a time.
+// write sends bytes or keeps them for later, and reports which. Only one goroutine may call it at a
+// time.
 func (s *sendBuffer) write(b []byte) (kept bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,8 +71,7 @@ func (s *sendBuffer) write(b []byte) (kept bool, err error) {
 	return true, nil
 }
 
-// drain writes the backlog until there is none. It ends when the connection is
-// closed, at the latest.
+// drain writes the backlog until there is none, or the connection is closed.
 func (s *sendBuffer) drain() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,7 +89,7 @@ func (s *sendBuffer) drain() {
 // flush waits until nothing is kept any more.
 func (s *sendBuffer) flush() { s.drains.Wait() }
 
-// writeNow writes what a non-blocking descriptor takes at once.
+// writeNow writes what a non-blocking descriptor accepts at once.
 func writeNow(fd uintptr, b []byte) (int, error) {
 	for {
 		n, err := unix.Write(int(fd), b)

@@ -15,16 +15,15 @@ import (
 	"planner/sweep/workload"
 )
 
-// service is a Simulator at work, its defaults filled in: the port and its
-// connections.
+// service is a running Simulator, its defaults filled in: the port and its connections.
 type service struct {
 	Simulator
 	loop     *eventLoop
 	requests atomic.Uint64
-	// resets counts how often the prefix cache was emptied.
+	// resets counts how many times the prefix cache was emptied.
 	resets   atomic.Uint64
 	sessions sync.WaitGroup
-	// bodies counts the bytes of bodies that are held.
+	// bodies counts the bytes of request bodies in memory.
 	bodies atomic.Int64
 
 	mu    sync.Mutex
@@ -96,7 +95,7 @@ func (v *service) accept(ctx context.Context) error {
 	}
 }
 
-// isTemporary: out of file descriptors, or a client that left too soon.
+// isTemporary reports whether file descriptors ran out, or a client left too soon.
 func isTemporary(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ECONNABORTED)
 }
@@ -138,8 +137,8 @@ func (v *service) closePort(d time.Duration) {
 	}
 }
 
-// reopenPort opens the port again once it is time to, and once it can be had; it
-// returns the closed one when ctx ends before.
+// reopenPort opens the port again when the time has come and the port is free; it returns the
+// closed one if ctx ends first.
 func (v *service) reopenPort(ctx context.Context) *net.TCPListener {
 	v.mu.Lock()
 	wait := v.refused
@@ -176,8 +175,8 @@ func (v *service) newReply(s *session, c *completion, number uint64) *reply {
 	return r
 }
 
-// resetCache empties the prefix cache, unless requests use it. The engine keeps
-// the blocks, but nobody can name what is in them any more.
+// resetCache empties the prefix cache, unless requests are running. The engine keeps the blocks,
+// but their contents have no names any more.
 func (v *service) resetCache() bool {
 	if !v.loop.metrics.idle() {
 		return false

@@ -12,11 +12,10 @@ import (
 	"time"
 )
 
-// session is one connection of a client. The server speaks HTTP/1.1 on its own and
-// takes only the reading of requests from net/http: the loop must be able to write
-// an event with one system call and without ever waiting for a client, and a
-// response writer allows neither. A session has one goroutine. While a reply is
-// written by the loop it reads ahead, and so sees at once when the client leaves.
+// session is one connection of a client. The server implements HTTP/1.1 itself and uses net/http
+// only to parse requests: the loop must be able to write an event with one system call and without
+// ever waiting for a client, and a ResponseWriter allows neither. A session has one goroutine.
+// While the loop writes a reply, it reads ahead, and so notices at once when the client leaves.
 type session struct {
 	server  *service
 	conn    *net.TCPConn
@@ -24,13 +23,13 @@ type session struct {
 	limited *io.LimitedReader
 	reader  *bufio.Reader
 
-	// The request that is answered, and when its last byte had been read. Held is what
-	// its body takes of the memory for all.
+	// The request that is being answered, and when its last byte had been read. held is how many
+	// bytes its body takes of the limit on all bodies.
 	req     *http.Request
 	body    []byte
 	held    int64
 	arrived time.Duration
-	// keep: the connection is used again behind it.
+	// keep: the connection is used again after it.
 	keep bool
 }
 
@@ -39,14 +38,14 @@ const (
 	maxBody = 64 << 20
 )
 
-// clientLimits bound how long clients may take, to send another request and then its head and
-// its body, and the bytes of all bodies that are not made requests yet.
+// clientLimits bound the times in which a client must send another request, then its head and then
+// its body, and the bytes of all bodies that have not been parsed yet.
 type clientLimits struct {
 	idle, head, body time.Duration
 	bodies           int64
 }
 
-// usualLimits are beyond what a client of good will needs.
+// usualLimits are more than a well-behaved client needs.
 var usualLimits = clientLimits{idle: 2 * time.Minute, head: 10 * time.Second, body: time.Minute, bodies: 256 << 20}
 
 func newSession(v *service, conn *net.TCPConn) (*session, error) {
@@ -57,7 +56,7 @@ func newSession(v *service, conn *net.TCPConn) (*session, error) {
 }
 
 func (s *session) run() {
-	defer s.out.flush() // the closed connection ends what still writes
+	defer s.out.flush() // the closed connection ends a goroutine that still writes
 	defer s.conn.Close()
 	defer s.forget()
 	for s.next() {
@@ -74,7 +73,7 @@ func (s *session) next() bool {
 	s.limited.N = maxHead
 	s.within(s.server.limits.idle)
 	if _, err := s.reader.Peek(1); err != nil {
-		return false // nobody wants anything any more
+		return false // the client wants nothing more
 	}
 	s.within(s.server.limits.head)
 	req, err := http.ReadRequest(s.reader)
@@ -98,7 +97,7 @@ func (s *session) next() bool {
 		s.respond(http.StatusRequestEntityTooLarge, textType, []byte(err.Error()+"\n"))
 	case errors.Is(err, errTooMany):
 		s.keep = false
-		_, _ = io.Copy(io.Discard, io.LimitReader(req.Body, maxBody)) // or the client misses the answer
+		_, _ = io.Copy(io.Discard, io.LimitReader(req.Body, maxBody)) // otherwise the client would miss the answer
 		s.respond(http.StatusServiceUnavailable, textType, []byte(err.Error()+"\n"))
 	}
 	s.within(0)
@@ -106,13 +105,13 @@ func (s *session) next() bool {
 	return err == nil
 }
 
-// within bounds the time of what is read from now on; 0 lifts the bound.
+// within bounds the time of reads from now on; 0 lifts the bound.
 func (s *session) within(limit time.Duration) {
 	var end time.Time
 	if limit > 0 {
 		end = time.Now().Add(limit)
 	}
-	_ = s.conn.SetReadDeadline(end) // of a closed connection, which is noticed anyway
+	_ = s.conn.SetReadDeadline(end) // a closed connection is noticed anyway
 }
 
 var (
@@ -120,8 +119,8 @@ var (
 	errTooMany  = errors.New("the bodies of all requests are larger than there is memory for")
 )
 
-// Read reads the body of the request at the cost of the memory for all, and gives all back
-// that it took where there is no more: nobody else is to be refused for a body that is.
+// Read reads the body of the request and counts it against the limit on all bodies. Beyond that it
+// releases all that it took: no other request should be refused because of one that is.
 func (s *session) Read(p []byte) (int, error) {
 	n, err := s.req.Body.Read(p)
 	s.held += int64(n)
@@ -133,7 +132,7 @@ func (s *session) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// forget gives the memory of the body back.
+// forget releases the memory of the body.
 func (s *session) forget() {
 	s.server.bodies.Add(-s.held)
 	s.body, s.held = nil, 0
@@ -155,8 +154,7 @@ func (s *session) readBody() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// say writes an answer that is complete. A client that is gone is noticed when
-// the next request is read.
+// say writes a complete answer. That a client is gone is noticed when the next request is read.
 func (s *session) say(b []byte) { _, _ = s.conn.Write(b) }
 
 func (s *session) respond(status int, contentType string, body []byte) {
@@ -201,7 +199,7 @@ func (s *session) complete(chat bool) {
 		s.keep = false
 		return
 	}
-	if _, err := s.reader.Peek(1); err != nil { // the next request, or the end
+	if _, err := s.reader.Peek(1); err != nil { // returns on the next request, or the end
 		v.loop.abandon(r)
 		s.keep = false
 	}
@@ -209,8 +207,8 @@ func (s *session) complete(chat bool) {
 	s.out.flush()
 }
 
-// fail carries out a fault that has no part in the engine, and reports whether the
-// request has been dealt with.
+// fail carries out a fault that does not involve the engine, and reports whether the request has
+// been dealt with.
 func (s *session) fail(r *reply) bool {
 	switch r.fault.kind {
 	case faultError:

@@ -6,17 +6,17 @@ import (
 	"planner/sweep/workload"
 )
 
-// The server has no vocabulary, only one that is made up: a token of text is at
-// most four characters long, and every space begins a new one. What is generated
-// are words of a space and three letters, one token each, so that a reply which
-// comes back in a later prompt has the tokens that it was generated with.
+// The server has only a made-up vocabulary: a token of text is at most four characters long, and
+// every space begins a new one. Generated text consists of words of a space and three letters, one
+// token each, so that a reply that comes back in a later prompt has the tokens that it was
+// generated with.
 const (
 	charsPerToken = 4
-	// Ids below words are the generated words; other text is hashed to ids from
-	// firstHashed to vocabulary.
+	// Ids below words are the generated words; other text is hashed to ids from firstHashed up to
+	// vocabulary.
 	words       = 26 * 26 * 26
 	eosToken    = words
-	chatStart   = words + 1 // begins a message of a chat, then comes its role
+	chatStart   = words + 1 // begins a message of a chat; its role follows
 	chatEnd     = words + 2 // ends it
 	firstHashed = words + 16
 	vocabulary  = 1 << 17
@@ -59,9 +59,8 @@ func tokenOf(text string) int32 {
 	return firstHashed + int32(h%(vocabulary-firstHashed))
 }
 
-// appendWord appends the text of a token. An id that is no generated word has
-// lost its text; a word of as many tokens, one, stands in for it. Ids from
-// eosToken to firstHashed have no text.
+// appendWord appends the text of a token. An id that is not a generated word's has lost its text; a
+// word, which is one token too, stands in for it. Ids from eosToken to firstHashed have no text.
 func appendWord(b []byte, id int32) []byte {
 	if eosToken <= id && id < firstHashed {
 		return b
@@ -70,8 +69,8 @@ func appendWord(b []byte, id int32) []byte {
 	return append(b, ' ', 'a'+byte(id/(26*26)), 'a'+byte(id/26%26), 'a'+byte(id%26))
 }
 
-// generated is the k-th token that the model makes of a prompt: greedy sampling,
-// so the same prompt has the same reply.
+// generated returns the k-th token that the model generates for a prompt: greedy sampling, so the
+// same prompt has the same reply.
 func generated(prompt uint64, k int) int32 {
 	return int32(workload.Draw64(prompt, uint64(k)) % words)
 }

@@ -8,17 +8,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// waker wakes one goroutine at an instant, or earlier when somebody asks for it. That
-// goroutine sleeps in ppoll on a thread of its own: the kernel's timer is some
-// 10 us late there, a timer of the Go runtime half a millisecond, because the
-// poller's timeouts are whole milliseconds. A timerfd in the poller is as
-// precise and takes twice the CPU at 20,000 wakings a second.
+// waker wakes one goroutine at an instant, or earlier on request. That goroutine sleeps in ppoll on
+// its own thread: the kernel's timer is some 10 us late there, a timer of the Go runtime half a
+// millisecond, because the poller's timeouts are whole milliseconds. A timerfd in the poller is as
+// precise but takes twice the CPU at 20,000 wakings per second.
 type waker struct {
 	event [1]unix.PollFd
 }
 
-// timerSlack is how late the kernel may make a sleep of the thread so that it
-// coincides with others, in nanoseconds; 50 us if nobody says.
+// timerSlack is how much the kernel may delay a sleep of the thread to make it coincide with
+// others, in nanoseconds; its default is 50 us.
 const timerSlack = 1000
 
 func newWaker() (*waker, error) {
@@ -32,12 +31,11 @@ func newWaker() (*waker, error) {
 // own makes the calling goroutine the one that sleeps.
 func (w *waker) own() {
 	runtime.LockOSThread()
-	// Without it sleeps are a little longer, nothing else.
+	// If it fails, sleeps are a little longer, nothing else.
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, timerSlack, 0, 0, 0)
 }
 
-// sleep returns after a time, or when it is woken; a negative time is
-// forever. It may return early.
+// sleep returns after a time, or when woken; a negative time is forever. It may return early.
 func (w *waker) sleep(d time.Duration) {
 	var timeout *unix.Timespec
 	if d >= 0 {
@@ -50,13 +48,13 @@ func (w *waker) sleep(d time.Duration) {
 	}
 }
 
-// wake wakes the goroutine that sleeps, or that will sleep next.
+// wake wakes the goroutine that sleeps, or its next sleep.
 func (w *waker) wake() {
-	_, _ = unix.Write(int(w.event[0].Fd), []byte{1, 0, 0, 0, 0, 0, 0, 0}) // fails only if it is set already
+	_, _ = unix.Write(int(w.event[0].Fd), []byte{1, 0, 0, 0, 0, 0, 0, 0}) // fails only if a wake is pending
 }
 
-// close ends the use of the waker; nobody may wake it any more. The sleeper's thread
-// ends with its goroutine.
+// close ends the use of the waker; nobody may wake it any more. The sleeper's thread ends with its
+// goroutine.
 func (w *waker) close() { unix.Close(int(w.event[0].Fd)) }
 
 func monotonic() int64 {

@@ -4,8 +4,8 @@ package serve
 
 import "time"
 
-// waker wakes one goroutine at an instant, or earlier when somebody asks for it. The
-// timers of the Go runtime may be a millisecond late; the rest is spun.
+// waker wakes one goroutine at an instant, or earlier on request. The timers of the Go runtime may
+// be a millisecond late; the caller spins for the rest.
 type waker struct{ event chan struct{} }
 
 // spin is how long before an instant the goroutine is woken.
@@ -40,5 +40,5 @@ func (w *waker) wake() {
 
 func (w *waker) close() {}
 
-// monotonic is not known here.
+// monotonic is not available here.
 func monotonic() int64 { return 0 }
