@@ -20,14 +20,14 @@ import (
 	"planner/sweep/workload"
 )
 
-// logEntry is one request of a log: an object of JSON, or of the cells of a row of CSV under
-// the names of its columns.
+// logEntry is one request of a log: a JSON object, made from the cells of a row and the names of
+// their columns if the log is CSV.
 type logEntry struct {
 	columns []string
 	parser  fastjson.Parser
 	arena   fastjson.Arena
 	object  *fastjson.Value
-	// problem is the first of the line, estimated says that a length of it is by text.
+	// problem is the line's first, estimated says that one of its lengths is estimated.
 	problem   *FileError
 	estimated bool
 }
@@ -38,7 +38,7 @@ func (e *logEntry) wrong(field, format string, a ...any) {
 	}
 }
 
-// begin takes the first line of a log: a header of CSV, or a first object of JSON.
+// begin takes the first line of a log: the header of CSV, or the first JSON object.
 func (e *logEntry) begin(line string) error {
 	if !strings.HasPrefix(line, "{") {
 		cells, err := splitCSV(line)
@@ -87,8 +87,8 @@ func splitCSV(line string) ([]string, error) {
 	return csv.NewReader(strings.NewReader(line)).Read()
 }
 
-// find looks up a key of an object, with dots between the keys of objects within it; a
-// key may hold dots itself.
+// find looks up a key of an object, with dots between the keys of nested objects; a key may also
+// contain dots itself.
 func find(v *fastjson.Value, path string) *fastjson.Value {
 	if x := v.Get(path); x != nil {
 		return x
@@ -106,9 +106,9 @@ func find(v *fastjson.Value, path string) *fastjson.Value {
 	return nil
 }
 
-// at is the value of a name and what it has of text. False if there is none, or it is
-// empty or null. A column without a name, as tables with numbered rows have, has none either:
-// what a mapping leaves out is "".
+// at returns the value under a name and its text; false if it is missing, empty or null. The name
+// "" stands for what a mapping leaves out and has no value, even if a column has no name, as in
+// tables with numbered rows.
 func (e *logEntry) at(name string) (text string, v *fastjson.Value, ok bool) {
 	v = find(e.object, name)
 	switch {
@@ -130,7 +130,7 @@ func (e *logEntry) has(keys ...key) bool {
 	})
 }
 
-// describe names the columns, or the keys of the object and of those within it.
+// describe names the columns, or the keys of the object and of those nested in it.
 func (e *logEntry) describe() string {
 	if e.columns != nil {
 		return "the columns " + printable.Short(strings.Join(e.columns, ","), 400)
@@ -148,11 +148,11 @@ func (e *logEntry) describe() string {
 	return "these keys: " + printable.Short(strings.Join(keys, ", "), 400)
 }
 
-// maxTokens is the longest prompt or output that is taken for one.
+// maxTokens is the longest prompt or output that is accepted.
 const maxTokens = 1 << 30
 
-// tokens reads a number of tokens, the sum of those under several names of which only
-// the first must be there.
+// tokens reads a number of tokens, or the sum of those under several names, of which only the first
+// is required.
 func (e *logEntry) tokens(k key) (n int) {
 	for i, name := range k.names {
 		text, v, ok := e.at(name)
@@ -176,11 +176,11 @@ func (e *logEntry) tokens(k key) (n int) {
 	return n
 }
 
-// textKeys are the keys of the text within messages, choices and calls of tools.
+// textKeys are the keys of the text within messages, choices and tool calls.
 var textKeys = []string{"content", "text", "parts", "reasoning_content", "reasoning", "arguments"}
 
-// characters counts those of the texts in a value of JSON; within objects they are
-// under textKeys.
+// characters counts the characters of the texts in a JSON value; within objects these are under
+// textKeys.
 func characters(v *fastjson.Value, text bool) (n int) {
 	switch v.Type() {
 	case fastjson.TypeString:
@@ -212,7 +212,7 @@ func date(text string) (time.Duration, error) {
 	return 0, fmt.Errorf("%q is no date and time", printable.Short(text, 40))
 }
 
-// time reads a time: a number in the unit of its key, or what read makes of its text.
+// time reads a time: a number in the unit of its key, or its text as parsed by read.
 func (e *logEntry) time(k key, read func(string) (time.Duration, error)) (d time.Duration) {
 	text, _, ok := e.at(k.name())
 	x, err := strconv.ParseFloat(text, 64)
@@ -244,8 +244,8 @@ func clockTime(v float64, unit time.Duration) (time.Duration, error) {
 	return time.Duration(math.Round(d)), nil
 }
 
-// failed reports whether the log says that the request failed: by a status of HTTP, or by
-// anything else under the key of an error.
+// failed reports whether the log says that the request failed: by an HTTP status, or by anything
+// else under the key of an error.
 func (e *logEntry) failed(m mapping) bool {
 	text, v, ok := e.at(m["error"].name())
 	if status, err := strconv.ParseFloat(text, 64); err == nil {
@@ -254,7 +254,7 @@ func (e *logEntry) failed(m mapping) bool {
 	return ok && text != "false" && !slices.Contains([]string{"{}", "[]"}, v.String())
 }
 
-// row is the request, which arrived, if need be, by its duration before its end.
+// row returns the request; if need be, its arrival is its end minus its duration.
 func (e *logEntry) row(m mapping) (r workload.TraceRow) {
 	if m["arrival"].names != nil {
 		r.Arrival = e.time(m["arrival"], date)
@@ -266,8 +266,8 @@ func (e *logEntry) row(m mapping) (r workload.TraceRow) {
 	return r
 }
 
-// shared are the leading parts of a prompt that others may have too: those that the log
-// names, or those of hashed blocks. Two prompts whose hashes begin alike begin with the same text.
+// shared returns the leading parts of a prompt that others may share: those that the log names, or
+// hashed blocks. Two prompts whose hashes begin alike begin with the same text.
 func (e *logEntry) shared(m mapping, prompt int) (parts []workload.Segment) {
 	if ids, v, ok := e.at(m["prefix"].name()); ok {
 		lengths, _, _ := e.at(m["prefix_tokens"].name())
@@ -289,8 +289,8 @@ func (e *logEntry) shared(m mapping, prompt int) (parts []workload.Segment) {
 	return parts
 }
 
-// prefixParts reads the shared beginning of a prompt: an id and its tokens, or as
-// many ids as tokens, with spaces between.
+// prefixParts reads the shared beginning of a prompt: an id and its number of tokens, or lists of
+// ids and of as many numbers, separated by spaces.
 func (e *logEntry) prefixParts(ids, lengths string, prompt int) (parts []workload.Segment) {
 	names, counts := strings.Fields(ids), strings.Fields(lengths)
 	if len(counts) <= 1 {

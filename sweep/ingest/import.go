@@ -17,23 +17,23 @@ import (
 	"planner/sweep/measure"
 )
 
-// resultKinds are the ends of names of result files, those that tell most first.
+// resultKinds are the extensions of result files, most informative first.
 var resultKinds = []string{".json", ".yaml", ".yml", ".jsonl", ".txt", ".csv"}
 
-// kindOf is the place of a file among them by its name, packed or not; -1 for none of them.
+// kindOf returns the index in resultKinds of a file's extension, less compression; -1 if none.
 func kindOf(path string) int {
 	bare := strings.TrimSuffix(strings.TrimSuffix(path, ".gz"), ".zst")
 	return slices.Index(resultKinds, filepath.Ext(bare))
 }
 
-// readFolder reads every result in a folder and in those within it, each once: tools write the
-// same results into several files. What is not read is named.
+// readFolder reads every result in a folder and its subfolders, each once: tools write the same
+// results into several files. Files that are not used are named.
 func (all *Import) readFolder(folder string) error {
 	files, err := all.resultsIn(folder)
 	if err != nil {
 		return err
 	}
-	// Where the load is known in one file, one without it tells of the same run.
+	// If the load is known in one file, a file without it is taken to be of the same run.
 	known := func(r *Results) bool { return slices.ContainsFunc(r.Measurements, loaded) }
 	some := slices.ContainsFunc(files, known)
 	var kept []*Results
@@ -64,7 +64,7 @@ func (all *Import) leave(path, why string) {
 	all.Doubts = append(all.Doubts, note.New(note.NotRead, path, why))
 }
 
-// resultsIn reads the result files of a folder, those that tell most first.
+// resultsIn reads the result files of a folder, most informative first.
 func (all *Import) resultsIn(folder string) (files []*Results, err error) {
 	others := 0
 	err = filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
@@ -96,7 +96,7 @@ func (all *Import) resultsIn(folder string) (files []*Results, err error) {
 	return files, err
 }
 
-// shortReason is why a file was not read, without its name and the list of formats.
+// shortReason says why a file was not read, without its name and the list of formats.
 func shortReason(err error) string {
 	at, ok := errors.AsType[*FileError](err)
 	switch {
@@ -119,8 +119,8 @@ func isWarmUp(folder, path string) bool {
 
 func loaded(m measure.Measurement) bool { return m.Trial.Rate > 0 || m.Trial.Concurrency > 0 }
 
-// repeated names the file that tells what another of the same tool tells, the first of them where
-// they are several; empty if there is anything new in the latter.
+// repeated names the file, the first of several, that already has the results of another from the
+// same tool; empty if the latter has anything new.
 func repeated(kept []*Results, r *Results) (twin string) {
 	for _, m := range r.Measurements {
 		i := slices.IndexFunc(kept, func(k *Results) bool {
@@ -134,14 +134,14 @@ func repeated(kept []*Results, r *Results) (twin string) {
 	return twin
 }
 
-// sameRun reports whether two measurements are of one run, as closely as tools round.
+// sameRun reports whether two measurements are of the same run, allowing for rounding by tools.
 func sameRun(a, b *measure.Measurement) bool {
 	counted := a.Requests > 0 && b.Requests > 0
 	return (!counted || a.Requests == b.Requests && a.Failed == b.Failed) && near(a.TTFT.Mean, b.TTFT.Mean) && near(a.E2E.Mean, b.E2E.Mean)
 }
 
-// near reports whether two times are equal as closely as tools round; what is not known is
-// near everything.
+// near reports whether two times are equal but for rounding by tools; an unknown time is near every
+// other.
 func near(a, b time.Duration) bool {
 	return a < 0 || b < 0 || math.Abs(float64(a-b)) <= 1e-3*float64(max(a, b))
 }
@@ -152,13 +152,13 @@ type Import struct {
 	Sources []*Results            `json:"sources"`
 	Points  []measure.Measurement `json:"points"`
 	note.Warnings
-	// Doubts are the warnings of the formats, without the names of the files, and of
-	// what was not read.
+	// Doubts are the warnings of the formats, without the file names, and those about what was not
+	// read.
 	Doubts note.Notes `json:"-"`
 }
 
-// ReadFiles reads result files, and folders of them whole. Every load point carries what its
-// format means by its figures as warnings, so that they stay with it.
+// ReadFiles reads result files, and folders of them. Every load point carries, as warnings, what
+// its format means by its figures, so that these stay with it.
 func ReadFiles(paths []string) (*Import, error) {
 	all := &Import{}
 	for _, path := range paths {
@@ -206,7 +206,7 @@ func (all *Import) add(r *Results) {
 	}
 }
 
-// warn says once what holds of several files of a format.
+// warn adds a warning that several files of a format share only once.
 func (all *Import) warn() {
 	for i, r := range all.Sources {
 		for _, w := range r.Warnings {
@@ -225,8 +225,8 @@ func (all *Import) warn() {
 	}
 }
 
-// Note is the configuration of an imported run: nothing is known of it but where
-// it came from.
+// Note returns the configuration of an imported run: nothing is known about it except where it came
+// from.
 func (all *Import) Note() []byte {
 	var b strings.Builder
 	b.WriteString("# Imported results. What served them is not known here.\n")

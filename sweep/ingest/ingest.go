@@ -31,7 +31,7 @@ type FileError struct {
 	What  string
 }
 
-// Error is the problem in one line: "file:line: field: what".
+// Error returns the problem in one line: "file:line: field: what".
 func (p *FileError) Error() string {
 	at := p.File
 	if p.Line > 0 {
@@ -43,8 +43,8 @@ func (p *FileError) Error() string {
 	return at + ": " + p.What
 }
 
-// newMeasurement is a measurement of which nothing is known yet: every latency
-// is unresolved, every throughput NaN, the window is not known, and neither the engine nor its flags say anything.
+// newMeasurement returns a measurement of which nothing is known yet: every latency is unresolved,
+// every throughput NaN, and the window and prefix caching are unknown.
 func newMeasurement() measure.Measurement {
 	none := measure.UnresolvedSummary()
 	m := measure.Measurement{Valid: true, Duration: measure.Unresolved}
@@ -55,8 +55,8 @@ func newMeasurement() measure.Measurement {
 	return m
 }
 
-// ordered checks that the resolved quantiles of a summary rise; it names the
-// pair that does not.
+// ordered checks that the resolved quantiles of a summary do not fall; the error names the pair
+// that does.
 func ordered(s *measure.Summary) error {
 	lower, at := time.Duration(0), 0.0
 	for _, q := range measure.Statistics[1:] {
@@ -72,7 +72,7 @@ func ordered(s *measure.Summary) error {
 	return nil
 }
 
-// longest is the longest time that is taken for one: beyond it a unit is wrong.
+// longest is the longest time that is accepted: beyond it the unit is wrong.
 const longest = 30 * 24 * time.Hour
 
 func duration(v float64, unit time.Duration) (time.Duration, bool) {
@@ -88,10 +88,10 @@ type Results struct {
 	File   string `json:"file"`
 	Format string `json:"format"` // the name of that which it was read as
 	Points int    `json:"points"`
-	// Measurements hold one entry a load point. They have no counts beyond a
-	// limit: those need every request.
+	// Measurements hold one entry per load point. They do not count requests beyond a limit: that
+	// takes every request.
 	Measurements []measure.Measurement `json:"-"`
-	// models are the names of what served, as far as the file tells.
+	// models are the names of the models served, as far as the file tells.
 	models []string
 	// Warnings say how the figures differ from what is measured here.
 	Warnings note.Notes `json:"-"`
@@ -105,8 +105,8 @@ func readFile(name string) (*Results, error) {
 	return Read(name, data)
 }
 
-// Read reads a result file in the format that its content shows. The first problem ends
-// the reading, except in a plain CSV, where all are reported.
+// Read reads a result file in the format that its content shows. The first problem ends the
+// reading, except in a plain CSV, of which up to mostProblems are reported.
 func Read(name string, data []byte) (*Results, error) {
 	f, l, err := detect(name, data)
 	if err != nil {
@@ -132,8 +132,8 @@ func Read(name string, data []byte) (*Results, error) {
 	return r, nil
 }
 
-// tooFast reports whether no request of all load points took as long as the
-// fastest server does: a millisecond passes on the network alone.
+// tooFast reports whether no latency of any load point reaches a millisecond, which the network
+// alone takes.
 func tooFast(all []measure.Measurement) bool {
 	longest := time.Duration(0)
 	for i := range all {
@@ -144,65 +144,64 @@ func tooFast(all []measure.Measurement) bool {
 	return longest > 0 && longest < time.Millisecond
 }
 
-// ResultFormat is the result files of a tool.
+// ResultFormat is the format of a tool's result files.
 type ResultFormat struct {
 	Name string `json:"name"`
-	// Reads says which files of the tool are read.
+	// Reads says which of the tool's files are read.
 	Reads string `json:"reads"`
-	// Notes say how the tool's figures differ from what is measured here; every
-	// file read carries them as warnings.
+	// Notes say how the tool's figures differ from what is measured here; every file read carries
+	// them as warnings.
 	Notes   []string `json:"notes"`
 	layouts []layout
 }
 
-// layout is one kind of the files of a tool, and where in it a load point has what. Keys
-// of objects within objects have dots between, and those that releases write in each
-// other's place a |.
+// layout is one kind of a tool's files, and where in it a load point has which figure. Keys of
+// nested objects are joined by dots, and alternatives that releases use separated by |.
 type layout struct {
-	// marks tell the layout: a file holds all of them. Plain CSV has none.
+	// marks identify the layout: a file contains all of them. Plain CSV has none.
 	marks []string
-	// refuse says why such a file holds no load point, and what does.
+	// refuse says why such a file holds no load point, and which file does.
 	refuse string
-	// parse finds the documents of a file and passes on each until one is an error, and says
-	// in which line it is, 0 for none; nil reads JSON. points is the key of a list of
-	// load points; empty where each document is one.
+	// parse finds the documents of a file, sets the line of each, 0 for none, and passes it on,
+	// until one is an error; nil reads JSON. points is the key of a list of load points; empty if
+	// each document is one.
 	parse  func(data []byte, line *int, each func(*fastjson.Value) error) error
 	points string
-	// text says that numbers may stand in strings, as in tables.
+	// text says that numbers may be in strings, as in tables.
 	text bool
-	// stats are the names of the statistics of latencies, with | between two of one.
+	// stats are the names of [measure.Statistics] for latencies, with | between alternatives.
 	latencies []latencyKeys
 	stats     []string
-	// The keys of counts, and of what there was in a second. A file without the completed
-	// requests is refused, unless the layout has no key for them. The run is in seconds.
+	// The keys of counts, and of rates per second. A file without the completed requests is
+	// refused, unless the layout has no key for them. The run is in seconds.
 	completed, failed, outputTokens, promptTokens, achieved, run string
-	// The keys of the mean tokens of a request. Without them these are what there was in a second, over the
-	// requests that were completed in it.
+	// The keys of the mean tokens per request; without them, the token rates are divided by the
+	// rate of completed requests.
 	prompt, output string
-	// The keys of the load: a rate, or a limit on the requests in flight, which goes first.
+	// The keys of the load: a rate, or a limit on the requests in flight, which takes precedence.
 	rate, limit string
-	// withFailed says that the completed requests are counted with the failed ones.
+	// withFailed says that the count of completed requests includes the failed ones.
 	withFailed bool
-	// request reads one request, where the documents are the requests of one load point.
+	// request reads one request, if the documents are the requests of one load point.
 	request func(p *pointReader) loggedRequest
-	// rest reads what no key tells: the load, over which time it was measured, and
-	// what a tool writes in a way of its own.
+	// rest reads what no key holds: the load, the time over which it was measured, and what a tool
+	// writes in its own way.
 	rest func(p *pointReader, completed int)
 }
 
-// latencyKeys are the keys of the statistics of a latency: path with the name of the
-// statistic for its *, or that of the mean, without one. A unit of 0 stands beside them.
+// latencyKeys are the keys of the statistics of a latency: path with the name of the statistic for
+// its *, or without a *, that of the mean. With a unit of 0, the unit is under a key beside them.
 type latencyKeys struct {
 	metric measure.Metric
 	path   string
 	unit   time.Duration
 }
 
-// serviceTime is true of nearly every tool here: few count from the intended time.
+// serviceTime is true of nearly every tool here: few measure from the intended time.
 const serviceTime = "latencies count from the real send: a client that sent late hides its own queue"
 
-// ResultFormats lists the formats of result files that are read, in the order in
-// which they are tried.
+// ResultFormats lists the formats of result files that are read, in the order in which they are
+// tried.
 func ResultFormats() []ResultFormat {
 	return []ResultFormat{
 		plainFormat(), llmdFormat(), inferencePerfFormat(), guidellmFormat(), aiperfFormat(), genaiPerfFormat(), llmperfFormat(),
@@ -231,5 +230,5 @@ func detect(name string, data []byte) (ResultFormat, *layout, error) {
 	return ResultFormat{}, nil, &FileError{File: name, What: unknownResults + "; read are: " + strings.Join(known, "; ")}
 }
 
-// unknownResults begins what is said of a file in no format that is read.
+// unknownResults begins the error for a file in no format that is read.
 const unknownResults = "no known results"

@@ -22,12 +22,12 @@ import (
 	"planner/sweep/workload"
 )
 
-// mostLength is the most tokens that a request may have, so that sums and products of a
-// few lengths stay exact.
+// mostLength is the most tokens that a request may have, so that sums and products of a few lengths
+// stay exact.
 const mostLength = 1 << 31
 
-// ReadLengths reads lengths, one a line. Empty lines and those that begin with # are left out; a
-// first line of the others that is no number is a header.
+// ReadLengths reads lengths, one per line, and sorts them. Empty lines and those that begin with #
+// are skipped; the first other line is a header if it is not a number.
 func ReadLengths(r io.Reader) (lengths []int, err error) {
 	if r, err = input.Unpack(r); err != nil {
 		return nil, err
@@ -62,9 +62,9 @@ func ReadLengths(r io.Reader) (lengths []int, err error) {
 	return lengths, nil
 }
 
-// charsPerToken turns text into tokens where no tokenizer is at hand: English
-// prose runs at about four characters a token under the vocabularies of 2023
-// and later. Code and other languages run lower.
+// charsPerToken converts text to tokens where there is no tokenizer: English prose has about four
+// characters per token under the vocabularies of 2023 and later. Code and other languages have
+// fewer.
 const charsPerToken = 4.0
 
 func estimateTokens(chars int) int {
@@ -74,14 +74,14 @@ func estimateTokens(chars int) int {
 	return max(1, int(float64(chars)/charsPerToken+0.5))
 }
 
-// ShareGPT holds the lengths of a ShareGPT file: those of the first question
-// and its answer in every conversation. There are no arrivals in such files.
+// ShareGPT holds the lengths of a ShareGPT file: those of the first question and its answer in
+// every conversation. There are no arrivals in such files.
 type ShareGPT struct {
 	Format string `json:"format"`
-	// Prompts and Outputs are sorted, each for itself.
+	// Prompts and Outputs are sorted, each separately.
 	Prompts []int `json:"-"`
 	Outputs []int `json:"-"`
-	// Conversations counts those read, Skipped those without a question and an
+	// Conversations counts all those read, Skipped those among them without a question and an
 	// answer.
 	Conversations int `json:"-"`
 	Skipped       int `json:"skipped"`
@@ -90,8 +90,8 @@ type ShareGPT struct {
 }
 
 // ReadShareGPT reads the lengths of a ShareGPT file: a JSON array of
-// {"conversations":[{"from":..,"value":..},..]}. Lengths are estimates, by
-// charsPerToken; no text is kept.
+// {"conversations":[{"from":..,"value":..},..]}. Lengths are estimates, by charsPerToken; no text
+// is kept.
 func ReadShareGPT(name string, r io.Reader) (*ShareGPT, error) {
 	wrong := func(format string, a ...any) error { return &FileError{File: name, What: fmt.Sprintf(format, a...)} }
 	piece := input.Limit(r, longestLine)
@@ -135,8 +135,8 @@ func ReadShareGPT(name string, r io.Reader) (*ShareGPT, error) {
 	return s, nil
 }
 
-// WriteLengths writes the lengths, one a line, to files whose names begin as to does,
-// and returns these. It writes over nothing.
+// WriteLengths writes the lengths, one per line, to files whose names begin like to, and returns
+// these names. It overwrites nothing.
 func (s *ShareGPT) WriteLengths(to string) (prompts, outputs string, err error) {
 	stem := strings.TrimSuffix(to, filepath.Ext(to))
 	prompts, outputs = stem+".prompt.csv", stem+".output.csv"
@@ -162,8 +162,8 @@ func writeLengths(path string, lengths []int) error {
 	return errors.Join(err, f.Close())
 }
 
-// ReadProfile reads a CSV of times and rates, each of which holds until the next: equal
-// steps, without a gap.
+// ReadProfile reads a CSV of times and rates, each of which holds until the next: equal steps,
+// without a gap.
 func ReadProfile(name string, in io.Reader) (workload.Profile, error) {
 	rows := csv.NewReader(in)
 	rows.TrimLeadingSpace = true

@@ -16,8 +16,8 @@ import (
 	"planner/internal/input"
 )
 
-// parseJSON reads every object of a file that holds one, an array of them, or one a line.
-// A key that is there twice is an error: which of the two holds, nobody can say.
+// parseJSON reads every object of a file that holds one, an array of them, or one per line. A
+// duplicate key is an error: nobody can say which of the two holds.
 func parseJSON(data []byte, at *int, each func(*fastjson.Value) error) error {
 	data = pythonJSON(data)
 	d := jsontext.NewDecoder(bytes.NewReader(data))
@@ -26,7 +26,7 @@ func parseJSON(data []byte, at *int, each func(*fastjson.Value) error) error {
 		if err == io.EOF {
 			return nil
 		}
-		// A document begins behind the blanks that follow the last one.
+		// A document begins after the white space that follows the previous one.
 		begin := len(data) - len(bytes.TrimLeft(data[end:], " \t\r\n"))
 		line += bytes.Count(data[end:begin], []byte("\n"))
 		*at = line
@@ -54,11 +54,11 @@ func parseJSON(data []byte, at *int, each func(*fastjson.Value) error) error {
 	}
 }
 
-// pythonNumbers matches the tokens that Python writes and JSON does not know, and strings,
-// which may hold the same.
+// pythonNumbers matches the tokens that Python writes but JSON does not have, and strings, which
+// may contain the same.
 var pythonNumbers = regexp.MustCompile(`(?s)"(?:[^"\\]|\\.)*"|-?Infinity|NaN`)
 
-// pythonJSON replaces the tokens Infinity and NaN by null, and cuts a byte-order mark.
+// pythonJSON replaces the tokens Infinity and NaN by null, and removes a byte-order mark.
 func pythonJSON(data []byte) []byte {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if !bytes.Contains(data, []byte("Infinity")) && !bytes.Contains(data, []byte("NaN")) {
@@ -72,10 +72,10 @@ func pythonJSON(data []byte) []byte {
 	})
 }
 
-// yamlNumbers matches what YAML has for what is no number, and JSON does not know.
+// yamlNumbers matches YAML's infinities and NaN, which JSON does not have.
 var yamlNumbers = regexp.MustCompile(`(?m)(^|[\s:,\[])[-+]?\.(?i:nan|inf)\b`)
 
-// mostYAML is the largest file of YAML that is read: its parser takes much memory.
+// mostYAML is the largest YAML file that is read, in bytes: its parser takes much memory.
 const mostYAML = 4 << 20
 
 func parseYAML(data []byte, line *int, each func(*fastjson.Value) error) error {
@@ -120,14 +120,14 @@ func table(data []byte, line *int, each func(cells []string) error) error {
 	}
 }
 
-// mostColumns and mostNames are how many columns a table has at most, and how many names a file
-// of metrics or of pairs: each is looked up among the others.
+// mostColumns is how many columns a table may have, and mostNames how many names a file of metrics
+// or of pairs: each is looked up among the others.
 const (
 	mostColumns = 1000
 	mostNames   = 10_000
 )
 
-// put puts a value under a name of which there is no other in an object.
+// put sets a name in an object; it is an error if the name has another value already.
 func put(o *fastjson.Value, name string, v *fastjson.Value) error {
 	switch old := o.Get(name); {
 	case o.GetObject().Len() == mostNames:
@@ -139,7 +139,7 @@ func put(o *fastjson.Value, name string, v *fastjson.Value) error {
 	return nil
 }
 
-// under makes an object of the cells of a row under the names of a header; empty ones are left out.
+// under makes an object of the cells of a row, keyed by a header; empty cells are left out.
 func under(header, cells []string) (*fastjson.Value, error) {
 	switch {
 	case len(header) > mostColumns:
@@ -160,7 +160,7 @@ func under(header, cells []string) (*fastjson.Value, error) {
 	return o, nil
 }
 
-// parseRows reads CSV of which each row is a document under the names of the first.
+// parseRows reads CSV in which each row is a document, keyed by the first row.
 func parseRows(data []byte, line *int, each func(*fastjson.Value) error) error {
 	var header []string
 	return table(data, line, func(cells []string) error {
@@ -176,9 +176,9 @@ func parseRows(data []byte, line *int, each func(*fastjson.Value) error) error {
 	})
 }
 
-// parseMetrics reads tables of CSV that have a metric a row and its statistics in columns,
-// with a blank line between two: one document with an object of the statistics under the
-// name of each metric.
+// parseMetrics reads CSV tables that are separated by blank lines, of which those whose first
+// column is Metric have a metric per row and its statistics in columns: one document with an object
+// of the statistics under the name of each metric.
 func parseMetrics(data []byte, line *int, each func(*fastjson.Value) error) error {
 	var a fastjson.Arena
 	var header []string

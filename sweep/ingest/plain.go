@@ -17,10 +17,10 @@ import (
 	"planner/sweep/measure"
 )
 
-// latencyColumn is the name of a latency in a plain CSV, of which its columns are told.
+// latencyColumn matches the names of latencies in a plain CSV, which identify it.
 var latencyColumn = regexp.MustCompile(`\b(ttft|tpot|itl|e2e)_(p[0-9.]+|mean)_ms\b`)
 
-// isPlain reports whether a text begins with a header of measured points, be it complete or not.
+// isPlain reports whether a text begins with a header of measured points, complete or not.
 func isPlain(head []byte) bool {
 	for line := range bytes.Lines(head) {
 		text := strings.ToLower(strings.TrimSpace(strings.TrimPrefix(string(line), "\ufeff")))
@@ -31,7 +31,7 @@ func isPlain(head []byte) bool {
 	return false
 }
 
-// plainFigures are the columns of a plain CSV, beside those of latencies and of knobs.
+// plainFigures are the columns of a plain CSV, apart from latencies and knobs.
 var plainFigures = []string{
 	"rate_per_s", "achieved_per_s", "sent_per_s", "output_tokens_per_s", "prompt_tokens_per_s", "mean_prompt_tokens", "mean_output_tokens", "requests", "failed", "duration_s",
 }
@@ -49,12 +49,11 @@ func plainFormat() ResultFormat {
 	}
 }
 
-// plainCSV reads a table of measured load points: one row a point, a header
-// that names the columns, numbers with a decimal point. Lines that begin with #
-// are comments, and an empty cell is a figure that is not known. Columns are
-// rate_per_s (needed), at least one latency such as ttft_p99_ms ({ttft, tpot,
-// itl, e2e} x {mean, p50, p90, p95, p99, p99.9}), knobs, and plainFigures.
-// All problems are reported at once, joined, each a *FileError.
+// plainCSV reads a table of measured load points: one row per point, a header that names the
+// columns, numbers with a decimal point. Lines that begin with # are comments, and an empty cell is
+// an unknown figure. Columns are rate_per_s (required), at least one latency such as ttft_p99_ms
+// ({ttft, tpot, itl, e2e} x {mean, p50, p90, p95, p99, p99.9}), knobs, and plainFigures. Up to
+// mostProblems problems are reported at once, joined, each a *FileError.
 func (p *pointReader) plainCSV(data []byte) error {
 	var header []string
 	err := table(data, &p.line, func(cells []string) (err error) {
@@ -135,7 +134,7 @@ func (p *pointReader) plainCells() bool {
 	return len(p.problems) == before
 }
 
-// plain reads what stands in one column each, and the knobs.
+// plain reads the figures that have one column each, and the knobs.
 func (p *pointReader) plain(int) {
 	m := &p.m
 	m.Sent = p.rate("sent_per_s")

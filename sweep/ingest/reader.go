@@ -21,28 +21,28 @@ type pointReader struct {
 	name   string
 	layout *layout
 	line   int
-	// doc holds the load point that is read into m, or one of its requests.
+	// doc holds the load point that is being read into m, or one of its requests.
 	doc    *fastjson.Value
 	m      measure.Measurement
 	points []measure.Measurement
-	// models are the names of what served the load points.
+	// models are the names of the models that served the load points.
 	models []string
-	// counted says that the failed requests of the point are known.
+	// counted says that the number of failed requests of the point is known.
 	counted bool
-	// void names the figures without a value of the point being read, and doubts
-	// say so of the points read before.
+	// void names the figures without a value of the point being read, doubts reports those of the
+	// points before it.
 	void     []string
 	doubts   note.Notes
 	problems []error
-	// all is what the requests of a file of them were, rows what tells them apart, and twice
-	// how many stand there again.
+	// all sums up the requests of a file that holds requests, rows are their hashes, and twice
+	// counts those that are repeated.
 	all   requests
 	rows  map[uint64]bool
 	twice int
 }
 
-// Limits of what is read of a file: load points, and values of one document, for each of
-// which the parser takes half a kilobyte.
+// Limits on what is read of a file: load points, and values of one document, for each of which the
+// parser takes half a kilobyte.
 const (
 	mostPoints = 20_000
 	mostValues = 700_000
@@ -77,7 +77,7 @@ func (p *pointReader) documents(data []byte) error {
 	return p.first()
 }
 
-// first is the first problem, nil where there is none.
+// first returns the first problem, nil if there is none.
 func (p *pointReader) first() error {
 	if len(p.problems) == 0 {
 		return nil
@@ -113,8 +113,8 @@ func (p *pointReader) document(v *fastjson.Value) {
 	}
 }
 
-// again reports whether a request that has a time stood in the file before, figure for figure:
-// a file that was appended to itself has each of them twice.
+// again reports whether an identical request, with a time, came before in the file: a file that was
+// appended to itself has each of them twice.
 func (p *pointReader) again() bool {
 	h := fnv.New64a()
 	h.Write(p.doc.MarshalTo(nil))
@@ -179,14 +179,14 @@ func (p *pointReader) point() {
 
 func (p *pointReader) begin() { p.m, p.counted, p.all = newMeasurement(), false, requests{} }
 
-// failed sets how many requests failed beside those that were completed.
+// failed sets how many requests failed, in addition to those that were completed.
 func (p *pointReader) failed(n int) {
 	p.m.Requests += n - p.m.Failed
 	p.m.Failed, p.counted = n, true
 }
 
-// add checks the load point and keeps it. A point that is neither at a known rate
-// nor at a known concurrency is kept as invalid.
+// add checks the load point and keeps it. A point with neither a known rate nor a known concurrency
+// is kept as invalid.
 func (p *pointReader) add() {
 	m := &p.m
 	for metric := measure.TTFT; metric <= measure.E2E; metric++ {
@@ -226,10 +226,10 @@ func (p *pointReader) add() {
 	p.points = append(p.points, *m)
 }
 
-// aboveE2E is how far, as a ratio, the mean TTFT may be above that of the whole request:
-// tools round. mostPerSecond is the highest rate that is taken for one, of tokens too.
-// offSigmas is how many standard deviations of a Poisson count more may be completed than
-// the rate offers.
+// aboveE2E is the ratio up to which the mean TTFT may exceed the mean time of the whole request:
+// tools round. mostPerSecond is the highest rate, also of tokens, that is accepted. offSigmas is by
+// how many standard deviations of a Poisson count the completed requests may exceed what the rate
+// offers.
 const (
 	offSigmas     = 4
 	aboveE2E      = 1.01
@@ -244,8 +244,8 @@ func (p *pointReader) warnIf(holds bool, k note.Kind, figures ...any) {
 	p.m.Warnings = append(p.m.Warnings, note.If(holds, k, figures...)...)
 }
 
-// at is the value under the first of several keys that is there, with | between them; nil if
-// none is.
+// at returns the value under the first key present among several, separated by |; nil if there is
+// none.
 func (p *pointReader) at(keys string) *fastjson.Value {
 	for path := range strings.SplitSeq(keys, "|") {
 		if v := find(p.doc, path); v != nil {
@@ -255,7 +255,7 @@ func (p *pointReader) at(keys string) *fastjson.Value {
 	return nil
 }
 
-// has reports whether the load point has a key, with another value than null.
+// has reports whether the load point has a key with a value other than null.
 func (p *pointReader) has(path string) bool {
 	v := p.at(path)
 	return v != nil && v.Type() != fastjson.TypeNull
@@ -263,9 +263,9 @@ func (p *pointReader) has(path string) bool {
 
 func (p *pointReader) text(path string) string { return string(p.at(path).GetStringBytes()) }
 
-// figure is the number under a key. Void says that the key is there without a value:
-// tools write null, or NaN, where they could not compute a figure, and that is another
-// thing than a figure they do not have.
+// figure returns the number under a key. void says that the key is there without a value: tools
+// write null or NaN if they could not compute a figure, which differs from a figure they do not
+// have.
 func (p *pointReader) figure(path string) (x float64, known, void bool) {
 	v := p.at(path)
 	switch {
@@ -307,14 +307,14 @@ func (p *pointReader) whole(path string, x float64) int {
 	return int(x)
 }
 
-// lacks remembers a figure that is there without a value.
+// lacks records a figure that is there without a value.
 func (p *pointReader) lacks(keys string) {
 	path, _, _ := strings.Cut(keys, "|")
 	p.void = append(p.void, path)
 }
 
-// rate is what there is of something in a second, NaN if the file does not tell: a run that
-// completed requests has no rate of 0.
+// rate returns a rate per second, NaN if the file does not have it: a run that completed requests
+// has no rate of 0.
 func (p *pointReader) rate(path string) float64 {
 	x, known, void := p.figure(path)
 	if void || known && x == 0 {
@@ -329,8 +329,8 @@ func (p *pointReader) rate(path string) float64 {
 	return x
 }
 
-// perRequest is the mean tokens of a request under a key, or by what there was in a second; 0
-// where the file tells neither.
+// perRequest returns the mean tokens per request under a key, or else from their rate per second; 0
+// if the file has neither.
 func (p *pointReader) perRequest(path string, tokens float64) float64 {
 	if x := p.number(path); x > 0 {
 		return x
@@ -347,7 +347,7 @@ func (p *pointReader) span(path string, unit time.Duration) time.Duration {
 	return d
 }
 
-// units are the units that stand beside figures.
+// units are the units that files name beside figures.
 var units = map[string]time.Duration{
 	"ns": time.Nanosecond, "us": time.Microsecond, "ms": time.Millisecond, "s": time.Second, "sec": time.Second, "seconds": time.Second,
 	"ms/token": time.Millisecond, "s/token": time.Second,
@@ -379,12 +379,12 @@ func (p *pointReader) latency(s *measure.Summary, path string, unit time.Duratio
 	}
 }
 
-// statistic reads one of a latency, by its quantile, 0 for the mean.
+// statistic reads one statistic of a latency, by its quantile, 0 for the mean.
 func (p *pointReader) statistic(s *measure.Summary, quantile float64, path string, unit time.Duration) {
 	x, known, void := p.figure(path)
-	// The delay of a request that left early is negative: no lag.
+	// The delay of a request that left early is negative, which is no lag.
 	lag := s == &p.m.SendLag
-	// Tools write 0 for the latencies of which they have none; gaps between chunks may be 0.
+	// Tools write 0 for latencies that they do not have; gaps between chunks may be 0.
 	if void || known && x == 0 && !lag && s != &p.m.ITL {
 		p.lacks(path)
 	}

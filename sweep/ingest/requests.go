@@ -11,11 +11,11 @@ import (
 	"planner/sweep/measure"
 )
 
-// loggedRequest is one of a file that holds them one by one, with times in seconds; NaN for what
-// the file does not tell.
+// loggedRequest is one request of a file that lists requests, with times in seconds; NaN for what
+// the file does not have.
 type loggedRequest struct {
 	begin, end, ttft, tpot, e2e, prompt, output float64
-	// left is true of requests that do not count, such as those of a warm-up.
+	// left marks requests that do not count, such as those of a warm-up.
 	failed, left bool
 }
 
@@ -24,7 +24,7 @@ func unknownRequest() loggedRequest {
 	return loggedRequest{begin: nan, end: nan, ttft: nan, tpot: nan, e2e: nan, prompt: nan, output: nan}
 }
 
-// pace is the time per token of a request of which the whole time is known.
+// pace returns the time per output token after the first, NaN if it is not known.
 func (r *loggedRequest) pace() float64 {
 	if !(r.output > 1) {
 		return math.NaN()
@@ -32,7 +32,7 @@ func (r *loggedRequest) pace() float64 {
 	return (r.e2e - r.ttft) / (r.output - 1)
 }
 
-// seconds is a time under a key of a request, NaN if there is none.
+// seconds returns the figure under a key of a request times a unit, NaN if there is none.
 func (p *pointReader) seconds(path string, unit time.Duration) float64 {
 	x, known, _ := p.figure(path)
 	if !known {
@@ -41,9 +41,9 @@ func (p *pointReader) seconds(path string, unit time.Duration) float64 {
 	return x * unit.Seconds()
 }
 
-// requests is what came of the requests of a file of them.
+// requests sums up the requests of a file that lists them.
 type requests struct {
-	// times are the TTFT, the TPOT and the E2E of the completed ones.
+	// times are the TTFT, TPOT and E2E of the completed ones.
 	times                         [3][]time.Duration
 	completed, failed             int
 	first, last, prompts, outputs float64
@@ -71,7 +71,7 @@ func (p *pointReader) take(r loggedRequest) {
 	}
 }
 
-// requests makes one load point of those that were gathered.
+// requests makes one load point of the requests that were gathered.
 func (p *pointReader) requests() {
 	all := p.all
 	p.begin()
@@ -104,8 +104,8 @@ func (all *requests) summarize(m *measure.Measurement) {
 	summarize(&m.E2E, all.times[2])
 }
 
-// summarize sets the statistics of a summary that are not there yet from the values themselves,
-// with quantiles between two values as the tools have them; none leave it as it is.
+// summarize sets the missing statistics of a summary from the values themselves, with quantiles
+// interpolated as the tools do; without values it leaves the summary as it is.
 func summarize(s *measure.Summary, values []time.Duration) {
 	if len(values) == 0 {
 		return
@@ -126,7 +126,7 @@ func summarize(s *measure.Summary, values []time.Duration) {
 	}
 }
 
-// between is the q-quantile of ascending values, on the line between the two beside it.
+// between returns the q-quantile of ascending values by linear interpolation.
 func between(sorted []time.Duration, q float64) time.Duration {
 	at := q * float64(len(sorted)-1)
 	i := int(at)
@@ -136,8 +136,8 @@ func between(sorted []time.Duration, q float64) time.Duration {
 	return sorted[i] + time.Duration(math.Round((at-float64(i))*float64(sorted[i+1]-sorted[i])))
 }
 
-// column is a list that has a figure for each request, or a list of figures; null counts as 0
-// and is remembered. All of a file are of one length.
+// column returns a list with a figure, or a list of figures, for each request; null counts as 0 and
+// is recorded.
 func (p *pointReader) column(path string) (rows [][]float64) {
 	v := find(p.doc, path)
 	if v == nil || v.Type() == fastjson.TypeNull {
@@ -182,7 +182,7 @@ func (p *pointReader) column(path string) (rows [][]float64) {
 	return rows
 }
 
-// window sets the time that was measured, unless it is not known.
+// window sets the time that was measured, unless it is unknown.
 func (p *pointReader) window(d time.Duration) {
 	if d > 0 {
 		p.m.Duration, p.m.Trial.Window = d, d
@@ -193,7 +193,7 @@ func (p *pointReader) closed(concurrency int) {
 	p.m.Trial.Concurrency, p.m.Trial.Requests = concurrency, p.m.Requests
 }
 
-// lasted measures over how long so many requests took at a rate under a key.
+// lasted sets the window to the time that some requests take at the rate under a key.
 func (p *pointReader) lasted(requests int, rate float64, path string) {
 	d, ok := duration(float64(requests)/rate, time.Second)
 	if !ok || d == 0 {
@@ -202,18 +202,18 @@ func (p *pointReader) lasted(requests int, rate float64, path string) {
 	p.window(d)
 }
 
-// keptUp clears the completed rate of an open loop of the drain.
+// keptUp corrects the completed rate of an open loop for the drain.
 func (p *pointReader) keptUp(completed int) {
 	if m := &p.m; m.Achieved > 0 && m.Trial.Rate > 0 && m.Duration > 0 {
 		m.Achieved = max(m.Achieved, p.drained(completed, m.Duration, p.arrivals()))
 	}
 }
 
-// drained is a completed rate without the drain: a run lasts until its last request ends,
-// which is one request behind the last arrival if the server kept up. NaN where the file does not
-// tell how long that is: a run that outlasts its arrivals is then no sign of a backlog. Nor is one that
-// outlasts them by more than a backlog does, which has grown by half where the median request comes: some answers
-// are then far longer than most.
+// drained returns a completed rate without the drain: a run lasts until its last request ends,
+// which is one request's time after the last arrival if the server kept up. It is NaN if the file
+// does not have that time, as a run that outlasts its arrivals is then no sign of a backlog. Nor is
+// one that outlasts them by more than a backlog explains, half of which the median request meets:
+// some answers are then far longer than most.
 func (p *pointReader) drained(completed int, run, arrivals time.Duration) float64 {
 	last, median := p.requestTime(0), p.requestTime(0.50)
 	took := max(arrivals, run-last)
@@ -227,11 +227,11 @@ func (p *pointReader) drained(completed int, run, arrivals time.Duration) float6
 	return float64(completed) / took.Seconds()
 }
 
-// shortfall is the share of an offered rate that may be missing of a server that keeps up.
+// shortfall is the share of an offered rate that a server which keeps up may lack.
 const shortfall = 0.03
 
-// requestTime is a statistic of the time of a request, by its quantile, 0 for the mean: that of its tokens, of as many as
-// there are in the mean, where the file does not have it. It is negative where that is not known either.
+// requestTime returns a statistic of the time of a request, by its quantile, 0 for the mean, if
+// need be from TTFT, TPOT and the mean output length. It is negative if these are unknown too.
 func (p *pointReader) requestTime(quantile float64) time.Duration {
 	m := &p.m
 	ttft, tpot := m.TTFT.Stat(quantile), m.TPOT.Stat(quantile)
@@ -241,13 +241,13 @@ func (p *pointReader) requestTime(quantile float64) time.Duration {
 	return ttft + time.Duration(max(m.MeanOutput-1, 0)*float64(tpot))
 }
 
-// arrivals is how long the requests of an open loop take to arrive.
+// arrivals returns how long the requests of an open loop take to arrive.
 func (p *pointReader) arrivals() time.Duration {
 	d, _ := duration(float64(p.m.Requests)/p.m.Trial.Rate, time.Second)
 	return d
 }
 
-// latenciesIn are the keys of the latencies that a tool measures, empty for one that it does not.
+// latenciesIn returns the keys of a tool's latencies; a path is empty for one that it lacks.
 func latenciesIn(unit time.Duration, ttft, tpot, itl, e2e string) (all []latencyKeys) {
 	for i, path := range []string{ttft, tpot, itl, e2e} {
 		if path != "" {

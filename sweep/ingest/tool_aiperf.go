@@ -11,7 +11,7 @@ import (
 
 func aiperfFormat() ResultFormat {
 	object := aiperfObject([]string{`"time_to_first_token"`, `"aiperf_version"`})
-	// The throughput of the predecessor counts failed requests too.
+	// The predecessor's throughput includes failed requests.
 	object.promptTokens, object.achieved = "input_token_throughput.avg", "request_throughput.avg"
 	return ResultFormat{
 		Name: "aiperf", Reads: "profile_export_aiperf.json, profile_export_aiperf.csv, profile_export.jsonl, or the folder of artifacts",
@@ -62,8 +62,8 @@ func aiperfObject(marks []string) layout {
 	}
 }
 
-// aiperfTable is the layout of the same as a table, which does not tell the load. The two tools
-// name their rows otherwise.
+// aiperfTable is the layout of the same summary as a table, which does not have the load. The two
+// tools name their rows differently.
 func aiperfTable(ttft, count string, marks []string) layout {
 	return layout{
 		marks: append(marks, ttft), parse: parseMetrics, text: true,
@@ -74,7 +74,7 @@ func aiperfTable(ttft, count string, marks []string) layout {
 		prompt: "Input Sequence Length (tokens).avg", output: "Output Sequence Length (tokens).avg",
 		achieved: "Request Throughput (requests/sec).Value", run: "Benchmark Duration (sec).Value",
 		rest: func(p *pointReader, _ int) {
-			// A table of a run without failures leaves them out, and still has their share.
+			// The table of a run without failures leaves these out, but still has their share.
 			if p.has("Request Error Rate (%)") && !p.counted {
 				p.failed(0)
 			}
@@ -102,12 +102,12 @@ func (p *pointReader) aiperf(completed int) {
 	p.keptUp(completed)
 }
 
-// aiperfLoad reads the load off the configuration: of its one phase that is measured, since
-// schema 1.4, or from wherever a release kept it before.
+// aiperfLoad reads the load from the configuration: since schema 1.4 from its only measured phase,
+// or else from wherever a release kept it before.
 func (p *pointReader) aiperfLoad() {
 	input := p.doc.Get("input_config")
 	rate, limit := anywhere(input, "request_rate"), anywhere(input, "concurrency")
-	// perf_analyzer, which the predecessor ran, sends evenly unless told otherwise.
+	// perf_analyzer, which the predecessor ran, sends at even intervals unless told otherwise.
 	even := p.has("input_config.perf_analyzer") || p.text("input_config.loadgen.arrival_pattern|input_config.loadgen.request_rate_mode") == "constant"
 	if all := input.GetArray("phases"); len(all) > 0 {
 		measured := list.Filter(all, func(v *fastjson.Value) bool {
@@ -129,8 +129,8 @@ func (p *pointReader) aiperfLoad() {
 	p.m.Trial.Requests = p.m.Requests
 }
 
-// anywhere finds the number of a key in a configuration whose layout changed from
-// release to release, the shallowest first; 0 if there is none.
+// anywhere returns the number under a key in a configuration whose layout changed from release to
+// release, the shallowest first; 0 if there is none.
 func anywhere(v *fastjson.Value, key string) float64 {
 	for level := []*fastjson.Value{v}; len(level) > 0; {
 		var below []*fastjson.Value

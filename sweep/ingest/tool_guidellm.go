@@ -66,7 +66,7 @@ func (p *pointReader) guidellm(completed int) {
 	}
 	summarize(&m.TPOT, tpot)
 	if !p.has("duration") {
-		// So up to version 0.3, as the strategy below.
+		// Up to version 0.3, times are here, and the strategy under args.
 		run, _ := duration(p.number("run_stats.end_time")-p.number("run_stats.start_time"), time.Second)
 		p.window(run)
 	}
@@ -95,7 +95,7 @@ func (p *pointReader) guidellmLoad(kind string, rate float64, streams int) {
 	p.m.Trial.Requests = p.m.Requests
 }
 
-// guidellmRow reads what no key tells of a row of the table.
+// guidellmRow reads what no key of a row of the table holds.
 func (p *pointReader) guidellmRow(completed int) {
 	p.warnIf(p.count("Request Counts/Incomplete/") > 0, note.OpenLeftOut)
 	kind, number, _ := strings.Cut(p.text("Benchmark/Strategy/"), "@")
@@ -108,11 +108,11 @@ func (p *pointReader) guidellmRow(completed int) {
 	p.keptUp(completed)
 }
 
-// guidellmQuantiles are those of a list of percentiles in the table, which has the median elsewhere.
+// guidellmQuantiles are those of a list of percentiles in the table; the median is elsewhere.
 var guidellmQuantiles = []string{"min", "p001", "p01", "p05", "p10", "p25", "p75", "p90", "p95", "p99", "max"}
 
-// parseGuidellmTable reads the table, whose columns have their names in three rows: a row of
-// figures is an object under these names with slashes between.
+// parseGuidellmTable reads the table, whose column names take three rows: a row of figures becomes
+// an object under these names, joined by slashes.
 func parseGuidellmTable(data []byte, line *int, each func(*fastjson.Value) error) error {
 	var names []string
 	n := 0
@@ -138,7 +138,7 @@ func parseGuidellmTable(data []byte, line *int, each func(*fastjson.Value) error
 	})
 }
 
-// spreadPercentiles gives each of a list of percentiles a key of its own.
+// spreadPercentiles gives each value in a list of percentiles a key of its own.
 func spreadPercentiles(o *fastjson.Value) (err error) {
 	var a fastjson.Arena
 	lists := map[string]string{}

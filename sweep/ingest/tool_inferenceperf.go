@@ -26,7 +26,7 @@ func inferencePerfFormat() ResultFormat {
 				stats:     []string{"mean", "median|p50", "p90", "p95", "p99", "p99.9"}, completed: "successes.count", failed: "failures.count",
 				outputTokens: "successes.throughput.output_tokens_per_sec", promptTokens: "successes.throughput.input_tokens_per_sec",
 				prompt: "successes.prompt_tokens.mean|successes.prompt_len.mean", output: "successes.output_tokens.mean|successes.output_len.mean",
-				// A stage of a fixed concurrency names a rate too, at which it filled its queue.
+				// A stage of fixed concurrency also names the rate at which it filled its queue.
 				rate: "load_summary.requested_rate", limit: "load_summary.concurrency", rest: (*pointReader).inferencePerf,
 			},
 			{marks: []string{`"request_metrics"`, `"start_time"`, `"end_time"`, `"error"`}, request: (*pointReader).inferencePerfRequest},
@@ -34,8 +34,8 @@ func inferencePerfFormat() ResultFormat {
 	}
 }
 
-// lateSend is the send lag beyond which a client, not the server, is measured;
-// inference-perf's own documentation asks for less.
+// lateSend is the mean or median send lag beyond which the client is measured rather than the
+// server; inference-perf's own documentation asks for less.
 const lateSend = 10 * time.Millisecond
 
 func (p *pointReader) inferencePerf(completed int) {
@@ -43,11 +43,11 @@ func (p *pointReader) inferencePerf(completed int) {
 	m.Sent = p.rate("load_summary.achieved_rate")
 	run := p.span("benchmark_time_seconds", time.Second)
 	if rate := p.number("successes.throughput.requests_per_sec"); !p.has("benchmark_time_seconds") && rate > 0 {
-		// Reports without the time of the run hold the rate over it.
+		// Reports without the time of the run have the rate over it.
 		p.lasted(completed, rate, "successes.throughput.requests_per_sec")
 		run = max(m.Duration, 0)
 	}
-	// The window is that of the arrivals in an open loop.
+	// The window of an open loop is that of its arrivals.
 	switch sending := p.span("load_summary.send_duration", time.Second); {
 	case sending > 0 && m.Trial.Rate > 0:
 		p.window(sending)

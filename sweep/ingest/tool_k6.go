@@ -24,7 +24,7 @@ func k6Format() ResultFormat {
 	}
 }
 
-// k6Keys are the keys of a figure of a metric, which handleSummary has an object for.
+// k6Keys returns the keys of a metric's figure, which handleSummary puts into an object of its own.
 func k6Keys(path string) string {
 	metric, figure, _ := strings.Cut(path, ".")
 	return "metrics." + path + "|metrics." + metric + ".values." + figure
@@ -36,11 +36,11 @@ func (p *pointReader) k6(completed int) {
 		p.lasted(m.Requests, all, k6Keys("http_reqs.rate"))
 		m.Achieved = float64(completed) / float64(m.Requests) * all
 	}
-	// A run that failed nothing leaves out the part that is of the expected responses.
+	// A run without failures leaves out the submetric of expected responses.
 	if p.m.E2E.Mean < 0 && m.Failed == 0 {
 		p.latency(&m.E2E, k6Keys("http_req_duration.*"), time.Millisecond)
 	}
-	// At a rate of arrivals more users are at hand than are busy.
+	// With an arrival rate, more users are allocated than are busy.
 	least, most, ready := p.count(k6Keys("vus.min")), p.count(k6Keys("vus.max")), p.count(k6Keys("vus_max.max"))
 	switch {
 	case p.number(k6Keys("dropped_iterations.count")) > 0:

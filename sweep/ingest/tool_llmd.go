@@ -2,7 +2,7 @@ package ingest
 
 import "planner/internal/note"
 
-// llmdFormat is the benchmark report of llm-d, into which its tools' results are turned.
+// llmdFormat is llm-d's benchmark report, into which the results of its tools are converted.
 func llmdFormat() ResultFormat {
 	const at = "results.request_performance.aggregate."
 	l := layout{

@@ -29,7 +29,7 @@ func locustFormat() ResultFormat {
 	}
 }
 
-// parseLocust keeps the row of all requests: the last of a history with users in it.
+// parseLocust keeps the row of all requests; in a history, the last one with users.
 func parseLocust(data []byte, line *int, each func(*fastjson.Value) error) error {
 	at, kept := 0, (*fastjson.Value)(nil)
 	err := parseRows(data, line, func(v *fastjson.Value) error {
@@ -46,7 +46,7 @@ func parseLocust(data []byte, line *int, each func(*fastjson.Value) error) error
 	return each(kept)
 }
 
-// locust reads a closed loop, and times of failed requests too.
+// locust reads a closed loop whose times include those of failed requests.
 func (p *pointReader) locust(completed int) {
 	m := &p.m
 	m.E2E.N = m.Requests

@@ -54,7 +54,7 @@ func (p *pointReader) mlperfDetail(queries int) {
 		"result_completed_samples_per_sec", "result_samples_per_second")
 }
 
-// mlperf reads what both logs tell under keys of their own.
+// mlperf reads what both logs have, each under its own keys.
 func (p *pointReader) mlperf(scenario, result, target, sent string, achieved ...string) {
 	p.warnIf(result != "VALID", note.ToolInvalid)
 	for _, path := range achieved {
@@ -76,7 +76,7 @@ func (p *pointReader) mlperf(scenario, result, target, sent string, achieved ...
 	}
 }
 
-// parseMLLog reads lines of a key and its value, each behind a mark, into one document.
+// parseMLLog reads lines of a key and its value, each after a mark, into one document.
 func parseMLLog(data []byte, line *int, each func(*fastjson.Value) error) error {
 	if err := input.CheckJSON(data, input.AnyValue, mostValues); err != nil {
 		return err
@@ -89,7 +89,7 @@ func parseMLLog(data []byte, line *int, each func(*fastjson.Value) error) error 
 			return errors.New("no key or no value")
 		}
 		text := string(key.GetStringBytes())
-		o.Del(text) // the last one holds
+		o.Del(text) // the last one counts
 		return put(o, text, value)
 	}
 	for text := range bytes.Lines(data) {

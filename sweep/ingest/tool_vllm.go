@@ -36,8 +36,8 @@ func sglangFormat() ResultFormat {
 	}
 }
 
-// servingBenchmark is the layout of vllm bench serve and its relatives: one flat object.
-// e2e is the tool's name for the time of the whole request.
+// servingBenchmark is the layout of vllm bench serve and its relatives: one flat object. e2e is the
+// tool's name for the time of the whole request.
 func servingBenchmark(e2e string) layout {
 	return layout{
 		text: true, latencies: latenciesIn(time.Millisecond, "*_ttft_ms", "*_tpot_ms", "*_itl_ms", "*_"+e2e+"_ms"),
@@ -65,12 +65,12 @@ func (p *pointReader) servingBenchmark(completed int) {
 	}
 }
 
-// agreement is how far, as a share, the rate of a file may be off its count over its time:
+// agreement is the relative difference that a file's rate may have from its count over its time:
 // tools round.
 const agreement = 0.02
 
-// benchmarkLoad fills in the load: an open loop at a finite rate without a limit on
-// concurrency, a closed loop otherwise.
+// benchmarkLoad fills in the load: an open loop at a finite rate without a limit on concurrency,
+// none for a ramped rate or a trace, a closed loop otherwise.
 func (p *pointReader) benchmarkLoad(completed int) {
 	m := &p.m
 	run := p.span("duration", time.Second)
@@ -111,8 +111,8 @@ func (p *pointReader) benchmarkLoad(completed int) {
 	p.closed(limit)
 }
 
-// lists takes from the requests themselves what the summary leaves out, where the file holds
-// them, in seconds. Failed ones are in the lists with zeros, or with an error.
+// lists computes what the summary leaves out from the lists of requests, with times in seconds, if
+// the file has them. Failed requests are in the lists with zeros, or with an error.
 func (p *pointReader) lists(completed int) {
 	columns := map[string][][]float64{}
 	longest, length := "", 0

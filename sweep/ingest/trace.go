@@ -18,49 +18,48 @@ import (
 	"planner/sweep/workload"
 )
 
-// TraceOptions say how a request log becomes a trace. The zero value finds the
-// format out and keeps coarse clocks as they are.
+// TraceOptions say how a request log becomes a trace. The zero value detects the format and keeps
+// coarse clocks as they are.
 type TraceOptions struct {
-	// Format is a name of TraceFormats; empty finds it out. Map says where a log has
-	// what instead, such as "arrival=ts:ms,prompt=usage.prompt_tokens,output=usage.completion_tokens".
+	// Format is a name of TraceFormats; empty detects it. Map instead says which keys hold what,
+	// such as "arrival=ts:ms,prompt=usage.prompt_tokens,output=usage.completion_tokens".
 	Format, Map string
-	// Spread draws the arrivals of a coarse clock uniformly within each of its steps,
-	// with Seed. A literal replay of such a log sends volleys that no user sent.
+	// Spread draws the arrivals of a coarse clock uniformly within each of its steps, with Seed. A
+	// literal replay of such a log sends bursts that no user sent.
 	Spread bool
 	Seed   uint64
 }
 
 // Trace is a request log: arrivals, lengths and what prompts share, no text.
 type Trace struct {
-	// Format is the name it was read as.
+	// Format is the name of the format that it was read as.
 	Format string `json:"format"`
 	// Rows are in order of arrival; their clock starts at the first row.
 	Rows []workload.TraceRow `json:"-"`
-	// Resolution is that of the log's clock; -1 if it is too fine to matter. Spread
-	// says that arrivals were drawn within it.
+	// Resolution is that of the log's clock; -1 if it is too fine to matter. Spread says that
+	// arrivals were drawn within it.
 	Resolution time.Duration `json:"tick_s"`
 	Spread     bool          `json:"spread"`
-	// Skipped counts the requests that failed: those that the log says so of, and
-	// those without a prompt or an output. Estimated counts the rows whose lengths are
-	// estimated from text.
+	// Skipped counts the requests that failed: those that the log says failed, and those without a
+	// prompt or an output. Estimated counts the rows with lengths estimated from text.
 	Skipped   int `json:"skipped"`
 	Estimated int `json:"estimated"`
 	// Changed says how the trace was thinned and scaled.
 	Changed []string `json:"changed"`
 	note.Warnings
-	// Traffic describes the rows, where that was asked for.
+	// Traffic describes the rows, if that was asked for.
 	Traffic workload.Description `json:"traffic"`
 
-	// others counts the lines of a mapped log that are no requests, parts the shared parts
-	// of all rows.
+	// others counts the lines of a mapped log that are no requests, parts the shared parts of all
+	// rows.
 	others, parts int
 }
 
-// mostRows bounds the memory of a trace: its rows, and the shared parts of their prompts.
+// mostRows bounds the memory of a trace: the sum of its rows and the shared parts of their prompts.
 const mostRows = 3_500_000
 
-// ReadTrace reads a request log, compressed with gzip or Zstandard, or not. The first problem
-// ends the reading; it is a *FileError with the line.
+// ReadTrace reads a request log, plain or compressed with gzip or Zstandard. The first problem ends
+// the reading; it is a *FileError with the line.
 func ReadTrace(name string, r io.Reader, o TraceOptions) (*Trace, error) {
 	l, err := newLines(name, r)
 	if err != nil {
@@ -121,8 +120,8 @@ func (t *Trace) remarkUnread(m mapping, columns []string) {
 	t.Warnings.AddIf(len(unread) > 0, note.ColumnsIgnored, strings.Join(unread, ", "))
 }
 
-// add keeps the request of a line, or counts it as one that failed. A log that the user
-// maps may hold other lines between.
+// add keeps the request of a line, or counts it as failed. A log that the user maps may have other
+// lines in between.
 func (t *Trace) add(line string, e *logEntry, m mapping) *FileError {
 	if t.Format == mapped && e.columns == nil && !strings.HasPrefix(line, "{") {
 		t.others++
@@ -168,7 +167,7 @@ func (t *Trace) sort() {
 	}
 }
 
-// spread deals with the resolution of the clock.
+// spread records the resolution of a coarse clock, and spreads the arrivals if asked to.
 func (t *Trace) spread(o TraceOptions) {
 	step, share := clockResolution(t.Rows)
 	if step == 0 {
@@ -184,7 +183,7 @@ func (t *Trace) spread(o TraceOptions) {
 	t.Warnings.Add(note.ClockTicks, step, 100*share)
 }
 
-// Thin keeps each request with a probability, by draws of a seed.
+// Thin keeps each request with the probability share, drawn with seed.
 func (t *Trace) Thin(share float64, seed uint64) {
 	if share >= 1 {
 		return
@@ -194,15 +193,15 @@ func (t *Trace) Thin(share float64, seed uint64) {
 	t.Changed = append(t.Changed, fmt.Sprintf("thinned to %g of the requests, %d of %d (seed %d)", share, len(t.Rows), before, seed))
 }
 
-// UpTo leaves out the requests whose prompt and output come to more than a number of
-// tokens, as a server of that context length refuses them.
+// UpTo removes the requests whose prompt and output together exceed a number of tokens, as a server
+// with that context length refuses them.
 func (t *Trace) UpTo(tokens int) {
 	before := len(t.Rows)
 	t.Rows = slices.DeleteFunc(t.Rows, func(r workload.TraceRow) bool { return r.Prompt+r.Output > tokens })
 	t.Changed = append(t.Changed, fmt.Sprintf("requests of up to %d tokens kept, %d of %d", tokens, len(t.Rows), before))
 }
 
-// AtRate stretches or shrinks the clock to a mean rate.
+// AtRate stretches or compresses the clock to a mean rate.
 func (t *Trace) AtRate(rate float64) {
 	before := workload.Describe(t.Rows).Rate
 	t.Rows = workload.AtRate(t.Rows, rate)
@@ -216,7 +215,7 @@ type lines struct {
 	s    *bufio.Scanner
 }
 
-// longestLine bounds the memory that one line takes.
+// longestLine bounds the bytes of one line.
 const longestLine = 16 << 20
 
 func newLines(name string, r io.Reader) (*lines, error) {
@@ -255,13 +254,13 @@ func (l *lines) problem(field, format string, a ...any) error {
 	return &FileError{l.name, l.line, field, fmt.Sprintf(format, a...)}
 }
 
-// streamSpread is the stream of random numbers that spreads arrivals.
+// streamSpread is the random number stream that spreads arrivals.
 const streamSpread uint64 = 11
 
-// A clock is coarse if at least coincidentShare of the arrivals coincide, more than
-// chance has it, and the gaps between distinct arrivals are multiples of one length:
-// stepAgreement of those of up to stepMultiples steps, to stepTolerance of a step. A
-// finer step than finestStep is no matter for latencies.
+// A clock is coarse if at least coincidentShare of the arrivals coincide, more than by chance, and
+// the gaps between distinct arrivals are multiples of a step: at least stepAgreement of the gaps of
+// up to stepMultiples steps, within stepTolerance of a step. A step below finestStep does not
+// matter for latencies.
 const (
 	finestStep      = 10 * time.Millisecond
 	coincidentShare = 0.02
@@ -270,8 +269,8 @@ const (
 	stepMultiples   = 5
 )
 
-// clockResolution returns the step of the clock of sorted rows, 0 if there is none
-// that matters, and the share of the rows that arrive with another.
+// clockResolution returns the step of the clock of sorted rows, 0 if there is none that matters,
+// and the share of the rows that coincide with another.
 func clockResolution(rows []workload.TraceRow) (time.Duration, float64) {
 	var gaps []time.Duration
 	together := 0
@@ -296,7 +295,7 @@ func clockResolution(rows []workload.TraceRow) (time.Duration, float64) {
 	for _, g := range gaps {
 		k := math.Round(float64(g) / float64(step))
 		if k > stepMultiples {
-			continue // the error of the step adds up
+			continue // the error of the step accumulates
 		}
 		few++
 		if math.Abs(float64(g)-k*float64(step)) <= stepTolerance*float64(step) {
@@ -309,8 +308,8 @@ func clockResolution(rows []workload.TraceRow) (time.Duration, float64) {
 	return step, share
 }
 
-// shortestGap is the mean of the gaps about as short as the shortest: a step
-// that is no whole number of the log's unit comes out as two lengths.
+// shortestGap returns the mean of the gaps below 1.5 times the shortest: a step that is no whole
+// number of the log's unit shows as two lengths.
 func shortestGap(gaps []time.Duration) time.Duration {
 	least := slices.Min(gaps)
 	sum, n := 0.0, 0
@@ -323,8 +322,8 @@ func shortestGap(gaps []time.Duration) time.Duration {
 	return time.Duration(math.Round(sum / float64(n)))
 }
 
-// spread draws the arrivals of each step of the clock uniformly from it, and keeps the
-// order of the rows.
+// spread draws the arrivals of each step of the clock uniformly within it, and keeps the order of
+// the rows.
 func spread(rows []workload.TraceRow, step time.Duration, seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, streamSpread))
 	for i := 0; i < len(rows); {

@@ -18,8 +18,8 @@ type TraceFormat struct {
 	Name string
 	// Reads names the columns or keys, with their units.
 	Reads string
-	// keys is the mapping, written as parseMapping reads it; json says that it is of
-	// lines of JSON, and mark is a further key that such a log has.
+	// keys is the mapping, in the notation of parseMapping; json says that the log is lines of
+	// JSON, and mark is a further key that such a log has.
 	keys string
 	json bool
 	mark string
@@ -59,11 +59,11 @@ func TraceFormats() []TraceFormat {
 // mapped is the format of a log whose keys the user names.
 const mapped = "mapped"
 
-// mapping says under which column of CSV, or key of JSON, a request log has what.
+// mapping says which column of CSV, or key of JSON, holds what in a request log.
 type mapping map[string]key
 
-// key is where a figure stands, in which unit. Several names, for what is their sum,
-// are of counts alone; keys of objects within objects have dots between.
+// key is where a figure is, and its unit. Several names, whose figures are added, are for counts
+// only; keys of nested objects are joined by dots.
 type key struct {
 	names []string
 	unit  string
@@ -72,7 +72,7 @@ type key struct {
 // String joins the names.
 func (k key) String() string { return strings.Join(k.names, "+") }
 
-// name is the first of them; "" where there is none.
+// name returns the first of the names; "" if there is none.
 func (k key) name() string {
 	if len(k.names) == 0 {
 		return ""
@@ -80,7 +80,7 @@ func (k key) name() string {
 	return k.names[0]
 }
 
-// mappingNames are the parts of a mapping, each with the units that it can have.
+// mappingNames are the parts of a mapping, each with the units that it may have.
 var mappingNames = []struct{ name, units string }{
 	{"arrival", "s ms us ns"}, {"end", "s ms us ns"}, {"duration", "s ms us ns"}, {"prompt", "text"}, {"output", "text"},
 	{"prefix", ""}, {"prefix_tokens", ""}, {"blocks", ""}, {"error", ""},
@@ -93,10 +93,9 @@ func (m mapping) needed() []key {
 	return []key{m["arrival"], m["prompt"], m["output"]}
 }
 
-// parseMapping reads a mapping: "arrival=ts:ms,prompt=usage.prompt_tokens,...".
-// Behind a colon stands the unit: of times s, ms, us or ns, where they are no dates; of
-// lengths "text", where they are to be estimated from it; of hashed blocks the tokens of
-// each.
+// parseMapping parses a mapping: "arrival=ts:ms,prompt=usage.prompt_tokens,...". A unit follows a
+// colon: for times s, ms, us or ns, unless they are dates; for lengths "text", if they are to be
+// estimated from it; for hashed blocks the tokens of each.
 func parseMapping(text string) (mapping, error) {
 	m := mapping{}
 	for part := range strings.SplitSeq(text, ",") {
@@ -122,7 +121,7 @@ func parseMapping(text string) (mapping, error) {
 	return m, nil
 }
 
-// parseKey reads a key with what may be its unit, a whole number if it is to count.
+// parseKey parses a key and any unit, which is a whole number if counts is set.
 func parseKey(at string, units []string, counts bool) key {
 	unit := ""
 	if i := strings.LastIndexByte(at, ':'); i >= 0 {
@@ -134,8 +133,8 @@ func parseKey(at string, units []string, counts bool) key {
 	return key{strings.Split(at, "+"), unit}
 }
 
-// chooseMapping finds out where a log has what from its first record: as the user maps
-// it, as the named format has it, or as the first format does whose keys are all there.
+// chooseMapping decides by the first record of a log where it has what: as the user maps it, as the
+// named format does, or as the first format whose keys are all there.
 func chooseMapping(e *logEntry, o TraceOptions) (format string, m mapping, err error) {
 	if o.Map != "" {
 		m, err := parseMapping(o.Map)
@@ -173,11 +172,10 @@ func chooseMapping(e *logEntry, o TraceOptions) (format string, m mapping, err e
 }
 
 // WriteTraceCSV writes rows in order of arrival as our own CSV, without text:
-// arrival_s,input_tokens,output_tokens and, where prompts share beginnings,
-// prefix_id,prefix_tokens. A beginning of several parts, as a trace of hashed
-// blocks has, is a list of ids and one of lengths, with spaces between. Ids are
-// numbers in order of appearance: nothing of what the log called them is left.
-// Parts that no other request has are left out, since they mean nothing.
+// arrival_s,input_tokens,output_tokens and, if prompts share beginnings, prefix_id,prefix_tokens. A
+// beginning of several parts, as in a trace of hashed blocks, is a list of ids and one of lengths,
+// separated by spaces. Ids are numbers in order of appearance: nothing is left of what the log
+// called them. Trailing parts that no other request has are left out, since they mean nothing.
 func WriteTraceCSV(w io.Writer, rows []workload.TraceRow) error {
 	out := bufio.NewWriter(w)
 	uses := map[workload.Content]int{}
@@ -227,7 +225,7 @@ func partsText(parts []workload.Segment, numbers map[workload.Content]int) (ids,
 	return strings.Join(id, " "), strings.Join(n, " ")
 }
 
-// secondsText is a time in seconds, exact to the nanosecond.
+// secondsText formats a time in seconds, exact to the nanosecond.
 func secondsText(d time.Duration) string {
 	s := fmt.Sprintf("%d.%09d", d/time.Second, d%time.Second)
 	return strings.TrimRight(strings.TrimRight(s, "0"), ".")
