@@ -198,10 +198,10 @@ func Final(err error) bool {
 // a moment, is not broken.
 const tries = 3
 
-// Insist calls ask until it succeeds or further tries are pointless: after three tries, after one
-// that got no answer in time, or, if busy is given, once limit has passed or the engine is no
-// longer busy. An engine that says when to ask again is asked then, as often as fits within limit.
-// wait is told of a pause at most once a minute.
+// Insist calls ask until it succeeds or its error is final: at most three times, or until one gets
+// no answer in time, and from then on, if busy is given, within limit while the engine is busy. An
+// engine that says when to ask again is asked then, as often as fits within limit. wait is told of
+// a pause at most once a minute.
 func (e *Engine) Insist(ctx context.Context, limit time.Duration, busy func() bool, wait func(err error, rest time.Duration), ask func() error) error {
 	began, told := time.Now(), time.Time{}
 	for try := 1; ; try++ {

@@ -347,7 +347,7 @@ func (p *pointReader) span(path string, unit time.Duration) time.Duration {
 	return d
 }
 
-// units are the units that files name beside figures.
+// units maps the unit names that files have beside figures to durations.
 var units = map[string]time.Duration{
 	"ns": time.Nanosecond, "us": time.Microsecond, "ms": time.Millisecond, "s": time.Second, "sec": time.Second, "seconds": time.Second,
 	"ms/token": time.Millisecond, "s/token": time.Second,
