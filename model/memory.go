@@ -101,7 +101,7 @@ func MemoryPlan(dep Deployment, args EngineArgs) (Memory, error) {
 func divide(dep Deployment, args EngineArgs) Memory {
 	m := Memory{
 		Usable:     math.Ceil((dep.Hardware.Memory - reservedBytes) * args.Utilization),
-		Weights:    weightBytes(dep) + args.Speculation.weightBytes(dep) + args.LoRA.slotBytes(dep),
+		Weights:    weightBytes(dep) + paddedBytes(dep, args) + args.Speculation.weightBytes(dep) + args.LoRA.slotBytes(dep),
 		Activation: max(forwardBytes(dep, args.MaxNumBatchedTokens), samplerBytes*float64(args.MaxNumSeqs)*float64(dep.Arch.Vocab)),
 		NonTorch:   nonTorchAlone,
 		Vision:     visionBytes(dep.Arch.Details.Vision),
@@ -205,6 +205,37 @@ func weightBytes(dep Deployment) float64 {
 		ends = n.embeddings / tp * BF16.Bytes()
 	}
 	return layers*float64(ceilDiv(dep.Arch.Layers, dep.PP))/float64(dep.Arch.Layers) + ends
+}
+
+// paddedBytes returns what the layouts of kernels add to mxfp4 experts on one GPU, beyond what their times count
+// (expertPadding). Marlin pads the hidden size to 256 and an expert's width to 128, FlashInfer both to 256 (vLLM's
+// mxfp4.py, 0.10 to 0.26). Triton's on Hopper pads each matrix to 128 along the sum and 256 along the columns
+// (hopper_value.py of triton_kernels). On one H100 gpt-oss-120b so takes 66.0 and 64.4 GiB for 60.8, as vLLM logs (issues
+// 23278 and 33155).
+func paddedBytes(dep Deployment, args EngineArgs) float64 {
+	bytes := 0.0
+	for _, part := range dep.expertParts(dep.Arch.counts()) {
+		if part.format == MXFP4 {
+			bytes += part.parameters * dep.weight(MXFP4)
+		}
+	}
+	if bytes == 0 {
+		return 0
+	}
+	hidden, width := dep.Arch.Hidden, dep.Arch.MoE.Intermediate
+	if !dep.EP {
+		width = ceilDiv(width, dep.TP*dep.DP)
+	}
+	to := func(n, multiple int) float64 { return float64(multiple * ceilDiv(n, multiple)) }
+	padded := 3 * to(hidden, 256) * to(width, 128)
+	switch args.experts(dep.Hardware) {
+	case ExpertsFlashInfer:
+		padded = 3 * to(hidden, 256) * to(width, 256)
+	case ExpertsTriton:
+		padded = to(hidden, 128)*to(2*width, 256) + to(width, 128)*to(hidden, 256)
+	}
+	stage := float64(ceilDiv(dep.Arch.Layers, dep.PP)) / float64(dep.Arch.Layers)
+	return bytes * (padded/float64(3*hidden*width)/dep.expertPadding() - 1) * stage
 }
 
 // visionBytes returns what a vision tower takes on every GPU: its weights, and the profiling pass over as many

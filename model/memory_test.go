@@ -253,3 +253,15 @@ func TestGenerationOfAWorkstationCard(t *testing.T) {
 		}
 	}
 }
+
+// What vLLM's logs say that gpt-oss-120b takes on one H100: 64.4 GiB by Triton (issue 33155) and 66.0 by Marlin (23278),
+// whose layouts pad its matrices of 2,880 columns.
+func TestLayoutsPadExperts(t *testing.T) {
+	d := deploy(t, "gpt-oss-120b", "H100 SXM", 1)
+	for kernels, want := range map[ExpertKernels]float64{ExpertsTriton: 64.4, ExpertsMarlin: 66.0} {
+		m := must.Get(MemoryPlan(d, EngineArgs{EngineVersion: "0.10.2", MaxModelLen: 4096, MaxNumSeqs: 64, MaxNumBatchedTokens: 2048, EngineFeatures: EngineFeatures{Kernels: Kernels{Experts: kernels}}}))
+		if got := m.Weights / gib; math.Abs(got-want) > 0.4 {
+			t.Errorf("%v: %.1f GiB of weights, want %.1f", kernels, got, want)
+		}
+	}
+}
