@@ -14,16 +14,15 @@ import (
 	"planner/sweep/measure"
 )
 
-// Plant is what a policy is applied to: everything of a scenario but the policy and what
-// a seed draws.
+// Plant is what a policy is applied to: a scenario without its policy and without what a seed draws.
 type Plant struct {
 	Scenario
-	// Traffic draws the requests of a seed.
+	// Traffic returns the traffic of a seed.
 	Traffic func(seed uint64) []Stage
-	// GPUs are those of one replica, each for USDPerGPUHour; NaN where that is not known.
+	// GPUs is the number per replica, each at USDPerGPUHour (NaN if unknown).
 	GPUs          int
 	USDPerGPUHour float64
-	// Together is how many replays there is room for at once; 0 for any number.
+	// Together is the number of replays that fit in memory at once; 0 means any number.
 	Together int
 }
 
@@ -33,7 +32,7 @@ func (p *Plant) scenario(policy Policy, stages []Stage, seed uint64) *Scenario {
 	return &s
 }
 
-// Estimate is a figure over seeds with its interval.
+// Estimate is the mean of a figure over seeds with its confidence interval.
 type Estimate struct {
 	Value      float64 `json:"value"`
 	Low        float64 `json:"low"`
@@ -41,11 +40,11 @@ type Estimate struct {
 	Confidence float64 `json:"confidence"`
 }
 
-// confidence is that of all intervals.
+// confidence is the level of all intervals.
 const confidence = 0.95
 
-// estimate is the mean of figures of equal standing with the t interval of their scatter,
-// from 0 to the most that they can be; of one figure nothing is known.
+// estimate returns the mean of one figure per seed with its t interval, clipped to [0, most]; of a single
+// figure the interval is NaN.
 func estimate(figures []float64, most float64) Estimate {
 	n := float64(len(figures))
 	mean, dev := stat.MeanStdDev(figures, nil)
@@ -56,7 +55,7 @@ func estimate(figures []float64, most float64) Estimate {
 	return Estimate{mean, max(mean-half, 0), min(mean+half, most), confidence}
 }
 
-// Answer is what came of a policy over several seeds.
+// Answer is the outcome of a policy over several seeds.
 type Answer struct {
 	Requests   int           `json:"requests"`
 	Duration   time.Duration `json:"duration_s"`
@@ -69,30 +68,29 @@ type Answer struct {
 	Counts     Counts        `json:"counts"`
 	Course
 	Seeds []SeedRow `json:"seeds"`
-	// Static is the smallest static fleet that keeps what is asked, nil where none was
-	// found or looked for.
+	// Static is the smallest static fleet that meets the objective; nil if none was found or looked for.
 	Static *StaticAnswer `json:"static"`
 	Search *Searched     `json:"search,omitempty"`
 
 	Warnings []string       `json:"warnings"`
 	Facts    map[string]any `json:"run"`
 
-	// Policy and Limits are what was replayed.
+	// Policy and Limits are those replayed.
 	Policy Policy        `json:"policy"`
 	Limits []ClassLimits `json:"-"`
 }
 
-// Course is how a seed went, minute by minute the first one alone.
+// Course is the course of the first seed.
 type Course struct {
 	Misses    []Miss      `json:"episodes"`
 	Timeline  []MinuteRow `json:"timeline"`
 	Decisions []Decision  `json:"decisions"`
 }
 
-// SetRun notes what depends on clock and place.
+// SetRun stores the facts that depend on time and machine.
 func (a *Answer) SetRun(facts map[string]any) { a.Facts = facts }
 
-// ClassAnswer tells of the requests of one class.
+// ClassAnswer is the outcome for the requests of one class.
 type ClassAnswer struct {
 	Class      string        `json:"class"`
 	Requests   int           `json:"requests"`
@@ -100,8 +98,8 @@ type ClassAnswer struct {
 	Limits     []LimitAnswer `json:"limits"`
 }
 
-// LimitAnswer is the share of a class within one limit, and what is asked of it, 0 for
-// nothing. Under "goodput" it is the share within all of them.
+// LimitAnswer is the share of a class within one limit and the share that is asked for, 0 if none is. Under
+// "goodput" it is the share within all limits.
 type LimitAnswer struct {
 	Metric  string        `json:"metric"`
 	Limit   time.Duration `json:"limit_ms"`
@@ -110,7 +108,7 @@ type LimitAnswer struct {
 	Verdict measure.State `json:"verdict"`
 }
 
-// Replicas are how many there were, and what they held.
+// Replicas are their mean number, their peak on the first seed, and the hours for which they held GPUs.
 type Replicas struct {
 	Mean     Estimate `json:"mean"`
 	Peak     int      `json:"peak"`
@@ -118,7 +116,7 @@ type Replicas struct {
 	GPUHours Estimate `json:"gpu_hours"`
 }
 
-// Cost is in US dollars; NaN, which is null in JSON, where no price is known.
+// Cost is in US dollars; NaN, null in JSON, if no price is known.
 type Cost struct {
 	Total              Estimate `json:"usd"`
 	PerHour            float64  `json:"usd_per_hour"`
@@ -135,7 +133,7 @@ type Counts struct {
 	Failed    float64 `json:"failed_requests"`
 }
 
-// StaticAnswer is a static fleet to compare with.
+// StaticAnswer is the outcome of a static fleet, for comparison.
 type StaticAnswer struct {
 	Replicas   int      `json:"replicas"`
 	Attainment Estimate `json:"attainment"`
@@ -143,7 +141,7 @@ type StaticAnswer struct {
 	USD        float64  `json:"usd"`
 }
 
-// SeedRow is what came of one seed.
+// SeedRow is the outcome of one seed.
 type SeedRow struct {
 	Seed       uint64  `json:"seed"`
 	Attainment float64 `json:"attainment"`
@@ -151,8 +149,8 @@ type SeedRow struct {
 	GPUHours   float64 `json:"gpu_hours"`
 }
 
-// replay replays a policy on seeds, side by side, and tells of the first minute by minute. The
-// requests of a seed live as long as its replay.
+// replay replays a policy on seeds concurrently, with a timeline of the first. To save memory, the requests of
+// a seed are drawn for its replay and dropped after it.
 func (p *Plant) replay(policy Policy, seeds []uint64) []EpisodeSummary {
 	out := make([]EpisodeSummary, len(seeds))
 	p.sideBySide(len(seeds), func(i int) {
@@ -166,7 +164,7 @@ func (p *Plant) replay(policy Policy, seeds []uint64) []EpisodeSummary {
 	return out
 }
 
-// sideBySide does several things at once, as far as there are processors and room.
+// sideBySide runs do(0) to do(n-1) concurrently, as far as processors and Together allow.
 func (p *Plant) sideBySide(n int, do func(int)) {
 	together := runtime.GOMAXPROCS(0)
 	if p.Together > 0 {
@@ -178,7 +176,7 @@ func (p *Plant) sideBySide(n int, do func(int)) {
 	})
 }
 
-// Seeds are n seeds from a first one on.
+// Seeds returns n consecutive seeds.
 func Seeds(first uint64, n int) []uint64 {
 	seeds := make([]uint64, n)
 	for i := range seeds {
@@ -187,7 +185,7 @@ func Seeds(first uint64, n int) []uint64 {
 	return seeds
 }
 
-// Answer replays a policy on seeds and says what came of it.
+// Answer replays a policy on seeds and summarises the outcome.
 func (p *Plant) Answer(policy Policy, seeds []uint64) *Answer {
 	all := p.replay(policy, seeds)
 	a := p.sum(all)
@@ -239,7 +237,7 @@ func verdict(share Estimate, asked float64) measure.State {
 	return measure.Unsure
 }
 
-// hoursPerMonth is that of a mean month.
+// hoursPerMonth is the length of a mean month.
 const hoursPerMonth = 730
 
 func (p *Plant) cost(all []EpisodeSummary) Cost {
@@ -252,9 +250,8 @@ func (p *Plant) cost(all []EpisodeSummary) Cost {
 	return c
 }
 
-// Static finds the smallest static fleet of at most so many replicas that keeps what is
-// asked; nil where none does. A size is too small that misses twice what it may on the
-// first seed.
+// Static finds the smallest static fleet, of at most the given number of replicas, that meets the objective;
+// nil if none does. A size at which twice the allowed requests miss on the first seed is given up there.
 func (p *Plant) Static(policy Policy, most int, seeds []uint64) *StaticAnswer {
 	first := *p
 	first.MostMissed = p.mayMiss(p.Traffic(seeds[0]))

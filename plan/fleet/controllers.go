@@ -10,7 +10,7 @@ import (
 // AutoscalerKind names an autoscaler.
 type AutoscalerKind string
 
-// The autoscalers. None keeps the number of replicas.
+// The autoscalers. None keeps the number of replicas constant.
 const (
 	None       AutoscalerKind = "none"
 	ByHPA      AutoscalerKind = "hpa"
@@ -25,67 +25,65 @@ func Kinds() []AutoscalerKind {
 	return []AutoscalerKind{None, ByHPA, ByKEDA, Saturation, Schedule, Forecast}
 }
 
-// Autoscaler says who asks for replicas, and by what.
+// Autoscaler configures what asks for replicas, and by which metrics.
 type Autoscaler struct {
 	Kind    AutoscalerKind `json:"kind"`
 	Metrics []Metric       `json:"metrics"`
 	Monitor Monitor        `json:"monitor"`
 	HPA     HPA            `json:"hpa"`
 	KEDA    KEDA           `json:"keda"`
-	// Analyser, Entries and Outlook are those of the kinds saturation, schedule and
-	// forecast.
+	// Analyser, Entries and Outlook apply to the kinds saturation, schedule and forecast respectively.
 	Analyser Analyser `json:"analyser"`
 	Entries  []Entry  `json:"schedule"`
 	Outlook  Outlook  `json:"forecast"`
 }
 
-// KEDA is what it adds to its HPA: it asks every Polling whether a metric is above its
-// activation, starts the first replica then, and gives up the last one when none was for
-// a Cooldown.
+// KEDA is what KEDA adds to its HPA: every Polling it compares the metrics with their activation. If one is
+// above, it scales up from zero; if none has been for a Cooldown and Policy.Min is 0, it scales down to zero.
 type KEDA struct {
 	Polling  time.Duration `json:"polling_s"`
 	Cooldown time.Duration `json:"cooldown_s"`
 }
 
-// Analyser turns the saturation into a number of replicas, which an HPA grants.
+// Analyser converts the saturation to a number of replicas, which an HPA applies.
 type Analyser struct {
-	// Interval is the time between two looks.
+	// Interval is the time between two evaluations.
 	Interval time.Duration `json:"interval_s"`
-	// Above Up it asks for more, below Down for fewer.
+	// Above Up it asks for more replicas, below Down for fewer.
 	Up   float64 `json:"up"`
 	Down float64 `json:"down"`
-	// Cap bounds a look at the saturation, unless it is 0. Smoothing is the weight of a look
-	// against all those before.
+	// Cap bounds a sample of the saturation; 0 means no bound. Smoothing is the weight of a new sample in the
+	// exponential moving average.
 	Cap       float64 `json:"cap"`
 	Smoothing float64 `json:"ema"`
 }
 
-// Entry asks for a number of replicas from the times of a cron expression on.
+// Entry asks for a number of replicas from each time of a cron expression until another entry's.
 type Entry struct {
 	Cron     string `json:"cron"`
 	Replicas int    `json:"replicas"`
 	schedule cron.Schedule
 }
 
-// Outlook sizes the fleet for the rate of the same time a day before.
+// Outlook sizes the fleet for the rate of a day before.
 type Outlook struct {
-	// Lead is how far it looks ahead, Margin what it adds as a share.
+	// Lead is how far it looks ahead, Margin the share added to the rate.
 	Lead   time.Duration `json:"lead_s"`
 	Margin float64       `json:"margin"`
-	// Yesterday is the rate of the day before, minute by minute; where it is not known
-	// that of now is taken.
+	// Yesterday is the rate of the day before in requests per second, minute by minute; without it the current
+	// rate is used.
 	Yesterday []float64 `json:"-"`
 }
 
-// controller is an autoscaler at work.
+// controller is a running autoscaler.
 type controller interface {
-	// at is when it decides next.
+	// at is the time of the next decision, in seconds.
 	at() float64
-	// decide says how many replicas there should be, and why.
+	// decide returns how many replicas there should be, and why.
 	decide(*view) (int, string)
 }
 
-// start begins with so many replicas; nil where nobody decides.
+// start returns the controller, given the current number of replicas; nil for None.
 func (a *Autoscaler) start(current int, p *Policy) controller {
 	sync := every(a.HPA.Sync)
 	switch a.Kind {
@@ -95,7 +93,7 @@ func (a *Autoscaler) start(current int, p *Policy) controller {
 		return &kedaControl{hpa: newHPA(a.HPA, max(p.Min, 1), p.Max, current), spec: a.KEDA, metrics: a.Metrics,
 			least: p.Min, sync: sync, poll: every(a.KEDA.Polling)}
 	case Saturation:
-		// It has looked at an idle fleet before: more replicas than the least were held by hand.
+		// It starts as if it had watched an idle fleet: replicas beyond Min were set by hand and are not held.
 		return &saturationControl{hpa: newHPA(a.HPA, p.Min, p.Max, p.Min), spec: a.Analyser, wanted: p.Min,
 			why: "saturation 0", sync: sync, look: every(a.Analyser.Interval)}
 	case Schedule:
@@ -106,14 +104,14 @@ func (a *Autoscaler) start(current int, p *Policy) controller {
 	return nil
 }
 
-// kedaControl is KEDA with its HPA.
+// kedaControl is KEDA and its HPA.
 type kedaControl struct {
 	*hpa
 	spec       KEDA
 	metrics    []Metric
 	least      int
 	sync, poll regular
-	active     float64 // when it was active last
+	active     float64 // when a trigger was last active, in seconds
 }
 
 func (k *kedaControl) at() float64 { return min(k.sync.next, k.poll.next) }
@@ -150,22 +148,22 @@ func (k *kedaControl) decide(v *view) (int, string) {
 	return k.normalize(v.now, v.asked, asked), why
 }
 
-// activated is the first trigger that is active, and its value; nil for none.
+// activated returns the first active trigger and its value; nil if there is none.
 func (k *kedaControl) activated(v *view) (*Metric, float64) {
 	for i := range k.metrics {
 		m := &k.metrics[i]
-		if value, _ := v.value(*m); value > m.Activation { // latencies that nobody has seen are none
+		if value, _ := v.value(*m); value > m.Activation { // an unknown latency counts as 0
 			return m, value
 		}
 	}
 	return nil, 0
 }
 
-// saturationControl is an analyser of the saturation behind an HPA.
+// saturationControl is an analyser of the saturation in front of an HPA.
 type saturationControl struct {
 	*hpa
 	spec       Analyser
-	level      float64 // smoothed
+	level      float64 // the smoothed saturation
 	wanted     int
 	sync, look regular
 	why        string
@@ -175,7 +173,7 @@ func (s *saturationControl) at() float64 { return min(s.sync.next, s.look.next) 
 
 func (s *saturationControl) decide(v *view) (int, string) {
 	if s.look.due(v.now) {
-		raw, _ := v.fleetValue("saturation") // without requests nothing is saturated
+		raw, _ := v.fleetValue("saturation") // 0 without requests
 		s.wanted = s.analyse(raw, v.asked, v.ready)
 	}
 	if !s.sync.due(v.now) || s.wanted == 0 || v.asked == 0 {
@@ -184,8 +182,8 @@ func (s *saturationControl) decide(v *view) (int, string) {
 	return s.normalize(v.now, v.asked, averageReplicas(float64(s.wanted), 1, v.asked, s.hpa.spec.Tolerance)), s.why
 }
 
-// analyse takes a look at the saturation and says how many replicas there should be. To
-// grow, it counts on those that are starting.
+// analyse adds a sample of the saturation and returns how many replicas there should be. When it grows the
+// fleet, it counts starting replicas as capacity.
 func (s *saturationControl) analyse(raw float64, existing, ready int) int {
 	if s.spec.Cap > 0 {
 		raw = min(raw, s.spec.Cap)
@@ -206,24 +204,24 @@ func (s *saturationControl) analyse(raw float64, existing, ready int) int {
 	return existing
 }
 
-// epoch is when episodes begin: a Monday, at midnight.
+// epoch is the start of episodes: midnight on a Monday.
 var epoch = time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Parse reads the expression of an entry.
+// Parse parses the entry's cron expression.
 func (e *Entry) Parse() error {
 	schedule, err := cron.ParseStandard(e.Cron)
 	e.schedule = schedule
 	return err
 }
 
-// regular is a time that comes again and again, in seconds.
+// regular is a recurring time, in seconds.
 type regular struct{ every, next float64 }
 
 func every(d time.Duration) regular { return regular{d.Seconds(), d.Seconds()} }
 
 func (r *regular) at() float64 { return r.next }
 
-// due reports whether it has come, and moves on to the next if so.
+// due reports whether the time has come, and if so schedules the next.
 func (r *regular) due(now float64) bool {
 	if now < r.next {
 		return false
@@ -232,7 +230,7 @@ func (r *regular) due(now float64) bool {
 	return true
 }
 
-// clockControl asks again and again for what a function has then.
+// clockControl periodically asks for what a function returns.
 type clockControl struct {
 	regular
 	want func(*view) (int, string)
@@ -243,7 +241,7 @@ func (c *clockControl) decide(v *view) (int, string) {
 	return c.want(v)
 }
 
-// scheduled follows the clock.
+// scheduled returns the replicas of the schedule entry in force.
 func (a *Autoscaler) scheduled(v *view) (int, string) {
 	if i := latest(a.Entries, epoch.Add(seconds(v.now))); i >= 0 {
 		return a.Entries[i].Replicas, a.Entries[i].Cron
@@ -251,7 +249,7 @@ func (a *Autoscaler) scheduled(v *view) (int, string) {
 	return v.asked, ""
 }
 
-// latestBefore is the last time of a schedule up to now, of the eight days before.
+// latestBefore returns the last time of a schedule up to now, if any in the preceding eight days.
 func latestBefore(s cron.Schedule, now time.Time) (latest time.Time) {
 	const day = 24 * time.Hour
 	for _, back := range []time.Duration{time.Hour, 6 * time.Hour, 36 * time.Hour, 8 * day} {
@@ -265,7 +263,7 @@ func latestBefore(s cron.Schedule, now time.Time) (latest time.Time) {
 	return latest
 }
 
-// foreseen looks at yesterday.
+// foreseen returns the replicas for yesterday's rate at the time that lies Lead ahead.
 func (a *Autoscaler) foreseen(v *view) (int, string) {
 	c, target := &a.Outlook, a.Metrics[0].Target
 	rate, why := v.total("requests_per_s"), "the rate now"

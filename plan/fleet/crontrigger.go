@@ -8,17 +8,15 @@ import (
 	"time"
 )
 
-// CronTrigger is one of KEDA: so many replicas from the times of one cron expression to
-// those of another.
+// CronTrigger is a KEDA cron trigger: a number of replicas from each time of Start to the next of End.
 type CronTrigger struct {
 	Start, End string
 	Replicas   int
 }
 
-// CronTriggers are the entries of a schedule that ask for more than the least number of
-// replicas, each with what ends it: the times of another entry, or its time of day on the
-// days of the first. It is an error where neither says what the schedule does. KEDA takes a
-// trigger for active whenever its end comes before its next start.
+// CronTriggers returns a trigger for each entry of a schedule that asks for more than the minimum. A trigger
+// ends at the times of another entry, or at that entry's time of day on its own days; if neither reproduces the
+// schedule, it is an error. KEDA takes a trigger for active if its next end comes no later than its next start.
 func (p *Policy) CronTriggers() ([]CronTrigger, error) {
 	entries := slices.Clone(p.Autoscaler.Entries)
 	for i := range entries {
@@ -48,14 +46,14 @@ func (p *Policy) CronTriggers() ([]CronTrigger, error) {
 
 func (p *Policy) bounded(n int) int { return min(max(n, p.Min), p.Max) }
 
-// ends are what may end an entry of a schedule.
+// ends returns the candidates for the end of an entry's trigger.
 func ends(entries []Entry, which int) []Entry {
 	var all []Entry
 	own := strings.Fields(entries[which].Cron)
 	for _, e := range entries {
 		other := strings.Fields(e.Cron)
 		if len(own) != 5 || len(other) != 5 {
-			continue // KEDA knows no other expressions
+			continue // KEDA accepts no other expressions
 		}
 		onOwnDays := Entry{Cron: strings.Join(append(other[:2:2], own[2:]...), " ")}
 		for _, end := range []Entry{e, onOwnDays} {
@@ -67,8 +65,8 @@ func ends(entries []Entry, which int) []Entry {
 	return all
 }
 
-// endsBy reports whether a trigger from an entry to its end is active when that entry counts,
-// and whenever else it is asks for no more than the entry that counts then.
+// endsBy reports whether a trigger from an entry to an end is active whenever that entry is in force, and at
+// other times asks for no more than the entry in force.
 func (p *Policy) endsBy(entries []Entry, which int, end Entry) bool {
 	return !slices.ContainsFunc(changesOf(append(slices.Clone(entries), end)), func(at time.Time) bool {
 		now := latest(entries, at)
@@ -78,7 +76,7 @@ func (p *Policy) endsBy(entries []Entry, which int, end Entry) bool {
 	})
 }
 
-// changesOf are the times of entries in two weeks, the second and the third.
+// changesOf returns the times of entries in the second and third week.
 func changesOf(entries []Entry) []time.Time {
 	const week = 7 * 24 * time.Hour
 	var all []time.Time
@@ -90,7 +88,7 @@ func changesOf(entries []Entry) []time.Time {
 	return all
 }
 
-// latest is the entry of a schedule that counts at a time, -1 before any.
+// latest returns the index of the entry in force at a time, -1 before any.
 func latest(entries []Entry, now time.Time) int {
 	which, last := -1, time.Time{}
 	for i, e := range entries {

@@ -2,41 +2,41 @@ package fleet
 
 import "planner/sweep/measure"
 
-// Episode is what came of a scenario.
+// Episode is the outcome of a scenario.
 type Episode struct {
-	// Records are those of the requests, in the order of the stages. Times count from
-	// the beginning of the first stage.
+	// Records are the requests' records, in the order of the stages. Times count from the start of the first
+	// stage.
 	Records []measure.Record
-	// Stages are when each stage began, in seconds; End is when the last of them and the last request had ended.
+	// Stages are the stages' start times in seconds; End is when the last stage and request had ended.
 	Stages []float64
 	End    float64
-	// Levels are the numbers of replicas, one entry for each change.
+	// Levels are the numbers of replicas, with one entry per change.
 	Levels []Level
 	// Decisions are the changes that the autoscaler asked for.
 	Decisions []Decision
 	Tallies
 }
 
-// Tallies are what an episode counts on the way.
+// Tallies are counts and means of an episode.
 type Tallies struct {
-	// Starts counts replicas that came into service behind the beginning, Failures
-	// nodes that were lost, Retries requests that were sent again.
+	// Starts counts replicas that became ready after the start, Failures lost nodes that held replicas, Retries
+	// requests sent again.
 	Starts, Failures, Retries int
-	// Dropped says that it was given up.
+	// Dropped says that the replay was given up.
 	Dropped bool
-	// Means are those of the metrics of a replica over all that an autoscaler saw.
+	// Means are the means of the per-replica metrics over all samples that the autoscaler saw.
 	Means map[string]float64
 }
 
-// Level is how many replicas there are in each state from a time in seconds on.
+// Level is the number of replicas in each state from a time, in seconds, on.
 type Level struct {
 	At                                        float64
 	Asked, Pending, Starting, Ready, Draining int
-	// Replacing of those that do not serve yet stand for others that were lost.
+	// Replacing counts those not yet ready that replace lost ones.
 	Replacing int
 }
 
-// Decision is a change of what is asked for.
+// Decision is a change of the number of replicas asked for.
 type Decision struct {
 	At   float64 `json:"at_s"`
 	From int     `json:"from"`

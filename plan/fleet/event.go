@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// event is something that happens at a time, ties in the order in which they came up.
+// event happens at a time; of simultaneous events the one scheduled first comes first.
 type event struct {
 	at    float64
 	order int
 	do    func()
 }
 
-// Before orders events as they happen.
+// Before orders events by time, then by the order of scheduling.
 func (e event) Before(o event) bool {
 	return cmp.Or(cmp.Compare(e.at, o.at), cmp.Compare(e.order, o.order)) < 0
 }
@@ -23,7 +23,7 @@ func (f *fleetRun) at(t float64, do func()) {
 	f.announced++
 }
 
-// drained removes a replica that drains once it has nothing to do, or at the end of its grace.
+// drained removes a draining replica once it has no requests left or its grace period is over.
 func (f *fleetRun) drained(r *replica) {
 	if r.state == draining && (r.flight.requests == 0 || f.now >= r.until) {
 		f.remove(r)
@@ -32,14 +32,14 @@ func (f *fleetRun) drained(r *replica) {
 	}
 }
 
-// over ends a stage, unless the next one waits for its last request.
+// over ends a stage unless the next one must wait for its last request.
 func (f *fleetRun) over(stage int) {
 	if stage == f.stage && (!f.s.Stages[stage].Drain || f.lefts[stage] == 0) {
 		f.enter(stage + 1)
 	}
 }
 
-// fail takes a node away until it is repaired.
+// fail makes a node unavailable until it is repaired.
 func (f *fleetRun) fail(n *gpuNode) {
 	f.countLoss(n)
 	f.lose(n)
@@ -52,7 +52,7 @@ func (f *fleetRun) fail(n *gpuNode) {
 	f.ask(f.asked)
 }
 
-// leave tells a node that it will be taken, and lets its replicas drain until then.
+// leave gives a node notice that it will be reclaimed, and lets its replicas drain until then.
 func (f *fleetRun) leave(n *gpuNode) {
 	notice := f.s.Nodes.Notice.Seconds()
 	n.leaving = true
@@ -72,7 +72,7 @@ func (f *fleetRun) leave(n *gpuNode) {
 	f.ask(f.asked)
 }
 
-// tell tells a watcher of the time that has passed, at least so much of it.
+// tell reports the time that has passed to the watcher if it is at least the given time.
 func (f *fleetRun) tell(least time.Duration) {
 	if passed := f.now - f.watched; f.s.Watch != nil && passed >= least.Seconds() {
 		f.s.Watch(seconds(passed))

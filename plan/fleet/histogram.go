@@ -2,11 +2,10 @@ package fleet
 
 import "sort"
 
-// The upper bounds of the buckets in which latencies are counted, in seconds: those of
-// llm-d's router for the time to first token and per token, predicted and measured, and
-// that of vLLM for the time to first token. A quantile that an autoscaler sees comes out
-// of them, and can be far from that of the latencies: where every token takes between 20
-// and 40 ms, the router's p90 is 38 ms.
+// The upper bounds, in seconds, of the histogram buckets for latencies: those of llm-d's router for the time to
+// first token and per token, predicted and measured, and those of vLLM for the time to first token. An
+// autoscaler sees quantiles computed from them, which can be far from those of the latencies: if every token
+// takes between 20 and 40 ms, the router's p90 is 38 ms.
 var (
 	routerTTFT = [...]float64{0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60,
 		120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600}
@@ -16,9 +15,8 @@ var (
 		640, 2560}
 )
 
-// histogramQuantile is a quantile of values that are known by their buckets, as
-// Prometheus has it: within a bucket they are taken as spread evenly, and those above the
-// last bound as on it.
+// histogramQuantile is a quantile computed from bucket counts as in Prometheus: values are taken as evenly
+// spread within a bucket, and those above the last bound as equal to it.
 func histogramQuantile(values []float64, q float64, bounds []float64) float64 {
 	counts := make([]float64, len(bounds)+1)
 	for _, v := range values {

@@ -7,41 +7,38 @@ import (
 	"time"
 )
 
-// HPA is the HorizontalPodAutoscaler of Kubernetes, whose documented algorithm it
-// follows to the letter.
+// HPA is the HorizontalPodAutoscaler of Kubernetes, following its documented algorithm to the letter.
 type HPA struct {
-	// Sync is the time between two decisions, and Tolerance how far the ratio of a
-	// metric to its target may be from 1 without one.
+	// Sync is the time between two decisions. Tolerance is how far the ratio of a metric to its target may be
+	// from 1 without a change.
 	Sync      time.Duration `json:"sync_s"`
 	Tolerance float64       `json:"tolerance"`
-	// Up and Down are how fast it may grow and shrink.
+	// Up and Down limit how fast it scales up and down.
 	Up   Behavior `json:"scale_up"`
 	Down Behavior `json:"scale_down"`
 }
 
-// Behavior bounds how fast an HPA scales in one direction.
+// Behavior limits how fast an HPA scales in one direction.
 type Behavior struct {
-	// Stabilization is how long a recommendation is remembered: the mildest of that
-	// time is followed.
+	// Stabilization is the window of past recommendations of which the one with least change is followed.
 	Stabilization time.Duration `json:"stabilization_s"`
-	// Select is "max" for the policy that allows most change, "min" for the one that
-	// allows least, and "disabled" for no change at all.
+	// Select is "max" for the policy that allows the most change, "min" for the one that allows the least, and
+	// "disabled" for no change.
 	Select   string          `json:"select"`
 	Policies []ScalingPolicy `json:"policies"`
 }
 
-// ScalingPolicy allows a change of so many pods, or of so many percent of those at the
-// beginning of the period, within a period.
+// ScalingPolicy allows a change of Value pods within a period, or of Value percent of the pods at its start.
 type ScalingPolicy struct {
 	Percent bool          `json:"percent"`
 	Value   int           `json:"value"`
 	Period  time.Duration `json:"period_s"`
 }
 
-// UsualHPA is the HPA without any setting: 15 s between decisions, a tolerance of 10 %,
-// up by 4 pods or as many as there are every 15 s, down at once to what was recommended
-// at most in five minutes. So the documentation says, and so it is where one direction has
-// settings of its own; without any the controller grows otherwise, see hpa.limit.
+// UsualHPA is the HPA with default settings: 15 s between decisions, a tolerance of 10 %, up by 4 pods or by
+// 100 % every 15 s, down at once to the highest recommendation of the last five minutes. So the documentation
+// says, and it holds if either direction has settings of its own; without any the controller scales up
+// differently, see hpa.limit.
 func UsualHPA() HPA {
 	const period = 15 * time.Second
 	return HPA{
@@ -51,15 +48,15 @@ func UsualHPA() HPA {
 	}
 }
 
-// Bare says that nothing is set of how fast it grows and shrinks, nor a tolerance, which
-// stands beside that in the object.
+// Bare reports whether neither direction has settings and the tolerance, which is set in the same object, is
+// the default.
 func (h *HPA) Bare() bool {
 	usual := UsualHPA()
 	usual.Sync = h.Sync
 	return reflect.DeepEqual(*h, usual)
 }
 
-// hpa is an HPA with what it remembers.
+// hpa is an HPA with its history.
 type hpa struct {
 	spec            HPA
 	min, max        int
@@ -67,7 +64,7 @@ type hpa struct {
 	ups, downs      []scaleEvent
 }
 
-// scaleEvent is a number of replicas at a time in seconds: recommended, added or removed.
+// scaleEvent is a number of replicas recommended, added or removed at a time in seconds.
 type scaleEvent struct {
 	at       float64
 	replicas int
@@ -77,16 +74,16 @@ func newHPA(spec HPA, least, most, current int) *hpa {
 	return &hpa{spec: spec, min: least, max: most, recommendations: []scaleEvent{{0, current}}}
 }
 
-// podMetric is what an HPA knows of a pod.
+// podMetric is a pod's metric as the HPA sees it.
 type podMetric struct {
 	value float64
-	// known says that there is a value, unready that the pod is not scheduled yet.
+	// known says that there is a value, unready that the pod is not yet scheduled.
 	known, unready bool
 }
 
-// podReplicas is how many replicas a metric asks for that every pod has, of which target
-// is the wanted mean. Pods of which nothing is known hold back: they count as being on
-// target when it would scale down, and as idle when it would scale up.
+// podReplicas returns the number of replicas that a per-pod metric with a target mean asks for. Pods without a
+// value dampen the change: they count as on target when it would scale down and as idle when it would scale up;
+// unready pods count only then, as idle.
 func podReplicas(pods []podMetric, current int, target, tolerance float64) (want int, ok bool) {
 	sum, measured, unready, missing := 0.0, 0, 0, 0
 	for _, p := range pods {
@@ -129,8 +126,7 @@ func podReplicas(pods []podMetric, current int, target, tolerance float64) (want
 	return want, true
 }
 
-// valueReplicas is how many replicas a metric of the whole fleet asks for, of which
-// target is the wanted value.
+// valueReplicas returns the number of replicas that a metric of the whole fleet with a target value asks for.
 func valueReplicas(value, target float64, current, ready int, tolerance float64) int {
 	ratio := value / target
 	if current == 0 {
@@ -142,8 +138,8 @@ func valueReplicas(value, target float64, current, ready int, tolerance float64)
 	return ceil(ratio * float64(ready))
 }
 
-// averageReplicas is how many replicas a metric of the whole fleet asks for, of which
-// target is what each may have.
+// averageReplicas returns the number of replicas that a metric of the whole fleet with a target per replica
+// asks for.
 func averageReplicas(total, target float64, current int, tolerance float64) int {
 	if within(total/(target*float64(current)), tolerance) {
 		return current
@@ -153,14 +149,13 @@ func averageReplicas(total, target float64, current int, tolerance float64) int 
 
 func within(ratio, tolerance float64) bool { return 1-tolerance <= ratio && ratio <= 1+tolerance }
 
-// ceil rounds up, but for what is a whole number up to rounding.
+// ceil rounds up, ignoring an excess due to rounding errors.
 func ceil(x float64) int { return int(math.Ceil(min(x, 1e6) - 1e-9)) }
 
-// normalize turns what metrics ask for into what the HPA asks for: stabilised, within
-// the policies and the bounds.
+// normalize applies stabilisation, policies and bounds to the number that the metrics ask for.
 func (h *hpa) normalize(now float64, current, desired int) int {
 	if current == 0 && h.min > 0 {
-		return 0 // somebody has switched it off
+		return 0 // scaled to zero by hand, which disables an HPA
 	}
 	stable := h.stabilize(now, current, desired)
 	to := stable
@@ -179,7 +174,7 @@ func (h *hpa) normalize(now float64, current, desired int) int {
 	return to
 }
 
-// stabilize follows the mildest recommendation of a window in either direction.
+// stabilize follows the recommendation with least change in the window of either direction.
 func (h *hpa) stabilize(now float64, current, desired int) int {
 	up, down := desired, desired
 	upFrom, downFrom := now-h.spec.Up.Stabilization.Seconds(), now-h.spec.Down.Stabilization.Seconds()
@@ -196,14 +191,14 @@ func (h *hpa) stabilize(now float64, current, desired int) int {
 		}
 	}
 	h.recommendations = append(kept, scaleEvent{now, desired})
-	if h.spec.Bare() { // an older rule, which holds on to what was recommended while it grows, too
+	if h.spec.Bare() { // an older rule, which applies the down window while growing, too
 		return down
 	}
 	return min(max(current, up), down)
 }
 
-// limit is how far the policies of a direction, 1 or -1, allow to go. Without any the
-// controller takes an older rule: to twice as many or to 4 at each decision.
+// limit is the number of replicas that the policies of a direction, 1 or -1, allow. Upward, a bare HPA follows
+// an older rule: to twice as many or to 4, if that is more, at each decision.
 func (h *hpa) limit(now float64, current int, b *Behavior, direction int) int {
 	if direction > 0 && h.spec.Bare() {
 		return max(2*current, 4)
@@ -221,7 +216,7 @@ func (h *hpa) limit(now float64, current int, b *Behavior, direction int) int {
 				to = int(float64(start) * share)
 			}
 		}
-		// The widest change is the highest limit up, and the lowest down.
+		// The largest change is the highest limit upward and the lowest downward.
 		if first || (b.Select == "min") == (direction*to < direction*limit) {
 			limit, first = to, false
 		}
@@ -229,7 +224,7 @@ func (h *hpa) limit(now float64, current int, b *Behavior, direction int) int {
 	return limit
 }
 
-// recent sums the changes of the period up to now.
+// recent sums the changes within the period up to now.
 func recent(changes []scaleEvent, now float64, period time.Duration) int {
 	sum := 0
 	for _, c := range changes {
@@ -240,15 +235,14 @@ func recent(changes []scaleEvent, now float64, period time.Duration) int {
 	return sum
 }
 
-// hpaControl is an HPA that looks at metrics.
+// hpaControl is an HPA with its metrics.
 type hpaControl struct {
 	*hpa
 	regular
 	metrics []Metric
 }
 
-// decide takes the largest of what the metrics ask for; where some are not known it does
-// not shrink.
+// decide follows the metric that asks for most; if some are unknown it does not scale down.
 func (h *hpaControl) decide(v *view) (int, string) {
 	h.due(v.now)
 	want, unknown, why := 0, 0, ""
@@ -268,7 +262,7 @@ func (h *hpaControl) decide(v *view) (int, string) {
 	return h.normalize(v.now, v.asked, want), why
 }
 
-// proposal is what one metric asks for, and its value.
+// proposal returns the number of replicas that one metric asks for, and its value.
 func (h *hpa) proposal(v *view, m Metric) (want int, value float64, ok bool) {
 	if m.ofFleet() {
 		if value, ok = v.fleetValue(m.Name); !ok {

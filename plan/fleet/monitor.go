@@ -12,66 +12,65 @@ import (
 	"planner/sweep/measure"
 )
 
-// Metric is something an autoscaler looks at, and its target: of what every replica has
-// the mean, of latencies and saturation the value.
+// Metric is a metric that an autoscaler watches, and its target: for per-replica metrics the mean, for
+// latencies and saturation the value.
 type Metric struct {
 	Name   string  `json:"metric"`
 	Target float64 `json:"target"`
-	// Activation is the value above which KEDA has a trigger for active.
+	// Activation is the value above which a KEDA trigger is active.
 	Activation float64 `json:"activation,omitempty"`
 }
 
-// MetricNames lists what can be seen.
+// MetricNames lists the metrics.
 func MetricNames() []string {
 	return []string{"in_flight", "waiting", "kv_usage", "requests_per_s", "tokens_per_s", "ttft_p50_ms", "ttft_p90_ms", "ttft_p99_ms", "saturation"}
 }
 
-// ofFleet says that there is one value for the whole fleet.
+// ofFleet reports whether the metric has one value for the whole fleet.
 func (m Metric) ofFleet() bool { return strings.HasPrefix(m.Name, "ttft") || m.Name == "saturation" }
 
-// Monitor is how the fleet is looked at.
+// Monitor configures how the fleet is monitored.
 type Monitor struct {
-	// Scrape is the time between two looks, Window that over which they are averaged;
-	// 0 takes the last one. What is seen is Delay old.
+	// Scrape is the time between two scrapes, Window that over which values are averaged; 0 takes the last
+	// scrape. What a controller sees is Delay old.
 	Scrape time.Duration `json:"scrape_s"`
 	Window time.Duration `json:"window_s"`
 	Delay  time.Duration `json:"delay_s"`
-	// Predicted takes for the saturation what is predicted of each request when it is
-	// routed, and not what was measured of those that got their tokens.
+	// Predicted computes the saturation from the latencies predicted when a request is routed, instead of those
+	// measured.
 	Predicted bool `json:"predicted"`
-	// Quantile of a latency over its limit in the window; 0 takes the mean.
+	// Quantile is that of a latency in the window, divided by its limit for the saturation; 0 takes the mean.
 	Quantile float64 `json:"quantile"`
 }
 
-// scrape is what a replica tells when it is scraped; the last three only grow.
+// scrape is a sample of a replica's metrics; the last three are counters.
 type scrape struct {
 	at                                  float64
 	inFlight, waiting, kv               float64
 	arrived, promptTokens, outputTokens float64
 }
 
-// observed is a latency at a time, in seconds, or as a share of its limit.
+// observed is a latency in seconds, or 1 for an arrival, at a time in seconds.
 type observed struct{ at, value float64 }
 
-// limited are the latencies of a class that have a limit: of the first token, or of the
-// others.
+// limited are observations of a class's TTFT or TPOT, and its limit in seconds.
 type limited struct {
 	limit float64
 	seen  []observed
 }
 
-// monitor keeps what can be seen of a fleet for as long as somebody looks at it.
+// monitor holds the observations that a controller may still see.
 type monitor struct {
 	on   bool
 	spec *Monitor
-	// output is the mean length of the answers, which a predictor knows.
+	// output is the mean number of output tokens, which a latency predictor is taken to know.
 	output float64
 	ttft   []observed
-	// limits are those of each class, without a limit 0.
+	// limits are TTFT and TPOT of each class; a limit of 0 means none.
 	limits [][2]limited
-	// arrivals are the requests as they came, those that found no replica too.
+	// arrivals are the attempts as they arrive, including those that find no replica.
 	arrivals []observed
-	// sums are those of all samples, and of what all replicas did in between.
+	// sums are the totals of all samples and, for the counters, of all requests that ended.
 	sums             scrape
 	samples, scrapes int
 }
@@ -114,7 +113,7 @@ func (m *monitor) scrape(f *fleetRun) {
 	f.at(float64(m.scrapes+1)*m.spec.Scrape.Seconds(), func() { m.scrape(f) })
 }
 
-// since drops what is older than a time, if it is worth it.
+// since drops entries older than a time if they are at least half of the list.
 func since[T any](list []T, from float64, at func(T) float64) []T {
 	n := 0
 	for n < len(list) && at(list[n]) < from {
@@ -137,8 +136,8 @@ func (m *monitor) first(f *fleetRun, t *sim.Told) {
 	}
 }
 
-// ended notes the time per token of a request that is over, or what had been predicted
-// of it: llm-d's router counts a prediction once it knows what became of the request.
+// ended records the time per token of an ended request, or what had been predicted for it: llm-d's router
+// counts a prediction once the request's outcome is known.
 func (m *monitor) ended(f *fleetRun, r *measure.Record) {
 	if !m.on {
 		return
@@ -156,8 +155,8 @@ func (m *monitor) ended(f *fleetRun, r *measure.Record) {
 	}
 }
 
-// means are those of the metrics of a replica that grow with its load, over all that was
-// seen; nil where nobody looked.
+// means returns the means of the per-replica metrics that grow with load over all samples; nil if there are
+// none.
 func (m *monitor) means() map[string]float64 {
 	if m.samples == 0 {
 		return nil
@@ -168,21 +167,21 @@ func (m *monitor) means() map[string]float64 {
 		"requests_per_s": m.sums.arrived / seconds, "tokens_per_s": (m.sums.promptTokens + m.sums.outputTokens) / seconds}
 }
 
-// notice keeps a latency that has a limit.
+// notice records a latency if it has a limit.
 func (m *monitor) notice(f *fleetRun, class, kind int, v float64) {
 	if l := &m.limits[class][kind]; l.limit > 0 {
 		l.seen = append(l.seen, observed{f.now, v})
 	}
 }
 
-// arrived notes a request that comes, whether a replica takes it or not.
+// arrived records an arriving attempt, whether or not a replica takes it.
 func (m *monitor) arrived(f *fleetRun) {
 	if m.on {
 		m.arrivals = append(m.arrivals, observed{f.now, 1})
 	}
 }
 
-// routed predicts the latencies of a request on the replica that is about to get it.
+// routed predicts a request's latencies on the replica that it is routed to.
 func (m *monitor) routed(f *fleetRun, r *replica, id int) {
 	if m.on && m.spec.Predicted {
 		p := &f.calls[id].predicted
@@ -197,14 +196,14 @@ type view struct {
 	f            *fleetRun
 }
 
-// seen is the time of the last scrape that can be seen.
+// seen returns the time of the last visible scrape.
 func (v *view) seen() float64 {
 	spec := v.f.monitor.spec
 	every := spec.Scrape.Seconds()
 	return every * math.Floor((v.now-spec.Delay.Seconds())/every+1e-9)
 }
 
-// pods are the values of a metric of all replicas but those that drain.
+// pods returns a metric's value for each replica that is not draining.
 func (v *view) pods(name string) []podMetric {
 	var all []podMetric
 	for _, r := range v.f.replicas {
@@ -221,7 +220,7 @@ func (v *view) pods(name string) []podMetric {
 	return all
 }
 
-// podValue is the mean of a level over the window, or the growth of a count.
+// podValue returns the mean of a gauge over the window, or the rate of a counter.
 func (v *view) podValue(r *replica, name string) (float64, bool) {
 	spec := v.f.monitor.spec
 	end := len(r.samples)
@@ -266,7 +265,7 @@ func (v *view) podValue(r *replica, name string) (float64, bool) {
 	return level(func(s *scrape) float64 { return s.inFlight })
 }
 
-// value is a metric of the whole fleet, or the sum of one of each replica; false if it is not known.
+// value returns a metric of the whole fleet, or the sum of a per-replica metric; false if unknown.
 func (v *view) value(m Metric) (float64, bool) {
 	if m.ofFleet() {
 		return v.fleetValue(m.Name)
@@ -274,7 +273,7 @@ func (v *view) value(m Metric) (float64, bool) {
 	return v.total(m.Name), true
 }
 
-// fleetValue is a metric of the whole fleet.
+// fleetValue returns a metric of the whole fleet; false if unknown.
 func (v *view) fleetValue(name string) (float64, bool) {
 	m := &v.f.monitor
 	if name == "saturation" {
@@ -293,7 +292,7 @@ func (v *view) fleetValue(name string) (float64, bool) {
 	return 1000 * x, ok
 }
 
-// total is the sum of a metric over the replicas, with what waits for one of them.
+// total returns the sum of a metric over the replicas, including requests that are queued for any of them.
 func (v *view) total(name string) float64 {
 	if name == "requests_per_s" {
 		window := min(max(v.f.monitor.spec.Window, v.f.monitor.spec.Scrape).Seconds(), max(v.seen(), 1))
@@ -309,7 +308,7 @@ func (v *view) total(name string) float64 {
 	return sum
 }
 
-// window are the values that lie up to so many seconds back.
+// window returns the values up to length seconds before the last visible scrape.
 func (v *view) window(all []observed, length float64) []float64 {
 	var values []float64
 	for _, o := range slices.Backward(all) {
@@ -324,7 +323,7 @@ func (v *view) window(all []observed, length float64) []float64 {
 	return values
 }
 
-// statistic is a quantile of a window as a histogram shows it, or the mean.
+// statistic returns a quantile over the window as computed from a histogram, or the mean.
 func (v *view) statistic(all []observed, quantile float64, bounds []float64) (float64, bool) {
 	values := v.window(all, max(v.f.monitor.spec.Window, v.f.monitor.spec.Scrape).Seconds())
 	switch {

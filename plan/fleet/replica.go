@@ -10,46 +10,46 @@ import (
 	"planner/sweep/measure"
 )
 
-// replicaState is where a replica is in its life.
+// replicaState is a stage in the life of a replica.
 type replicaState int
 
 const (
-	pending  replicaState = iota // without a place on a node
-	starting                     // with one
+	pending  replicaState = iota // not placed on a node
+	starting                     // placed
 	ready
 	draining
 	gone
 )
 
-// replica is one replica from the moment in which it is asked for.
+// replica is one replica from the moment it is asked for.
 type replica struct {
 	number int
 	state  replicaState
 	node   *gpuNode
 	engine *sim.FleetEngine
-	// readyAt is when it is ready, until when it must be gone if it drains.
+	// readyAt is when it becomes ready, until when a draining one is removed at the latest.
 	readyAt, until float64
-	// replaces says that it was asked for because another was lost.
+	// replaces says that it replaces a lost replica.
 	replaces bool
-	// flight is what it has to do, as the router counts it: requests, their prompt tokens, and
-	// those of prompts whose first token has not come yet.
+	// flight is its load as the router counts it: requests, their prompt tokens, and the prompt tokens of
+	// requests without a first token.
 	flight struct{ requests, tokens, prefill int }
-	// counters since its start, as its metrics endpoint tells them.
+	// arrived, promptTokens and outputTokens are counters since its start, as exposed on its metrics endpoint.
 	arrived, promptTokens, outputTokens int
 	samples                             []scrape // newest last, see monitor.go
 }
 
-// gpuNode is a machine, or the place of one.
+// gpuNode is a machine, or its replacement.
 type gpuNode struct {
-	used int // slots
+	used int // slots in use
 	warm bool
-	// away says that it is being repaired, leaving that its time is up.
+	// away says that it is being repaired, leaving that it will be reclaimed.
 	away, leaving bool
 	rng           *rand.Rand
 }
 
-// ask makes as many replicas exist as are asked for: missing ones are placed, of those
-// that are too many the ones go first that serve least, as a ReplicaSet chooses them.
+// ask adjusts the number of replicas: it places missing ones and dismisses surplus ones in the order of a
+// ReplicaSet, those farthest from ready and then the newest first.
 func (f *fleetRun) ask(want int) {
 	f.asked = want
 	have := list.Filter(f.replicas, func(r *replica) bool { return r.state <= ready })
@@ -93,7 +93,7 @@ func (f *fleetRun) place() {
 	}
 }
 
-// slot finds the first node with a free slot; nil where the ceiling is reached.
+// slot returns the first node with a free slot, if need be a new one; nil at the maximum of nodes.
 func (f *fleetRun) slot() *gpuNode {
 	for _, n := range f.nodes {
 		if !n.away && !n.leaving && n.used < f.s.Nodes.Slots {
@@ -139,8 +139,8 @@ func (f *fleetRun) serve(r *replica) {
 	}
 }
 
-// dismiss takes a replica out of service: one that serves may finish what it has within
-// a grace.
+// dismiss takes a replica out of service; a ready one may finish its requests within the grace period, in
+// seconds.
 func (f *fleetRun) dismiss(r *replica, grace float64) {
 	switch r.state {
 	case ready:
@@ -157,7 +157,7 @@ func (f *fleetRun) dismiss(r *replica, grace float64) {
 	}
 }
 
-// remove ends a replica with all that it still has, and frees its place.
+// remove ends a replica and the requests that it still has, and frees its slot.
 func (f *fleetRun) remove(r *replica) {
 	if r.state == gone {
 		return
@@ -181,14 +181,14 @@ func (f *fleetRun) remove(r *replica) {
 	f.note()
 }
 
-// countLoss counts a node that is lost, or about to be, if replicas are on it.
+// countLoss counts a node that is lost, or about to be, if it holds replicas.
 func (f *fleetRun) countLoss(n *gpuNode) {
 	if slices.ContainsFunc(f.replicas, func(r *replica) bool { return r.node == n }) {
 		f.episode.Failures++
 	}
 }
 
-// lose ends all replicas of a node. Others are asked for in their place.
+// lose removes all replicas of a node and counts them as to be replaced.
 func (f *fleetRun) lose(n *gpuNode) {
 	for _, r := range slices.Clone(f.replicas) {
 		if r.node == n {
@@ -220,7 +220,7 @@ func (f *fleetRun) levels() Level {
 	return l
 }
 
-// note keeps how many replicas there are from now on.
+// note records the numbers of replicas from now on.
 func (f *fleetRun) note() {
 	l := f.levels()
 	if n := len(f.episode.Levels); n > 0 && f.episode.Levels[n-1].At == f.now {
@@ -230,5 +230,5 @@ func (f *fleetRun) note() {
 	f.episode.Levels = append(f.episode.Levels, l)
 }
 
-// never is later than everything.
+// never is later than any time.
 var never = math.Inf(1)

@@ -6,19 +6,19 @@ import (
 	"planner/sweep/measure"
 )
 
-// routedRequest is what the fleet knows of a request.
+// routedRequest is the state of a request in the fleet.
 type routedRequest struct {
 	state    requestState
 	replica  *replica
-	due      float64 // of its first attempt
-	sent     float64 // of the one under way
+	due      float64 // of the first attempt
+	sent     float64 // of the current attempt
 	attempts int
-	follower int // 1 + the first request that waits for its end
-	next     int // 1 + the next that waits for the same
-	root     int // of its conversation
+	follower int // 1 + the first request that waits for this one's end
+	next     int // 1 + the next one that waits for the same request
+	root     int // the first request of its conversation
 	stage    int
-	// begun says that the attempt has its first token; predicted are its time to that and
-	// per token, in seconds, where somebody asked.
+	// begun says that the attempt has its first token; predicted are TTFT and TPOT in seconds, if the monitor
+	// asks for them.
 	begun     bool
 	predicted [2]float64
 }
@@ -67,7 +67,7 @@ func (f *fleetRun) route(id int) {
 	r.engine.Submit(f.now, c.sent, id, q)
 }
 
-// giveUp ends a request that no replica took in its client's time.
+// giveUp ends an attempt that no replica took before the client's timeout.
 func (f *fleetRun) giveUp(id int) {
 	if c := &f.calls[id]; c.state == queued && f.now >= c.sent+f.s.Timeout.Seconds() {
 		f.queue = slices.DeleteFunc(f.queue, func(other int) bool { return other == id })
@@ -75,7 +75,7 @@ func (f *fleetRun) giveUp(id int) {
 	}
 }
 
-// forsake keeps the records of requests that nothing will ever serve.
+// forsake records the requests that have not ended.
 func (f *fleetRun) forsake() {
 	for id := range f.calls {
 		if c := &f.calls[id]; c.state != closed {
@@ -86,7 +86,7 @@ func (f *fleetRun) forsake() {
 	}
 }
 
-// unanswered is the record of an attempt at a request that got no token.
+// unanswered returns the record of an attempt that did not complete, without any token.
 func (f *fleetRun) unanswered(id int, outcome measure.Outcome) *measure.Record {
 	q := f.requests[id]
 	return &measure.Record{ID: id, Class: q.Class, Sent: seconds(f.calls[id].sent), First: measure.Never, Last: measure.Never,

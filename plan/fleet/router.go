@@ -8,18 +8,18 @@ import (
 	"planner/sweep/workload"
 )
 
-// Streams of random numbers, one a purpose.
+// Streams of random numbers, one per purpose.
 const (
 	streamRouter uint64 = 201
 	streamNode   uint64 = 1 << 20
 )
 
-// router chooses among the replicas that take requests, of which there is one.
+// router chooses among the ready replicas, of which there is at least one.
 type router struct {
 	policy *Policy
 	rng    *rand.Rand
 	turn   int
-	// homes are the replicas of conversations, by the root's number.
+	// homes are the replicas of conversations, by the number of their first request.
 	homes map[int]*replica
 }
 
@@ -27,7 +27,7 @@ func newRouter(p *Policy, seed uint64) *router {
 	return &router{policy: p, rng: rand.New(rand.NewPCG(seed, streamRouter)), homes: map[int]*replica{}}
 }
 
-// choose picks the replica of a request of a conversation, which root numbers.
+// choose returns the replica for a request of the conversation that root numbers.
 func (x *router) choose(targets []*replica, q *workload.Request, root int) *replica {
 	if x.policy.Sticky {
 		if home := x.homes[root]; home != nil && home.state == ready {
@@ -51,7 +51,7 @@ func (x *router) pick(targets []*replica, q *workload.Request) *replica {
 	case LeastTokens:
 		return least(targets, func(r *replica) int { return r.flight.tokens })
 	case LeastPrefill:
-		// Of several one at random, as llm-d's router does it.
+		// Ties are broken at random, as in llm-d's router.
 		prefill := func(r *replica) int { return r.flight.prefill }
 		fewest := prefill(least(targets, prefill))
 		best := list.Filter(targets, func(r *replica) bool { return prefill(r) == fewest })
@@ -64,7 +64,7 @@ func (x *router) pick(targets []*replica, q *workload.Request) *replica {
 	return least(targets, func(r *replica) int { return r.flight.requests })
 }
 
-// least is the replica with the least load, the oldest of several.
+// least returns the replica with the least load, the oldest of several.
 func least(targets []*replica, load func(*replica) int) *replica {
 	best := targets[0]
 	for _, r := range targets[1:] {
@@ -75,9 +75,9 @@ func least(targets []*replica, load func(*replica) int) *replica {
 	return best
 }
 
-// home is the replica that the beginning of a prompt belongs to, by rendezvous hashing,
-// so that few prefixes move when replicas come and go; nil for a prompt that begins as
-// no other, and where the replica has more than its share already.
+// home returns the replica to which the beginning of a prompt belongs by rendezvous hashing, so that few
+// prefixes move when replicas come and go; nil if no other prompt begins alike, or if the replica would exceed
+// its share of the load.
 func (x *router) home(targets []*replica, q *workload.Request) *replica {
 	beginning := q.Own
 	if len(q.Shared) > 0 {

@@ -10,12 +10,12 @@ import (
 	"planner/sweep/workload"
 )
 
-// fleetRun is a scenario that is being replayed.
+// fleetRun is a replay in progress.
 type fleetRun struct {
 	s      *Scenario
 	now    float64
 	events heap.Heap[event]
-	// announced counts the events so far.
+	// announced counts the events scheduled so far.
 	announced int
 	router    *router
 	control   controller
@@ -24,10 +24,10 @@ type fleetRun struct {
 	episode   Episode
 	replicaSet
 	trafficState
-	// missed counts the requests that missed a limit, held the seconds of the replicas that hold GPUs.
+	// missed counts the requests that missed a limit, held the replica seconds with GPUs held.
 	missed int
 	held   float64
-	// watched is up to when a watcher has been told.
+	// watched is the time up to which the watcher has been told.
 	watched float64
 	judges  []classTally
 }
@@ -39,26 +39,26 @@ type replicaSet struct {
 	targets  []*replica // those that take requests
 	nodes    []*gpuNode
 	asked    int
-	count    int // of replicas ever
-	lost     int // replicas that nobody has asked for again yet
+	count    int // of all replicas so far
+	lost     int // replicas not yet replaced
 }
 
-// trafficState is how far the requests are.
+// trafficState is the progress of the traffic.
 type trafficState struct {
 	requests []*workload.Request
 	calls    []routedRequest
-	queue    []int // requests that no replica takes, in order
-	// stage is the one whose requests arrive, arrival the next of its requests, of which
-	// first is the number of the first.
+	queue    []int // requests that wait for a ready replica, in order
+	// stage is the current stage, arrival the index of its next request, and first the number of its first
+	// request.
 	stage, arrival, first int
 	// left counts the requests that have not ended, lefts those of each stage.
 	left  int
 	lefts []int
-	// coupled says that the end of a request may start something.
+	// coupled says that the end of a request may trigger something.
 	coupled bool
 }
 
-// Run replays a scenario. The same scenario gives the same episode, to the byte.
+// Run replays a scenario. The same scenario gives an identical episode.
 func Run(s *Scenario) *Episode {
 	f := &fleetRun{s: s, router: newRouter(&s.Policy, s.Seed)}
 	f.load()
@@ -77,11 +77,11 @@ func Run(s *Scenario) *Episode {
 	}
 	for (f.left > 0 || f.stage < len(f.s.Stages)) && !f.hopeless() {
 		t := f.nextTime()
-		if f.coupled || f.stage >= len(f.s.Stages) { // then the last request ends it all
+		if f.coupled || f.stage >= len(f.s.Stages) { // the end of the last request may end the replay
 			t = f.creep(t)
 		}
 		if math.IsInf(t, 1) {
-			break // nothing will ever serve what is left
+			break // no replica will ever serve the rest
 		}
 		f.advance(t)
 		f.happen()
@@ -94,13 +94,13 @@ func Run(s *Scenario) *Episode {
 	return &f.episode
 }
 
-// hopeless reports whether the bounds of the scenario are passed.
+// hopeless reports whether the replay exceeds MostMissed or MostHours.
 func (f *fleetRun) hopeless() bool {
 	f.episode.Dropped = f.s.MostMissed > 0 && f.missed > f.s.MostMissed || f.s.MostHours > 0 && f.held/3600 > f.s.MostHours
 	return f.episode.Dropped
 }
 
-// load makes the list of all requests.
+// load lists all requests.
 func (f *fleetRun) load() {
 	for i := range f.s.Stages {
 		base := len(f.requests)
@@ -124,7 +124,7 @@ func (f *fleetRun) load() {
 	f.episode.Records = make([]measure.Record, len(f.requests))
 }
 
-// begin puts the first replicas into service, as if they had been there before.
+// begin makes the first replicas ready at once, as if they had started earlier.
 func (f *fleetRun) begin(n int) {
 	f.ask(n)
 	for _, r := range f.replicas {
@@ -135,7 +135,7 @@ func (f *fleetRun) begin(n int) {
 	f.episode.Starts = 0
 }
 
-// enter begins a stage, and those behind it that are over at once.
+// enter begins a stage and schedules its end.
 func (f *fleetRun) enter(stage int) {
 	f.stage, f.arrival = stage, 0
 	if stage >= len(f.s.Stages) {
@@ -148,8 +148,8 @@ func (f *fleetRun) enter(stage int) {
 	f.at(f.now+f.s.Stages[stage].length().Seconds(), func() { f.over(stage) })
 }
 
-// due is when the next request of the schedule arrives, infinite if none does in this
-// stage. One that waits for another is not among them.
+// due returns when the next scheduled request of the stage arrives, never if there is none. Requests that wait
+// for another are not scheduled.
 func (f *fleetRun) due() float64 {
 	if f.stage >= len(f.s.Stages) {
 		return never
@@ -174,8 +174,8 @@ func (f *fleetRun) nextTime() float64 {
 	return t
 }
 
-// creep lets the engines step one after another where the end of a request may start
-// something before the next event: to the first time at which one is told.
+// creep steps the engines one at a time, because the end of a request may trigger something before the next
+// event. It returns the first time at which an engine reports something, at most to.
 func (f *fleetRun) creep(to float64) float64 {
 	for {
 		var first *replica
@@ -197,7 +197,7 @@ func (f *fleetRun) creep(to float64) float64 {
 	}
 }
 
-// advance lets all engines run up to a time, and hears what became of their requests.
+// advance runs all engines up to a time and processes what they report of their requests.
 func (f *fleetRun) advance(to float64) {
 	l := &f.episode.Levels[len(f.episode.Levels)-1]
 	f.held += (to - f.now) * float64(l.Starting+l.Ready+l.Draining)
@@ -224,7 +224,7 @@ func (f *fleetRun) advance(to float64) {
 	f.told = f.told[:0]
 }
 
-// begun takes the prompt of an attempt off what its replica has yet to compute.
+// begun subtracts an attempt's prompt from its replica's outstanding prefill.
 func (f *fleetRun) begun(c *routedRequest, q *workload.Request) {
 	if !c.begun {
 		c.begun = true
@@ -243,8 +243,7 @@ func (f *fleetRun) land(id int, record *measure.Record) {
 	}
 }
 
-// end concludes an attempt at a request: it is sent again if it failed and its client
-// has the patience.
+// end ends an attempt: a request that failed, but was not rejected, is sent again if it has retries left.
 func (f *fleetRun) end(id int, record *measure.Record, at float64) {
 	c := &f.calls[id]
 	if record.Outcome != measure.OK && record.Outcome != measure.Rejected && c.attempts <= f.s.Retries {
@@ -271,8 +270,8 @@ func (f *fleetRun) end(id int, record *measure.Record, at float64) {
 	}
 }
 
-// happen lets everything happen that is due now: events first, so that a replica that
-// has just become ready takes what arrives.
+// happen runs all that is due now: events first, so that a replica that has just become ready takes arriving
+// requests.
 func (f *fleetRun) happen() {
 	for len(f.events) > 0 && f.events[0].at <= f.now {
 		f.events.Remove(0).do()

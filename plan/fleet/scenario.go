@@ -7,33 +7,32 @@ import (
 	"planner/sweep/workload"
 )
 
-// Scenario is what is replayed: traffic, a policy and what may go wrong. Each stage
-// begins when the one before it is over.
+// Scenario is what is replayed: traffic, a policy, and failures. Each stage begins when the previous one is
+// over.
 type Scenario struct {
-	// Engine builds an idle engine with a cold prefix cache.
+	// Engine returns an idle engine with a cold prefix cache.
 	Engine func() *sim.Engine
 	Stages []Stage
-	// Timeout is how long a client waits for a request, 0 for ever, and Retries how
-	// often it sends one again that failed.
+	// Timeout is how long a client waits for a request, 0 for ever; Retries is how often it sends a failed one
+	// again.
 	Timeout time.Duration
 	Retries int
-	// Limits are what the requests of each class are judged by.
+	// Limits are the limits on the requests of each class.
 	Limits []ClassLimits
 	Policy Policy
 	Nodes  Nodes
-	// MostMissed requests may miss a limit, and MostHours of replicas be held, before the
-	// replay is given up; 0 for no bound.
+	// The replay is given up once more than MostMissed requests have missed a limit, or replicas have held GPUs
+	// for more than MostHours; 0 means no bound.
 	MostMissed int
 	MostHours  float64
-	// Watch, if set, is told now and then of the virtual time that has passed since it
-	// was last told. Replays side by side tell it at once.
+	// Watch, if set, is called now and then with the virtual time that has passed since the last call.
+	// Concurrent replays call it concurrently.
 	Watch func(time.Duration)
-	// Seed drives the router's choices and what fails.
+	// Seed drives the router's choices and the failures.
 	Seed uint64
 }
 
-// Stage is a part of the traffic. The requests are due from its beginning on, and their
-// parents are requests of the same stage.
+// Stage is a part of the traffic. Due times count from its start, and parents are requests of the same stage.
 type Stage struct {
 	Requests []workload.Request
 	Length   time.Duration
@@ -41,7 +40,7 @@ type Stage struct {
 	Drain bool
 }
 
-// length is how long the stage lasts: no request is due behind it.
+// length is the duration of the stage: no request is due after it.
 func (s *Stage) length() time.Duration {
 	if n := len(s.Requests); n > 0 {
 		return max(s.Length, s.Requests[n-1].Due+1)
@@ -53,36 +52,34 @@ func (s *Stage) length() time.Duration {
 type Policy struct {
 	// Replicas is the size of a static fleet; 0 leaves it to the autoscaler.
 	Replicas int `json:"replicas"`
-	// Min and Max bound what an autoscaler may ask for; Initial replicas are ready at
-	// the beginning, 0 for Min.
+	// Min and Max bound what an autoscaler may ask for; Initial replicas are ready at the start, 0 for Min.
 	Min     int    `json:"min_replicas"`
 	Max     int    `json:"max_replicas"`
 	Initial int    `json:"initial_replicas"`
 	Router  Router `json:"router"`
-	// LoadCap is how many times the mean load a replica may have before requests with
-	// its prefix go elsewhere.
+	// LoadCap is the multiple of the mean load that a replica may have before requests with its prefix go
+	// elsewhere.
 	LoadCap float64 `json:"load_cap"`
-	// Sticky keeps the turns of a conversation on the replica of the first.
+	// Sticky keeps the turns of a conversation on one replica while it is ready.
 	Sticky  bool    `json:"sticky"`
 	StartUp StartUp `json:"start_up_s"`
-	// Drain is how long a replica that is given up may finish what it has.
+	// Drain is the time that a dismissed replica has to finish its requests.
 	Drain      time.Duration `json:"drain_s"`
 	Autoscaler Autoscaler    `json:"autoscaler"`
 }
 
-// StartUp is how long a replica takes until it serves, by stage.
+// StartUp is how long a replica takes to become ready, by phase.
 type StartUp struct {
 	Init    time.Duration `json:"init"`
 	Weights time.Duration `json:"weights"`
 	Compile time.Duration `json:"compile"`
 	Graphs  time.Duration `json:"graphs"`
 	Probe   time.Duration `json:"probe"`
-	// Cached says that what was compiled stays on its node: later replicas there skip
-	// Compile.
+	// Cached says that compiled code stays on its node: later replicas there skip Compile.
 	Cached bool `json:"cached"`
 }
 
-// Total is the whole of a start; warm is one on a node that has compiled before.
+// Total is the duration of a start; warm means on a node where a replica has started before.
 func (s StartUp) Total(warm bool) time.Duration {
 	total := s.Init + s.Weights + s.Compile + s.Graphs + s.Probe
 	if warm && s.Cached {
@@ -93,19 +90,18 @@ func (s StartUp) Total(warm bool) time.Duration {
 
 // Nodes are the machines that replicas are placed on.
 type Nodes struct {
-	// Slots is how many replicas fit on one.
+	// Slots is how many replicas fit on one node.
 	Slots int
-	// Max is how many there are; 0 means as many as are asked for.
+	// Max is the number of nodes; 0 means as many as needed.
 	Max int
-	// MTBF is the mean time between two failures of a node, 0 for never, and Repair
-	// how long it is away then.
+	// MTBF is a node's mean time to failure, 0 for never, and Repair the time until it is back.
 	MTBF, Repair time.Duration
-	// SpotMTBF is the mean time until a node is taken away, 0 for never, and Notice
-	// how long before that it is told. Another takes its place at once.
+	// SpotMTBF is the mean time until a node gets notice that it will be reclaimed, 0 for never, and Notice the
+	// time from then until it is. Another takes its place at once.
 	SpotMTBF, Notice time.Duration
 }
 
-// Router names who gets a request.
+// Router names a rule by which requests are assigned.
 type Router string
 
 // The routers.
@@ -123,6 +119,6 @@ func Routers() []Router {
 	return []Router{Random, RoundRobin, LeastInFlight, LeastTokens, LeastPrefill, PrefixAffinity}
 }
 
-// Predicts reports whether a router knows what its replicas hold, so that it can predict
-// the latencies of a request.
+// Predicts reports whether the router knows the load of its replicas, so that it can predict a request's
+// latencies.
 func (r Router) Predicts() bool { return r != Random && r != RoundRobin }

@@ -10,20 +10,20 @@ import (
 	"planner/sweep/measure"
 )
 
-// Searched is what a search came to.
+// Searched is the outcome of a search.
 type Searched struct {
-	// Policies is how many were tried, Days how many days were replayed for it, and
-	// Dropped how many policies were given up before the end of their first day.
+	// Policies is the number of policies tried, Days the simulated days, and Dropped the number of policies
+	// given up before the end of their replay.
 	Policies int     `json:"policies"`
 	Dropped  int     `json:"dropped_early"`
 	Days     float64 `json:"simulated_days"`
-	// HeldOut is what the chosen policy attains on traffic that it was not chosen on.
+	// HeldOut is the attainment of the chosen policy on traffic that it was not chosen on.
 	HeldOut *Estimate `json:"attainment_held_out"`
-	// Frontier are the policies of which none is both cheaper and better, on the first
-	// seed, and Chosen is the name of the cheapest that keeps what is asked, "" for none.
+	// Frontier are the policies to which no other is both cheaper and better on the first seed. Chosen is the
+	// name of the cheapest that meets the objective, "" if none does.
 	Frontier []Tried `json:"frontier"`
 	Chosen   string  `json:"chosen"`
-	// Faster is what the cheapest policy costs were replicas to start faster.
+	// Faster is what the cheapest policy would cost if replicas started faster.
 	Faster []Faster `json:"faster_start_up"`
 }
 
@@ -39,24 +39,24 @@ type Tried struct {
 	summary EpisodeSummary
 }
 
-// Faster is the cheapest policy at another start-up.
+// Faster is the cheapest policy with a shorter start-up.
 type Faster struct {
 	StartUp     time.Duration `json:"start_up_s"`
 	Policy      string        `json:"policy"`
 	USDPerMonth float64       `json:"usd_per_month"`
-	// Worth is what a minute of the difference saves a month.
+	// Worth is what each minute of the difference saves per month.
 	Worth float64 `json:"usd_per_month_and_minute"`
 }
 
-// batch is how many policies are replayed before what they cost is compared with the
-// others; it does not depend on the machine, so that the search does not.
+// batch is the number of policies replayed before their costs are compared with others'; it is fixed so that
+// the search does not depend on the machine.
 const batch = 8
 
-// shortlist is how many policies that keep what is asked on one seed are replayed on all.
+// shortlist is how many policies that meet the objective on one seed are at most replayed on all.
 const shortlist = 6
 
-// Find searches around a policy for the cheapest that keeps what is asked on some seeds and, so that it
-// is not by chance, on others of traffic that is held out; nil where none does.
+// Find searches around a policy for the cheapest that meets the objective on the seeds and, lest that be by
+// chance, also in the mean on held-out traffic; nil if none does.
 func (p *Plant) Find(base Policy, seeds, heldOut []uint64, heldOutTraffic func(seed uint64) []Stage) (*Answer, *Searched) {
 	out := &Searched{}
 	stages := p.Traffic(seeds[0])
@@ -89,14 +89,14 @@ func (p *Plant) Find(base Policy, seeds, heldOut []uint64, heldOutTraffic func(s
 	return nil, out
 }
 
-// keep are the policies that keep what is asked, the cheapest first.
+// keep returns the policies that meet the objective, the cheapest first.
 func keep(tried []Tried) []Tried {
 	kept := list.Filter(tried, func(t Tried) bool { return t.Kept })
 	slices.SortStableFunc(kept, func(a, b Tried) int { return cmp.Compare(a.GPUHours, b.GPUHours) })
 	return kept
 }
 
-// holds reports whether what is asked is kept in the mean over the seeds.
+// holds reports whether the objective is met in the mean over the seeds.
 func (a *Answer) holds() bool {
 	return !slices.ContainsFunc(a.Classes, func(c ClassAnswer) bool {
 		return slices.ContainsFunc(c.Limits, func(l LimitAnswer) bool { return l.Share.Value < l.Asked })
@@ -111,8 +111,8 @@ func days(stages []Stage) float64 {
 	return length.Hours() / 24
 }
 
-// try replays policies on one seed. Those are dropped that miss twice what they may, or
-// take a quarter more replica hours than the cheapest that kept what is asked before them.
+// try replays policies on one seed. It drops those that miss twice what they may, or take a quarter more
+// replica hours than the cheapest that met the objective in an earlier batch.
 func (p *Plant) try(all []Tried, ceiling float64, stages []Stage, seed uint64, out *Searched) []Tried {
 	most := p.mayMiss(stages)
 	for from := 0; from < len(all); from += batch {
@@ -140,9 +140,8 @@ func (p *Plant) try(all []Tried, ceiling float64, stages []Stage, seed uint64, o
 	return slices.DeleteFunc(all, func(t Tried) bool { return t.summary.Dropped })
 }
 
-// mayMiss is how many requests may miss a limit before a policy need not be looked at any
-// further: twice as many as keep what is asked, were no request to miss two of the limits;
-// 0, for no bound, where nothing is asked.
+// mayMiss is the number of requests that may miss a limit before a policy is given up: twice what the objective
+// allows if no request misses two limits; 0, for no bound, if nothing is asked.
 func (p *Plant) mayMiss(stages []Stage) int {
 	if !anyAsked(p.Limits) {
 		return 0
@@ -163,7 +162,7 @@ func (p *Plant) mayMiss(stages []Stage) int {
 	return int(2*share*float64(total)) + 1
 }
 
-// frontier are the policies of which no other is both cheaper and better.
+// frontier returns the policies to which no other is both cheaper and better.
 func frontier(all []Tried) []Tried {
 	sorted := slices.Clone(all)
 	slices.SortStableFunc(sorted, func(a, b Tried) int {
@@ -177,8 +176,8 @@ func frontier(all []Tried) []Tried {
 	})
 }
 
-// faster replays the chosen policy, and those that ask for replicas later, with a shorter
-// start-up, and says what the cheapest that keeps what is asked costs then.
+// faster replays the chosen policy, and variants with higher thresholds, with shorter start-ups, and returns
+// the cheapest that meets the objective for each.
 func (p *Plant) faster(chosen Tried, stages []Stage, seed uint64, out *Searched) []Faster {
 	whole := chosen.policy.StartUp.Total(false)
 	near := []Tried{chosen}

@@ -8,31 +8,30 @@ import (
 	"planner/sweep/measure"
 )
 
-// EpisodeSummary is what an episode comes to.
+// EpisodeSummary summarises an episode.
 type EpisodeSummary struct {
 	Seed             uint64
 	Requests, Failed int
-	// Within is the share of the requests that ended well within all limits of their
-	// class, and Classes tell of each.
+	// Within is the share of the requests that succeeded within all limits of their class; Classes are the
+	// outcomes by class.
 	Within  float64
 	Classes []ClassAnswer
-	// Replicas is how many there were in the mean, starting or serving, from the
-	// beginning to the end of the last request; Peak is the most.
+	// Replicas is the mean number of replicas, starting or ready, over the episode; Peak is the most at once,
+	// draining ones included.
 	Replicas float64
 	Peak     int
-	// ReplicaHours count what held GPUs, whether it served or not.
+	// ReplicaHours are the hours for which replicas held GPUs, ready or not.
 	ReplicaHours float64
 	Duration     time.Duration
 	Course
 	Tallies
 }
 
-// Cause is why requests were not served within their limits.
+// Cause is why requests missed their limits.
 type Cause string
 
-// The causes. Late says that the autoscaler asked for replicas only later, and Burst
-// that it never did, or nobody is there to ask; Ceiling that no more may be asked for or
-// no node has room.
+// The causes. Late: the autoscaler asked for replicas only later. Burst: it never did, or there is none.
+// Ceiling: no more may be asked for, or no node has room.
 const (
 	StartUpCause Cause = "start-up"
 	Late         Cause = "trigger"
@@ -41,8 +40,7 @@ const (
 	Burst        Cause = "burst beyond capacity"
 )
 
-// Miss is a time in which requests were not served within their limits, without a break
-// of a minute.
+// Miss is a period in which requests missed their limits, less than a minute apart.
 type Miss struct {
 	Start    float64 `json:"start_s"`
 	Length   float64 `json:"length_s"`
@@ -50,10 +48,10 @@ type Miss struct {
 	Cause    Cause   `json:"cause"`
 }
 
-// breakOff is how far apart two requests that miss may be in one episode of misses.
+// breakOff is the longest gap, in seconds, between two requests of one period of misses.
 const breakOff = 60.0
 
-// summarize says what came of a scenario.
+// summarize summarises the episode of a scenario.
 func summarize(s *Scenario, e *Episode) EpisodeSummary {
 	out := EpisodeSummary{Seed: s.Seed, Requests: len(e.Records), Duration: seconds(e.End), Course: Course{Decisions: e.Decisions}, Tallies: e.Tallies}
 	classes := tallies(s.Limits)
@@ -80,7 +78,7 @@ func summarize(s *Scenario, e *Episode) EpisodeSummary {
 	return out
 }
 
-// classTally counts the requests of a class within its limits.
+// classTally counts the requests of a class that are within its limits.
 type classTally struct {
 	of               *ClassLimits
 	limits           []measure.Bound
@@ -97,7 +95,7 @@ func tallies(limits []ClassLimits) []classTally {
 	return out
 }
 
-// add counts a request, and reports whether it ended well within all limits.
+// add counts a request and reports whether it succeeded within all limits.
 func (t *classTally) add(r *measure.Record) bool {
 	t.requests++
 	good := r.Outcome == measure.OK
@@ -114,7 +112,7 @@ func (t *classTally) add(r *measure.Record) bool {
 	return good
 }
 
-// share is what came of the class, without intervals.
+// share returns the outcome of the class, without intervals.
 func (t *classTally) share() ClassAnswer {
 	of := func(n int) Estimate { return Estimate{Value: float64(n) / float64(max(t.requests, 1))} }
 	out := ClassAnswer{Class: t.of.Name, Requests: t.requests, Attainment: of(t.within)}
@@ -146,7 +144,7 @@ func (out *EpisodeSummary) count(e *Episode) {
 	out.ReplicaHours = holding / 3600
 }
 
-// misses groups requests that missed, in order of time, and says why they did.
+// misses groups requests that missed, ordered by due time, into periods and finds the cause of each.
 func misses(s *Scenario, e *Episode, missed []*measure.Record) []Miss {
 	var out []Miss
 	level := 0
@@ -184,7 +182,7 @@ func misses(s *Scenario, e *Episode, missed []*measure.Record) []Miss {
 	return out
 }
 
-// causeOf is why a request missed, by the replicas that there were when it came.
+// causeOf returns why a request missed, by the replicas at its due time.
 func causeOf(p *Policy, r *measure.Record, l *Level) Cause {
 	switch {
 	case r.Outcome == measure.Reset || l.Replacing > 0:
@@ -205,25 +203,24 @@ func (e *Episode) grew(from, to float64) bool {
 	return slices.ContainsFunc(e.Decisions, func(d Decision) bool { return d.At >= from && d.At <= to && d.To > d.From })
 }
 
-// MinuteRow is a minute of an episode.
+// MinuteRow is one minute of an episode.
 type MinuteRow struct {
 	At float64 `json:"at_s"`
-	// Rate is that of the requests due in it.
+	// Rate is the rate of requests due in this minute.
 	Rate     float64 `json:"rate_per_s"`
 	Asked    int     `json:"asked"`
 	Starting int     `json:"starting"`
 	Ready    int     `json:"ready"`
-	// InFlight counts the requests under way at its end.
+	// InFlight counts the requests in progress at its end.
 	InFlight int `json:"in_flight"`
-	// P50 and P99 are those of the time to first token of the requests due in it, unknown
-	// where there are none.
+	// P50 and P99 are quantiles of the TTFT of requests due in this minute, measure.Never if there are none.
 	P50 time.Duration `json:"ttft_p50_ms"`
 	P99 time.Duration `json:"ttft_p99_ms"`
-	// Missed is how many of the requests due in it missed a limit.
+	// Missed counts the requests due in this minute that missed a limit.
 	Missed int `json:"missed"`
 }
 
-// Timeline tells of an episode minute by minute.
+// Timeline summarises an episode minute by minute.
 func (e *Episode) Timeline(limits []ClassLimits) []MinuteRow {
 	n := int(e.End/60) + 1
 	out := make([]MinuteRow, n)

@@ -10,17 +10,17 @@ import (
 	"planner/sweep/workload"
 )
 
-// DailyShape is how a day goes.
+// DailyShape is the shape of the rate over a day.
 type DailyShape string
 
-// The shapes: a sine with its trough at four in the night and its peak at four in the
-// afternoon, and the peak from nine to five with two hours of rise and fall.
+// The shapes: a sine with its trough at 4:00 and its peak at 16:00; and a plateau from 9:00 to 17:00 with two
+// hours of rise before and of fall after.
 const (
 	Sine   DailyShape = "sine"
 	Office DailyShape = "office"
 )
 
-// Daily is a rate that goes up and down every day, from midnight on.
+// Daily is a rate that rises and falls every day, from midnight on.
 type Daily struct {
 	Peak, Trough float64
 	Shape        DailyShape
@@ -37,7 +37,7 @@ func (d *Daily) Profile() workload.Profile {
 	return p
 }
 
-// share is how far between trough and peak an hour of the day is.
+// share is the position between trough and peak, from 0 to 1, at an hour of the day.
 func (s DailyShape) share(hour float64) float64 {
 	if s == Office {
 		return min(1, max(0, min((hour-7)/2, (19-hour)/2)))
@@ -45,7 +45,7 @@ func (s DailyShape) share(hour float64) float64 {
 	return (1 - math.Cos(2*math.Pi*(hour-4)/24)) / 2
 }
 
-// Spike is a factor on the rate for some time.
+// Spike multiplies the rate by a factor for some time.
 type Spike struct {
 	At     time.Duration
 	Factor float64
@@ -56,13 +56,13 @@ type Spike struct {
 type ClassLimits struct {
 	Name string
 	measure.Limits
-	// Asked are the shares of the requests that must be within each limit, and at
-	// Goodput within all of them; 0 where nothing is asked.
+	// Asked are the shares of requests that must be within each limit, and at Goodput within all; 0 if nothing
+	// is asked.
 	Asked [measure.Goodput + 1]float64
 }
 
-// LimitsOf finds the limits on single requests that an objective has for each class: of
-// several quantiles of a latency the highest counts.
+// LimitsOf returns the limits on single requests that an objective implies for each class. Of several quantiles
+// of a latency the highest counts.
 func LimitsOf(objective *measure.SLO, classes []string) []ClassLimits {
 	out := make([]ClassLimits, len(classes))
 	for i, name := range classes {
@@ -89,7 +89,7 @@ func LimitsOf(objective *measure.SLO, classes []string) []ClassLimits {
 	return out
 }
 
-// Holds reports whether the limits are those of a bound.
+// Holds reports whether the limits include those of a bound.
 func (l *ClassLimits) Holds(b measure.Bound) bool {
 	if b.Metric != measure.Goodput {
 		return l.Asked[b.Metric] == b.Quantile
@@ -98,13 +98,13 @@ func (l *ClassLimits) Holds(b measure.Bound) bool {
 	return is(b.Limits.TTFT, l.TTFT) && is(b.Limits.TPOT, l.TPOT) && is(b.Limits.E2E, l.E2E)
 }
 
-// anyAsked reports whether any share of requests is asked to be within a limit.
+// anyAsked reports whether the objective asks for any share within a limit.
 func anyAsked(limits []ClassLimits) bool {
 	return slices.ContainsFunc(limits, func(l ClassLimits) bool { return l.Asked != [measure.Goodput + 1]float64{} })
 }
 
-// Staged draws traffic that follows a profile, whose steps are stages of their own where
-// some of them drain, repeat times.
+// Staged draws traffic that follows a profile repeat times. If any step drains, each step is a stage of its
+// own.
 func Staged(w *workload.Workload, p workload.Profile, repeat int, seed uint64) []Stage {
 	whole := slices.Repeat(p, repeat)
 	requests := w.Follow(whole, seed)
@@ -113,7 +113,7 @@ func Staged(w *workload.Workload, p workload.Profile, repeat int, seed uint64) [
 	}
 	out := make([]Stage, len(whole))
 	begin := time.Duration(0)
-	numbers := make([]int, len(requests)) // within their stages
+	numbers := make([]int, len(requests)) // positions within their stages
 	stage := make([]int, len(requests))
 	k := 0
 	for i := range requests {
@@ -138,8 +138,8 @@ func Staged(w *workload.Workload, p workload.Profile, repeat int, seed uint64) [
 	return out
 }
 
-// Replayed is a trace on its own clock with scale times the requests, more of them in a
-// spike, repeat times.
+// Replayed returns a trace at its own times, repeat times, with its number of requests multiplied by scale and,
+// in a spike, by its factor.
 func Replayed(w *workload.Workload, spike *Spike, scale float64, repeat int, seed uint64) []Stage {
 	length := w.TraceSpan()
 	copied := *w
@@ -156,7 +156,7 @@ func Replayed(w *workload.Workload, spike *Spike, scale float64, repeat int, see
 	return slices.Repeat([]Stage{{Requests: requests, Length: length}}, repeat)
 }
 
-// RateByMinute counts the requests of traffic minute by minute.
+// RateByMinute returns the request rate of each minute of the traffic, per second.
 func RateByMinute(stages []Stage) []float64 {
 	var out []float64
 	begin := time.Duration(0)

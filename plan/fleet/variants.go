@@ -10,9 +10,8 @@ import (
 	"planner/internal/list"
 )
 
-// variants are the policies that a search tries around one: static fleets of every size
-// up to the ceiling, and the autoscaler with other thresholds, floors and windows. The
-// likely cheap ones come first.
+// variants returns the policies that a search tries around one: the autoscaler with other thresholds, floors
+// and windows, and static fleets of every size up to the maximum. Those likely to be cheap come first.
 func variants(base Policy) []Tried {
 	var out []Tried
 	add := func(p Policy) { out = append(out, Tried{Name: Name(&p), policy: p}) }
@@ -39,7 +38,7 @@ func variants(base Policy) []Tried {
 	return out
 }
 
-// fresh are those of some policies that are not known yet, and makes them known.
+// fresh returns the policies that are not yet known, and marks them as known.
 func fresh(all []Tried, known map[string]bool) []Tried {
 	return slices.DeleteFunc(all, func(t Tried) bool {
 		twice := known[t.Name]
@@ -48,9 +47,8 @@ func fresh(all []Tried, known map[string]bool) []Tried {
 	})
 }
 
-// around are the policies next to the cheapest one that keeps what is asked: thresholds in
-// between and beyond, lower ceilings, other routers, and other metrics whose targets ask
-// for as many replicas in the mean.
+// around returns variants of the cheapest policy that meets the objective: with other thresholds, lower
+// ceilings, other routers, and other metrics with targets that ask for equally many replicas in the mean.
 func around(best *Tried) []Tried {
 	var out []Tried
 	add := func(change func(*Policy)) {
@@ -62,7 +60,7 @@ func around(best *Tried) []Tried {
 	for _, factor := range []float64{1.2, 1.4, 2, 0.85} {
 		add(func(p *Policy) { p.Autoscaler = scaled(&best.policy.Autoscaler, factor) })
 	}
-	peak := min(best.summary.Peak, best.policy.Max) // with those that drain there may be more
+	peak := min(best.summary.Peak, best.policy.Max) // draining replicas may exceed Max
 	for ceiling := peak - 1; ceiling >= max(best.policy.Min, peak-2, 1); ceiling-- {
 		add(func(p *Policy) { p.Max, p.Initial = ceiling, min(p.Initial, ceiling) })
 	}
@@ -86,15 +84,14 @@ func around(best *Tried) []Tried {
 	return out
 }
 
-// floors are the least numbers of replicas that are tried.
+// floors returns the minimum numbers of replicas to try.
 func floors(base *Policy) []int {
 	all := []int{base.Min, base.Min + 1, (base.Min + base.Max) / 2}
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-// windows are the times that a recommendation to shrink is held; a schedule and a
-// forecast have none.
+// windows returns the scale-down stabilisation windows to try; a schedule and a forecast do not use them.
 func windows(base *Policy) []time.Duration {
 	if k := base.Autoscaler.Kind; k == Schedule || k == Forecast {
 		return []time.Duration{base.Autoscaler.HPA.Down.Stabilization}
@@ -120,7 +117,7 @@ func roundTo(x float64) float64 {
 	return math.Round(x/digit) * digit
 }
 
-// Name is a policy in a line.
+// Name describes a policy in one line.
 func Name(p *Policy) string {
 	if p.Replicas > 0 {
 		return fmt.Sprintf("static %d, %s", p.Replicas, p.Router)
