@@ -1,6 +1,5 @@
-// Package diagnose says what of a server's behaviour is not as it should be, by the
-// decision flow of the field, from trials that were run anyway: which symptom, by which
-// figures, and which knob or measurement is next.
+// Package diagnose finds what is wrong with a server's behaviour by the usual decision flow, from trials that
+// were run anyway: the symptom, the figures that show it, and the knob or measurement to try next.
 package diagnose
 
 import (
@@ -17,87 +16,87 @@ import (
 // FindingKind names a finding.
 type FindingKind string
 
-// What can be found.
+// The kinds of findings.
 const (
-	// Failing: requests fail though those that are served are quick.
+	// Failing: requests fail although those that are served are fast.
 	Failing FindingKind = "failing"
-	// Faster: tokens come faster than the hardware named can read the weights.
+	// Faster: tokens arrive faster than the hardware named can read the weights.
 	Faster FindingKind = "faster_than_hardware"
-	// Prefill: the time to first token grows with the prompt, at low load already.
+	// Prefill: the time to first token grows with the prompt even at low load.
 	Prefill FindingKind = "prefill"
-	// Bandwidth: tokens come slowly at low load, as fast as the weights can be read.
+	// Bandwidth: tokens are slow at low load, but as fast as the weights can be read.
 	Bandwidth FindingKind = "bandwidth"
-	// Inefficiency: tokens come slowly at low load, far from what the bandwidth allows.
+	// Inefficiency: tokens are slow at low load, far from what the bandwidth allows.
 	Inefficiency FindingKind = "inefficiency"
-	// Tight: a latency is near its limit where requests are hardly ever together.
+	// Tight: a latency is near its limit even when requests hardly ever overlap.
 	Tight FindingKind = "tight_limit"
-	// Queueing: some first tokens come very late though most come soon.
+	// Queueing: some first tokens are very late though most are early.
 	Queueing FindingKind = "queueing"
-	// MixedLengths: the same, and those late are the long prompts.
+	// MixedLengths: the same, and the late ones are those of long prompts.
 	MixedLengths FindingKind = "mixed_lengths"
-	// Batching: a limit on the pace of tokens ends the load where throughput still grows.
+	// Batching: a limit on the time per token caps the load while throughput still grows.
 	Batching FindingKind = "batching"
-	// CacheMisses and CacheEviction: shared prefixes are not found in the prefix cache, in
-	// the latter case as it cannot hold them.
+	// CacheMisses and CacheEviction: shared prefixes are not found in the prefix cache, in the latter case
+	// because it cannot hold them.
 	CacheMisses   FindingKind = "cache_misses"
 	CacheEviction FindingKind = "cache_eviction"
 	// Host: a saturated server does far less than the hardware allows.
 	Host FindingKind = "host"
 )
 
-// Finding is one thing that is not as it should be.
+// Finding is one thing that is wrong.
 type Finding struct {
 	Kind FindingKind `json:"kind"` // its name for programs
-	// Symptom says what it is, Evidence by which figures of which trials, and Next which
-	// knob or measurement comes next.
+	// Symptom says what is wrong, Evidence gives the figures that show it and their trials, and Next the knob
+	// or measurement to try next.
 	Symptom  string   `json:"symptom"`
 	Evidence []string `json:"evidence"`
 	Next     string   `json:"next"`
 }
 
-// The figures from which on something is a symptom. Lengths of prompts alone spread the
-// times to first token of common workloads by a factor of four.
+// The thresholds of symptoms. Prompt lengths alone spread the times to first token of common workloads by a
+// factor of four.
 const (
-	fewest        = 100  // requests of a trial that says anything
+	fewest        = 100  // requests that a trial needs to count
 	failed        = 0.05 // of the requests of a trial
-	quick         = 0.25 // of the time-out: an answer that did not wait in a queue as others that timed out did
-	alone         = 0.1  // of the highest throughput seen: up to it requests are hardly ever together
-	few           = 4    // requests in flight in the mean that are little load for any server
-	nearLimit     = 0.7  // of a limit, at low load: what is left for load is little
-	slowerThan    = 2.0  // times the modelled idle latency
-	grows         = 0.6  // of what a TTFT in proportion to the prompt would grow by
-	streamed      = 0.5  // share of the bandwidth from which on the bandwidth is the reason
+	quick         = 0.25 // of the timeout: a request served this fast did not wait in a queue in which others timed out
+	alone         = 0.1  // of the highest throughput seen, up to which requests hardly ever overlap
+	few           = 4    // mean requests in flight that are a low load for any server
+	nearLimit     = 0.7  // of a limit, at low load: little is left for load
+	slowerThan    = 2.0  // times the modelled latency at low load
+	grows         = 0.6  // of the growth of a TTFT proportional to the prompt
+	streamed      = 0.5  // share of the bandwidth from which on it is the bottleneck, and of the roofline from which on the host is not
 	moderate      = 0.75 // share of the highest throughput seen up to which nothing should queue
-	spike         = 6.0  // p99 over p50
-	spikeNoLimit  = 12.0 // the same where no limit says what is late
-	longer        = 2.0  // the prompts of the slowest requests over the mean
-	gained        = 1.25 // throughput beyond the last load within the limit
-	sharedPrompt  = 0.2  // of a prompt, from which on a prefix cache matters
-	found         = 0.5  // of what is shared that a cache should find at least
-	noFaster      = 0.9  // warm over cold
-	noSlower      = 1.5  // a full batch over a small one: a larger one costs little
-	farBelow      = 0.12 // of the roofline; served engines reach a quarter to a half
+	spike         = 6.0  // p99 over p50 of the TTFT
+	spikeNoLimit  = 12.0 // the same if no limit says what is late
+	longer        = 2.0  // slowest requests' prompts over the mean, or long prompts over short ones
+	gained        = 1.25 // throughput beyond the limit over that of the last load within
+	sharedPrompt  = 0.2  // shared part of a prompt from which on a prefix cache matters
+	found         = 0.5  // of the shared part, which a cache should find at least
+	noFaster      = 0.9  // TTFT with a warm cache over a cold one, above which the cache does not help
+	noSlower      = 1.5  // TPOT of a full batch over a small one, below which a larger one costs little
+	farBelow      = 0.12 // of the roofline; engines in service reach a quarter to a half
 	mostlyFixed   = 0.5  // share of the time that neither bandwidth, compute nor links explain
-	linked        = 0.15 // share of the steps that is communication, where prompts take
-	beyondCompute = 4.0  // times as long as computing them would
+	linked        = 0.15 // share of communication in the steps from which on links explain slow prompts
+	beyondCompute = 4.0  // times the computing time of prompts
 	fullPool      = 0.9  // of the KV cache
-	spareCache    = 0.25 // of it, up to which it has room for several times as many requests
-	saturatedPart = 0.93 // of the rate that came, below which it is not completed
+	spareCache    = 0.25 // of the KV cache, up to which it has room for several times as many requests
+	saturatedPart = 0.93 // of the arrival rate, below which the server does not keep up
 )
 
 // serverTrials are the trials of one set of knobs, by load.
 type serverTrials struct {
 	trials []*measure.Measurement
-	// bounds are those of the data sheets; nil where model or hardware is not known.
+	// bounds are those of the data sheets; nil if model or hardware is unknown.
 	bounds *model.Bounds
 	slo    measure.SLO
-	// highest is the most requests per second that were completed.
+	// highest is the highest rate of completed requests, per second.
 	highest float64
 }
 
-// Of lists what the trials of one set of knobs show, beside what the data sheets allow,
-// which may be nil, and by an objective where they have none of their own, as those of other tools. It is nil where no
-// trial says anything.
+// Of lists what the trials of one set of knobs show, against the bounds of the data sheets, which may be nil.
+// The objective applies to trials without one of their own, such as those of other tools. It is nil if no trial
+// is usable.
 func Of(trials []measure.Measurement, bounds *model.Bounds, objective measure.SLO) []Finding {
 	s := serverTrials{bounds: bounds, slo: objective}
 	for i := range trials {
@@ -116,11 +115,11 @@ func Of(trials []measure.Measurement, bounds *model.Bounds, objective measure.SL
 	}
 	slices.SortStableFunc(s.trials, func(a, b *measure.Measurement) int { return cmp.Compare(a.Achieved, b.Achieved) })
 	for _, m := range s.trials {
-		if m.Achieved > s.highest { // no number where a file does not tell it
+		if m.Achieved > s.highest { // NaN if a file does not say
 			s.highest = m.Achieved
 		}
 	}
-	// What a server shows under load follows from what it shows without any.
+	// Behaviour under load follows from that without: the first stage with findings ends the search.
 	all := []Finding{}
 	for _, stage := range [][]func() *Finding{{s.faster}, {s.prefill, s.decode, s.cache}, {s.waits, s.places, s.host}, {s.tight}, {s.batching}} {
 		for _, look := range stage {
@@ -135,8 +134,8 @@ func Of(trials []measure.Measurement, bounds *model.Bounds, objective measure.SL
 	return all
 }
 
-// whole are the trials that were not ended early. A closed loop has the first turns of conversations alone, which say
-// little of the others.
+// whole returns the trials that were not ended early. It leaves out closed loops of conversations, which
+// contain only first turns and say little of the others.
 func (s *serverTrials) whole() []*measure.Measurement {
 	return slices.DeleteFunc(slices.Clone(s.trials), func(m *measure.Measurement) bool {
 		w := m.Trial.Workload
@@ -144,8 +143,8 @@ func (s *serverTrials) whole() []*measure.Measurement {
 	})
 }
 
-// low is the trial of the least load, nil where that is no low one: more than half of
-// the highest throughput, with many requests at once.
+// low returns the trial with the lowest load; nil if it is overloaded, or if it has more than half of the
+// highest throughput and many requests in flight.
 func (s *serverTrials) low() *measure.Measurement {
 	all := s.whole()
 	if len(all) == 0 || all[0].Overloaded {
@@ -160,7 +159,7 @@ func (s *serverTrials) low() *measure.Measurement {
 // inFlight is the mean number of requests in the server, by Little's law.
 func inFlight(m *measure.Measurement) float64 { return m.Achieved * max(m.E2E.Mean.Seconds(), 0) }
 
-// limitOf is the tightest limit on a latency of all requests, 0 where there is none.
+// limitOf returns the tightest limit on a latency over all requests, 0 if there is none.
 func (s *serverTrials) limitOf(metric measure.Metric) time.Duration {
 	least := time.Duration(0)
 	for _, b := range s.slo.Of("").Latencies() {
@@ -180,7 +179,7 @@ func at(m *measure.Measurement) string {
 
 func ms(d time.Duration) string { return figure(float64(d)/float64(time.Millisecond)) + " ms" }
 
-// figure has three digits, and all before the point.
+// figure formats with three digits, or with all digits before the point if there are more.
 func figure(v float64) string {
 	if v >= 999.5 {
 		return fmt.Sprintf("%.0f", v)
@@ -190,7 +189,7 @@ func figure(v float64) string {
 
 func percent(x float64) string { return fmt.Sprintf("%.0f %%", 100*x) }
 
-// times is a multiple in words: "83 % of", and from twice on "2.3 times".
+// times puts a multiple into words: "83 % of", and from two on "2.3 times".
 func times(x float64) string {
 	if x < 2 {
 		return percent(x) + " of"

@@ -11,9 +11,8 @@ import (
 	"planner/sweep/measure"
 )
 
-// faster looks whether tokens come sooner than the weights of the model can be read on the
-// hardware that both are said to be: then all that is held against the data sheet is of
-// another server.
+// faster checks whether tokens arrive sooner than the hardware named can read the weights of the model named:
+// if so, the data sheet is that of another server.
 func (s *serverTrials) faster() *Finding {
 	if s.bounds == nil || !(s.bounds.StreamTokensPerS > 0) {
 		return nil
@@ -29,7 +28,7 @@ func (s *serverTrials) faster() *Finding {
 	return nil
 }
 
-// prefill looks whether prompts take too long even where nothing else runs.
+// prefill checks whether prompts take too long even at low load.
 func (s *serverTrials) prefill() *Finding {
 	m := s.low()
 	if m == nil || m.ByPrompt == nil {
@@ -64,8 +63,7 @@ func (s *serverTrials) prefill() *Finding {
 		"larger max_num_batched_tokens (a long prompt takes fewer steps), more tensor_parallel, weights in fp8, a prefix cache if prompts share their beginnings, or a TTFT limit by length"}
 }
 
-// decode looks whether tokens come slowly even where little else runs, and tells a
-// bandwidth that is used up from one that is not.
+// decode checks whether tokens are slow even at low load, and whether the bandwidth is used up or not.
 func (s *serverTrials) decode() *Finding {
 	m := s.low()
 	if m == nil || m.TPOT.P50 <= 0 {
@@ -106,7 +104,7 @@ func (s *serverTrials) decode() *Finding {
 		"CUDA graphs (no --enforce-eager), async_scheduling, the attention backend, links between the GPUs; a profile of a few decode steps shows the gaps between kernels"}
 }
 
-// tight looks for the latency that is nearest to its limit where requests are hardly ever together.
+// tight finds the latency nearest to its limit when requests hardly ever overlap.
 func (s *serverTrials) tight() *Finding {
 	m := s.low()
 	if m == nil || len(s.slo.Bounds) == 0 || m.E2E.Mean <= 0 || inFlight(m) > 1 && (m.Achieved > alone*s.highest || inFlight(m) > few) {
@@ -125,7 +123,7 @@ func (s *serverTrials) tight() *Finding {
 		"a looser limit, or one by length; else what makes a request that is alone faster: more tensor_parallel, weights in fp8, a faster GPU. More instances do not help"}
 }
 
-// waits looks for late first tokens at loads where nothing should wait.
+// waits checks for late first tokens at loads at which nothing should wait.
 func (s *serverTrials) waits() *Finding {
 	limit := s.limitOf(measure.TTFT)
 	var worst *measure.Measurement
@@ -157,7 +155,8 @@ func (s *serverTrials) waits() *Finding {
 	return &Finding{Queueing, "queueing: some first tokens come very late while most come soon", append(evidence, cause), next}
 }
 
-// slowest is the p99 of the time to first token in a trial or, where that was too short for it, the highest quantile that has a limit.
+// slowest returns the p99 of the time to first token or, if the trial was too short for it, the highest
+// quantile with a limit.
 func (s *serverTrials) slowest(m *measure.Measurement) (stat string, value time.Duration) {
 	if m.TTFT.P99 > 0 {
 		return "p99", m.TTFT.P99
@@ -171,27 +170,25 @@ func (s *serverTrials) slowest(m *measure.Measurement) (stat string, value time.
 	return stat, value
 }
 
-// longAreSlow reports whether the requests that waited longest in a trial are those with
-// long prompts.
+// longAreSlow reports whether the slowest requests of a trial are those with long prompts.
 func longAreSlow(m *measure.Measurement) bool {
 	return m.ByPrompt != nil && m.ByPrompt.Slow.Tokens >= longer*m.ByPrompt.Mean
 }
 
-// lengthsAlone reports whether the lengths of the prompts make first tokens late where
-// nothing else does: behind a long prompt short ones wait too, so under load those that
-// are late are no longer the long ones alone.
+// lengthsAlone reports whether prompt lengths alone make first tokens late, at low load: under load short
+// prompts wait behind long ones, so that the late requests are no longer only the long ones.
 func (s *serverTrials) lengthsAlone() bool {
 	m := s.low()
 	return m != nil && longAreSlow(m) && over(m.TTFT.P99, m.TTFT.P50) >= spike
 }
 
-// cause says what requests may have waited for in a trial, and what to try.
+// cause says what requests of a trial may have waited for, and what to try.
 func (s *serverTrials) cause(m *measure.Measurement) (evidence, next string) {
 	seqs := m.Trial.Knobs.MaxNumSeqs
 	switch flight := inFlight(m); {
 	case m.Server.Preemptions != nil && *m.Server.Preemptions > 0 || m.Server.PeakKV != nil && *m.Server.PeakKV >= fullPool:
 		return "the KV cache was full, or requests were preempted", "more KV cache: higher gpu_memory_utilization, kv_cache = \"fp8\", more tensor_parallel; or shorter max_model_len"
-	case seqs > 0 && flight+3*math.Sqrt(flight) >= float64(seqs): // as arrivals by chance have it, once in a hundred times
+	case seqs > 0 && flight+3*math.Sqrt(flight) >= float64(seqs): // mean plus three standard deviations of a Poisson number
 
 		return fmt.Sprintf("%.0f requests were in flight in the mean where max_num_seqs lets %d run", flight, seqs), "a higher max_num_seqs"
 	}

@@ -9,8 +9,9 @@ import (
 	"planner/sweep/measure"
 )
 
-// failing looks for requests that a server, or what stands before it, does not answer, in the trial of the least rate that
-// has such. Where all wait for too long, those that are served in time did so, too.
+// failing finds requests that a server, or a proxy before it, does not answer although others are fast, in the
+// trial with the lowest rate that has any. If the served ones are slow too, failures may be timeouts in a
+// queue.
 func failing(trials []measure.Measurement) *Finding {
 	var worst *measure.Measurement
 	for i := range trials {
@@ -30,7 +31,7 @@ func failing(trials []measure.Measurement) *Finding {
 		"the server's log, and the limits on connections and on waiting requests of the server and of what stands before it"}
 }
 
-// batching looks for throughput that a limit on the pace of tokens leaves unused.
+// batching checks for throughput that is left unused because of a limit on the time per token.
 func (s *serverTrials) batching() *Finding {
 	var within, beyond *measure.Measurement
 	for _, m := range s.whole() {
@@ -56,12 +57,12 @@ func (s *serverTrials) batching() *Finding {
 		"a looser " + strings.ToUpper(pace.String()) + " limit buys throughput; without one, smaller max_num_batched_tokens keeps steps short, and more tensor_parallel or prefill on instances of its own moves the trade"}
 }
 
-// missed reports whether a trial is beyond a limit on one of the latencies.
+// missed reports whether a trial exceeds a limit on one of the latencies.
 func (s *serverTrials) missed(m *measure.Measurement, metrics ...measure.Metric) bool {
 	return slices.ContainsFunc(s.slo.Latencies(), func(b measure.Bound) bool { return slices.Contains(metrics, b.Metric) && m.Bounded(b) > b.Limit })
 }
 
-// cache looks whether shared prefixes are found in the prefix cache.
+// cache checks whether shared prefixes are found in the prefix cache.
 func (s *serverTrials) cache() *Finding {
 	for _, m := range s.trials {
 		if w := m.Trial.Workload; w != nil && w.Turns > 1 && cacheless(m) {
@@ -104,8 +105,8 @@ func cacheless(m *measure.Measurement) bool {
 	return !m.Trial.Knobs.PrefixCaching && !m.Trial.Knobs.PrefixUnknown
 }
 
-// notFound says that a trial found little of what its prompts share; "" where it did, or
-// nobody knows. A trial that began with a warm cache is set beside the cold one.
+// notFound returns evidence that a trial found too little of its prompts' shared part in the cache; "" if it
+// found enough or that is unknown. Without a hit rate, a warm trial is compared with the cold one.
 func (s *serverTrials) notFound(m *measure.Measurement, share float64) string {
 	if rate := m.Server.HitRate; rate != nil {
 		if *rate >= found*share || m.Trial.Warmup <= 0 {
@@ -125,7 +126,7 @@ func (s *serverTrials) notFound(m *measure.Measurement, share float64) string {
 	return ""
 }
 
-// poolOf is the size of the KV cache in tokens, 0 where it is not known.
+// poolOf returns the size of the KV cache in tokens, 0 if unknown.
 func poolOf(m *measure.Measurement) float64 {
 	if m.Server.KVBlocks == nil || m.Server.BlockTokens == nil {
 		return 0
@@ -140,7 +141,8 @@ func used(m *measure.Measurement) float64 {
 	return *m.Server.PeakKV
 }
 
-// full is the trial of the most throughput among those whose load was not completed; nil without one.
+// full returns the open-loop trial with the most throughput among those that did not keep up; nil if there is
+// none.
 func (s *serverTrials) full() (full *measure.Measurement) {
 	for _, m := range s.trials {
 		behind := !m.Trial.Closed() && (m.Overloaded || m.Achieved < saturatedPart*cmp.Or(m.Sent, m.Trial.Rate))
@@ -151,7 +153,8 @@ func (s *serverTrials) full() (full *measure.Measurement) {
 	return full
 }
 
-// places looks whether max_num_seqs keeps the batch of a saturated server so small that a larger one would cost little.
+// places checks whether max_num_seqs limits a saturated server to a batch so small that a larger one would cost
+// little.
 func (s *serverTrials) places() *Finding {
 	m, low := s.full(), s.low()
 	if m == nil || low == nil || m.Server.PeakKV == nil || used(m) > spareCache || !(over(m.TPOT.P50, low.TPOT.P50) < noSlower) {
@@ -167,8 +170,8 @@ func (s *serverTrials) places() *Finding {
 				seqs, ms(m.TPOT.P50), ms(low.TPOT.P50), at(low), percent(used(m)))}, "a higher max_num_seqs"}
 }
 
-// host looks whether a saturated server does far less than its hardware allows: by the time of
-// its steps where that is known, which also tells links and small batches from the host.
+// host checks whether a saturated server does far less than its hardware allows: by the breakdown of its step
+// time if known, which also distinguishes links and small batches from the host.
 func (s *serverTrials) host() *Finding {
 	full := s.full()
 	if full == nil || s.places() != nil || s.bounds == nil || s.bounds.PromptsPerS <= 0 || s.bounds.OutputTokensPerS <= 0 {
@@ -176,7 +179,7 @@ func (s *serverTrials) host() *Finding {
 	}
 	output := full.OutputTokens / full.Achieved
 	if w := full.Trial.Workload; w != nil {
-		if _, mean := w.MeanTokens(); mean > output { // of an overload that was cut, short answers alone came
+		if _, mean := w.MeanTokens(); mean > output { // only short answers complete in an overload that is cut off
 			output = mean
 		}
 	}
