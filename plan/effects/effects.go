@@ -12,32 +12,31 @@ import (
 	"planner/sweep/measure"
 )
 
-// Effect is what the values of one knob do to the maximum rate, all else equal.
+// Effect is how the values of one knob affect the maximum rate, all else equal.
 type Effect struct {
 	Knob string `json:"knob"` // its name in configurations
 	// Best and Worst are the values with the highest and the lowest mean rate.
 	Best  string `json:"best"`
 	Worst string `json:"worst"`
-	// Cost is by how much lower, as a share, the rate is with the worst value, with its
-	// interval.
+	// Cost is the share by which the rate is lower with the worst value than with the best.
 	Cost       float64 `json:"cost"`
-	Low        float64 `json:"low"`        // the lower end of the interval
+	Low        float64 `json:"low"`        // the lower end of Cost's interval
 	High       float64 `json:"high"`       // its upper end
-	Confidence float64 `json:"confidence"` // the probability of the interval
-	// Sets is how many sets of knobs were tried with either value.
+	Confidence float64 `json:"confidence"` // the level of the interval
+	// Sets is the number of sets of knobs that were tried with either value.
 	Sets int `json:"sets"`
 }
 
-// Shown reports whether the interval is away from no effect.
+// Shown reports whether the interval excludes no effect.
 func (e *Effect) Shown() bool { return e.Low > 0 }
 
-// confidence is that of the intervals.
+// confidence is the level of the intervals.
 const confidence = 0.90
 
-// Of ranks the knobs in which settings differ by what they cost: main effects of a linear
-// model of the logarithm of the rate, a level for each value, as far as settings tell these apart. Its intervals hold
-// what the model does not explain, interactions of knobs included, and what sets are placed wrong by; where settings
-// differ in one knob alone the latter is all. It is nil where there are too few settings for the values.
+// Of ranks the knobs in which settings differ by their cost: main effects of a linear model of the logarithm of
+// the rate, with a level per value, as far as the settings identify them. The intervals include what the model
+// does not explain, such as interactions, and the error of placing sets; if settings differ in only one knob,
+// only the latter. It is nil if there are too few settings for the values.
 func Of(settings []Setting) []Effect {
 	if len(settings) == 0 {
 		return nil
@@ -73,7 +72,7 @@ func mainEffects(settings []Setting) []Effect {
 	var gram, inverse mat.Dense
 	gram.Mul(x.T(), x)
 	if err := inverse.Inverse(&gram); err != nil {
-		return nil // values that only come together cannot be told apart
+		return nil // values that only occur together cannot be told apart
 	}
 	var moment, beta, residual mat.VecDense
 	moment.MulVec(x.T(), y)
@@ -89,8 +88,8 @@ func mainEffects(settings []Setting) []Effect {
 	return out
 }
 
-// repeated leaves out the settings with more than so many values that no other has: what one of these does cannot be
-// told from what another does.
+// repeated drops the settings with more than alone values that no other setting has: the effects of such values
+// cannot be told apart.
 func repeated(settings []Setting, alone int) []Setting {
 	for {
 		kept := list.Filter(settings, func(s Setting) bool {
@@ -105,13 +104,13 @@ func repeated(settings []Setting, alone int) []Setting {
 	}
 }
 
-// beside are the first setting and those that differ from it in one knob alone.
+// beside returns the first setting and those that differ from it in at most one knob.
 func beside(settings []Setting) []Setting {
 	return list.Filter(settings, func(s Setting) bool { return s.Knobs.Differences(settings[0].Knobs) <= 1 })
 }
 
-// factor is a knob in which settings differ, with its values; those behind the first have
-// columns of the model from column on.
+// factor is a knob in which settings differ, and its values; those after the first have columns of the model,
+// starting at column.
 type factor struct {
 	knob   measure.Knob
 	values []string
@@ -131,24 +130,25 @@ func factorsOf(settings []Setting) []factor {
 	return out
 }
 
-// Values are those of a knob in some settings, in order.
+// Values returns the values of a knob in some settings, in order.
 func Values(settings []Setting, n measure.Knob) []string {
 	all := slices.Clone(settings)
 	slices.SortStableFunc(all, func(a, b Setting) int { return cmp.Compare(n.Number(a.Knobs), n.Number(b.Knobs)) })
 	return list.Distinct(list.Map(all, func(s Setting) string { return n.Text(s.Knobs) }))
 }
 
-// misplaced is half the interval of what a set is placed wrong by, all of a value alike, as a share of its distance from
-// the reference in ln(rate): max_num_seqs = 64 beside 256 was placed 3 and 13 % off a search of its own, at a distance of 36 %.
-// least is that at no distance: gpu_memory_utilization = 0.9 was placed 1.4 % below 0.92, and no figure of both differed.
+// misplaced is half the interval of the error of placing a set, common to all sets with a value, as a share of
+// its distance from the reference in ln(rate): max_num_seqs = 64 beside 256 was placed 3 and 13 % off a search
+// of its own, at a distance of 36 %. least is the same at no distance: gpu_memory_utilization = 0.9 was placed
+// 1.4 % below 0.92, though no figure of the two differed.
 const misplaced, least = 0.4, 0.03
 
-// rounding is the most by which effects on ln(rate) that are equal differ in sums of another order:
-// the first of equal values is named.
+// rounding is the most by which equal effects on ln(rate) differ due to the order of summation: of equal values
+// the first is named.
 const rounding = 1e-9
 
-// effect contrasts the best value of the factor with the worst; spread is how many
-// standard errors of a unit the interval is wide on either side.
+// effect contrasts the best value of the factor with the worst. spread is the half-width of the interval of an
+// effect with unit variance factor: the quantile of Student's t times the residual standard deviation.
 func (f *factor) effect(settings []Setting, beta *mat.VecDense, inverse *mat.Dense, spread float64) Effect {
 	at := func(level int) float64 {
 		if level == 0 {

@@ -1,5 +1,4 @@
-// Package effects says which knob matters: how far each moves the maximum rate, by the
-// trials that were run.
+// Package effects estimates from the trials that were run how far each knob moves the maximum rate.
 package effects
 
 import (
@@ -18,19 +17,18 @@ type Setting struct {
 	Rate  float64       `json:"rate_per_s"` // about the highest rate within the limits
 }
 
-// Baseline is the set that was searched in full: its maximum rate and its fitted curves.
+// Baseline is the set that was searched in full, with its maximum rate and fitted curves.
 type Baseline struct {
 	Knobs  measure.Knobs
 	Rate   float64
 	Curves []*curve.Curve
 }
 
-// Rates places every set of the reference's kind of instance on the scale of the
-// reference: one that shows at some rate what the reference shows at a rate x keeps the limit on that latency up to a
-// rate that is by the ratio of the two higher than the reference's, and carries the least of these rates; one that a
-// rate overloads carries what it completes. Sets are tried on the same requests, so that ratios are much
-// surer than rates. A set without a trial that tells is left out; those whose rates are known
-// otherwise have these.
+// Rates estimates the rate of every set with the reference's kind of instance, from its trial nearest to the
+// reference's rate. If it shows at its rate the latency that the reference shows at rate x, it keeps the limit
+// on that latency up to the reference's rate times the ratio of its rate to x; it carries the least of these
+// rates, and if overloaded no more than it completes. As sets get the same requests, ratios are much more
+// certain than rates. Sets without a telling trial are left out; known rates are taken as they are.
 func Rates(trials []measure.Measurement, ref Baseline, known []Setting) []Setting {
 	out := append([]Setting{{ref.Knobs, ref.Rate}}, known...)
 	if !(ref.Rate > 0) {
@@ -59,24 +57,22 @@ func Rates(trials []measure.Measurement, ref Baseline, known []Setting) []Settin
 	return out
 }
 
-// off is how far a trial is from the reference's rate, in logarithms.
+// off returns how far a trial is from the reference's rate, in ln(rate).
 func (r *Baseline) off(m *measure.Measurement) float64 {
 	return math.Abs(math.Log(m.Trial.Rate / r.Rate))
 }
 
-// alike is the largest ratio of rates by which a set is placed: one that shows what the reference
-// shows at a rate farther from the trial's is limited by something else than the reference, as where
-// its requests wait for a place and the reference's do not. With 128 places beside 1024 a set that
-// carries the same was placed at a third.
+// alike is the largest ratio of rates at which a set is placed: a set that shows what the reference shows at a
+// rate farther from the trial's has another bottleneck, such as requests that wait for a place when the
+// reference's do not. With 128 places beside 1024, a set that carries the same was placed at a third.
 const alike = 2.2
 
-// carried is about the rate that the set of a trial carries; false where the trial does
-// not tell.
+// carried estimates the rate that the set of a trial carries; false if the trial does not tell.
 func (r *Baseline) carried(m *measure.Measurement) (float64, bool) {
 	rate, known := math.Inf(1), false
 	for _, b := range m.Trial.Objective.Latencies() {
 		if b.Metric == measure.ITL && m.Bounded(b) > b.Limit {
-			return 0, false // its steps are longer, which no other rate of the reference shows
+			return 0, false // its steps are longer, which the reference shows at no rate
 		}
 	}
 	for _, c := range r.Curves {
@@ -98,8 +94,8 @@ func (r *Baseline) carried(m *measure.Measurement) (float64, bool) {
 	return rate, known
 }
 
-// within is the rate up to which the reference keeps the limits on the latency of a curve, as far as
-// the curve goes: its own where that latency limits it, and more where another one does.
+// within returns the rate up to which the reference keeps the limits on a curve's latency, as far as the curve
+// goes: its own rate if this latency is the bottleneck, and more if another is.
 func (r *Baseline) within(c *curve.Curve, o measure.SLO) float64 {
 	rate := math.Inf(1)
 	for _, b := range o.Latencies() {
@@ -113,8 +109,8 @@ func (r *Baseline) within(c *curve.Curve, o measure.SLO) float64 {
 	return max(rate, r.Rate)
 }
 
-// inverse is the rate at which a curve has a latency, its ends where it has none so low or
-// so high; false where the curve says nothing.
+// inverse returns the rate at which a curve reaches a latency, clipped to the curve's ends; false if the curve
+// says nothing.
 func inverse(c *curve.Curve, q float64, y time.Duration) (float64, bool) {
 	low, high := c.Low, c.End()
 	bottom, ok := c.At(q, low)
