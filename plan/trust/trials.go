@@ -33,7 +33,7 @@ func (d *dataset) warmUp() (ItemState, string) {
 
 func (d *dataset) openLoop() (ItemState, string) {
 	why, part := noted(d.ran, note.LoopClosedBySlots, note.LoopClosedByLimit, note.SentAtOnce, note.Flood)
-	// What one request at a time shows of an idle engine needs no open loop.
+	// One request at a time shows an idle engine, which needs no open loop.
 	closed := share(d.ran, func(m *measure.Measurement) bool { return m.Trial.Closed() && m.Trial.Concurrency > 1 })
 	unknown := share(d.ran, func(m *measure.Measurement) bool {
 		return !m.Trial.Closed() && (m.Trial.Rate <= 0 || m.Trial.Workload == nil && m.Requests == 0)
@@ -49,8 +49,8 @@ func (d *dataset) openLoop() (ItemState, string) {
 	return Pass, "requests are sent when they are due, however late the server is"
 }
 
-// samples asks that the trials near the maximum resolve the quantiles that are bounded,
-// if any: where the throughput alone counts there is none.
+// samples checks that the trials near the maximum resolve the quantiles with limits; without an objective there
+// are none to resolve.
 func (d *dataset) samples() (ItemState, string) {
 	most, resolving := 0, 0
 	near, where := d.near(1.25)
@@ -62,7 +62,7 @@ func (d *dataset) samples() (ItemState, string) {
 		}
 		ok := !slo.Empty()
 		for _, b := range slo.Bounds {
-			// Other tools print quantiles of any number of requests.
+			// Other tools print quantiles for any number of requests.
 			resolved := m.Bounded(b) >= 0 && (own || measure.Resolves(m.Requests-m.Failed, b.Quantile, false))
 			ok = ok && (b.Metric == measure.Goodput || resolved || m.Aborted.Text != "")
 		}
@@ -114,10 +114,10 @@ func (d *dataset) lengths() (ItemState, string) {
 	return Pass, fmt.Sprintf("as the workload says: %.0f prompt and %.0f output tokens in the mean", prompt, output)
 }
 
-// otherLengths is from which ratio on the mean lengths of two loads are those of different traffic.
+// otherLengths is the ratio of mean lengths above which two loads are different traffic.
 const otherLengths = 1.25
 
-// meanLengths compares the lengths of loads of which a tool told the means.
+// meanLengths compares the mean lengths that a tool reports for its loads.
 func (d *dataset) meanLengths() (ItemState, string) {
 	var told []float64
 	for _, m := range d.used {
@@ -135,10 +135,10 @@ func (d *dataset) meanLengths() (ItemState, string) {
 	return Unknown, fmt.Sprintf("requests have %.0f tokens in the mean; how their lengths spread is not known", (low+high)/2)
 }
 
-// aside is by which factor a maximum may lie beyond loads that were met or missed by chance.
+// aside is the factor by which a maximum may, by chance, lie beyond loads that were met or missed.
 const aside = 1.25
 
-// sweep asks for loads on both sides of the maximum, and that it lies between them where they do not overlap.
+// sweep checks for loads on both sides of the maximum, and that it lies between them if they do not overlap.
 func (d *dataset) sweep() (ItemState, string) {
 	low, high, unsure, loads := 0, 0, 0, map[float64]bool{}
 	met, missed := 0.0, math.Inf(1)
@@ -179,8 +179,8 @@ func (d *dataset) sweep() (ItemState, string) {
 	return Pass, fmt.Sprintf("%s: %s met the limits, %d missed them", text, note.Count(low, "trial"), high)
 }
 
-// A trial is long enough when it lasts several of its own requests and, where a machine is measured, which is not as
-// fast in every second, a minute.
+// A trial is long enough if it lasts several times as long as its requests and, on a real machine, whose speed
+// varies from second to second, at least a minute.
 const (
 	leastWindow = time.Minute
 	leastLives  = 5
@@ -223,7 +223,7 @@ func (d *dataset) repeats() (ItemState, string) {
 	return Pass, note.Count(len(seeds), "draw") + " of requests " + where
 }
 
-// client asks whether the load generator kept up.
+// client checks whether the load generator kept up.
 func (d *dataset) client() (ItemState, string) {
 	if d.simulated {
 		return Pass, "virtual time: there is no client to be late"

@@ -1,5 +1,5 @@
-// Package trust holds the data behind a plan against the checklist of a benchmark: what a
-// reader has to know before the figures are believed.
+// Package trust checks the data behind a plan against a benchmark's checklist: what a reader must know before
+// believing the figures.
 package trust
 
 import (
@@ -13,30 +13,30 @@ import (
 	"planner/sweep/measure"
 )
 
-// ItemState says how an item stands.
+// ItemState is the state of an item.
 type ItemState string
 
-// The states of an item. What the data does not tell is unknown, and never a pass.
+// The states of an item. What the data does not say is unknown, never a pass.
 const (
 	Pass    ItemState = "pass"
 	Fail    ItemState = "fail"
 	Unknown ItemState = "unknown"
 )
 
-// Item is one of the checklist.
+// Item is one item of the checklist.
 type Item struct {
 	Name  string    `json:"check"` // the item of the checklist
 	State ItemState `json:"state"` // pass, fail or unknown
 	Why   string    `json:"why"`   // the evidence, or what is missing
 }
 
-// Subject is what the trials were of, as far as it is known.
+// Subject is what the trials measured, as far as known.
 type Subject struct {
-	// GPU names the hardware, Weights the format of the model; "" is unknown.
+	// GPU names the hardware, Weights the model's weight format; "" means unknown.
 	GPU, Weights string
-	// Rate is the maximum rate that the trials are to show, in requests per second.
+	// Rate is the maximum rate that the trials should support, in requests per second.
 	Rate float64
-	// Objective is that of trials which had none of their own, as those of other tools.
+	// Objective applies to trials that have none of their own, such as those of other tools.
 	Objective measure.SLO
 }
 
@@ -44,14 +44,13 @@ type Subject struct {
 type dataset struct {
 	Subject
 
-	// ran are all trials, used those of them that can be trusted.
+	// ran are the trials that ran, used those of them that can be trusted.
 	ran, used []*measure.Measurement
 	simulated bool
 }
 
-// Check holds the trials of one set of knobs against the checklist; nil where none of them
-// put load on a server: what one request at a time shows, such as that an idle engine misses
-// the limits, needs none.
+// Check checks the trials of one set of knobs; nil if none put load on a server: what one request at a time
+// shows, such as that an idle engine misses the limits, needs no check.
 func Check(trials []measure.Measurement, of Subject) []Item {
 	d := dataset{Subject: of}
 	for i := range trials {
@@ -80,7 +79,7 @@ func Check(trials []measure.Measurement, of Subject) []Item {
 	return items
 }
 
-// Failed are the names of the items that fail.
+// Failed returns the names of the items that fail.
 func Failed(items []Item) []string {
 	failed := list.Filter(items, func(i Item) bool { return i.State == Fail })
 	return list.Map(failed, func(i Item) string { return i.Name })
@@ -90,8 +89,8 @@ func share(trials []*measure.Measurement, holds func(*measure.Measurement) bool)
 	return float64(list.Count(trials, holds)) / float64(max(len(trials), 1))
 }
 
-// noted is the first note of some kinds, by trials: "" where none has one, and the share
-// of the trials that have.
+// noted returns the first note of some kinds over the trials, "" if none has one, and the share of trials that
+// have one.
 func noted(trials []*measure.Measurement, kinds ...note.Kind) (first string, part float64) {
 	part = share(trials, func(m *measure.Measurement) bool {
 		n, ok := list.Find(m.Warnings, func(n note.Note) bool { return slices.Contains(kinds, n.Kind) })
@@ -103,12 +102,11 @@ func noted(trials []*measure.Measurement, kinds ...note.Kind) (first string, par
 	return first, part
 }
 
-// some is the share of the trials from which on a fault is one of the data and not of a
-// few trials, which are left out or outvoted.
+// some is the share of trials above which a fault is one of the data as a whole; fewer trials are left out or
+// outvoted.
 const some = 0.25
 
-// near are the trials that can be trusted within a factor of the rate in question, all of
-// them where none is near, and says which.
+// near returns the trusted trials within a factor of Rate, or all trusted ones if none is, and says which.
 func (d *dataset) near(factor float64) (trials []*measure.Measurement, where string) {
 	trials = list.Filter(d.used, func(m *measure.Measurement) bool {
 		return d.Rate > 0 && m.Trial.Rate >= d.Rate/factor && m.Trial.Rate <= d.Rate*factor
