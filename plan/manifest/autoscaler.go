@@ -19,9 +19,9 @@ import (
 //go:embed autoscaler.yaml.tmpl
 var autoscalerTemplate string
 
-// Autoscaler writes the policy of a fleet that was replayed: a HorizontalPodAutoscaler, a
-// ScaledObject of KEDA, or llm-d's analyser with its HorizontalPodAutoscaler. Its target
-// is the Deployment named in the options, by default after the model.
+// Autoscaler writes the policy of a replayed fleet: a HorizontalPodAutoscaler, a KEDA ScaledObject, or llm-d's
+// analyser and its HorizontalPodAutoscaler. It scales the Deployment named in the options, by default after the
+// model.
 func Autoscaler(a *fleet.Answer, model *plan.Served, o Options) ([]byte, error) {
 	s := &scaler{Options: o, Answer: a, Policy: &a.Policy, Model: cmp.Or(model.ServedName, model.Checkpoint)}
 	s.Name = cmp.Or(o.Name, nameOf(model, ""))
@@ -49,31 +49,31 @@ func Autoscaler(a *fleet.Answer, model *plan.Served, o Options) ([]byte, error) 
 	return fillIn(autoscalerTemplate, s)
 }
 
-// scaler is what the template is filled in with.
+// scaler is the template's data.
 type scaler struct {
 	Options
 	Answer *fleet.Answer
 	Policy *fleet.Policy
-	// Model is its name in requests.
+	// Model is the model's name in requests.
 	Model    string
 	Triggers []trigger
 	Crons    []fleet.CronTrigger
 }
 
-// trigger is a metric with its series in Prometheus.
+// trigger is a metric and its Prometheus queries.
 type trigger struct {
 	fleet.Metric
-	// Query is that of the whole fleet, Pod that of each pod, "" where there is none.
+	// Query returns the metric of the whole fleet, Pod that of each pod; Pod is "" if there is none.
 	Query, Pod string
 }
 
-// ID is the metric's name among those of the cluster.
+// ID is the metric's name in the cluster.
 func (t trigger) ID() string { return "llm_" + t.Name }
 
-// Quantity is the target as Kubernetes writes it.
+// Quantity is the target in Kubernetes notation.
 func (t trigger) Quantity() string { return strconv.FormatFloat(1000*t.Target, 'f', 0, 64) + "m" }
 
-// Threshold is the target as KEDA writes it.
+// Threshold is the target in KEDA notation.
 func (t trigger) Threshold() string { return exact(t.Target) }
 
 func (s *scaler) trigger(m fleet.Metric) (trigger, error) {
@@ -112,7 +112,7 @@ func (s *scaler) matcher() string {
 
 func exact(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
 
-// Rows says line by line what was replayed, and where the target is from.
+// Rows describes, line by line, what was replayed and where the targets come from.
 func (s *scaler) Rows() []string {
 	a := s.Answer
 	share := func(e fleet.Estimate) string {
@@ -146,8 +146,7 @@ func (s *scaler) Rows() []string {
 	return rows
 }
 
-// Tolerance is that of both directions as Kubernetes writes it; "" for that which a cluster
-// has by itself.
+// Tolerance is the tolerance of both directions in Kubernetes notation; "" for the default.
 func (s *scaler) Tolerance() string {
 	if t := s.Policy.Autoscaler.HPA.Tolerance; t != fleet.UsualHPA().Tolerance {
 		return exact(t)
@@ -155,7 +154,7 @@ func (s *scaler) Tolerance() string {
 	return ""
 }
 
-// Behaviors are how fast it may grow and shrink.
+// Behaviors limit how fast it scales up and down.
 func (s *scaler) Behaviors() map[string]fleet.Behavior {
 	return map[string]fleet.Behavior{"scaleUp": s.Policy.Autoscaler.HPA.Up, "scaleDown": s.Policy.Autoscaler.HPA.Down}
 }

@@ -15,7 +15,7 @@ import (
 //go:embed kubernetes.yaml.tmpl
 var kubernetesTemplate string
 
-// images are those that the projects of engines publish for GPUs of NVIDIA; {version} is the release.
+// images are the images that engine projects publish for NVIDIA GPUs; {version} is the release.
 var images = map[string]string{
 	"vllm":         "vllm/vllm-openai:v{version}",
 	"sglang":       "lmsysorg/sglang:v{version}",
@@ -25,11 +25,11 @@ var images = map[string]string{
 	"lmdeploy":     "openmmlab/lmdeploy:v{version}",
 }
 
-// amdImages are those for GPUs of AMD.
+// amdImages are the images for AMD GPUs.
 var amdImages = map[string]string{"vllm": "vllm/vllm-openai-rocm:v{version}"}
 
-// imageOf is the published image of an engine, "" where none is known: of a release that
-// is not known there is none but for projects that name their latest.
+// imageOf returns the published image of an engine, "" if none is known. Without a release, only projects with
+// a tag for the latest have one.
 func (d *templateData) imageOf(kind, version string) string {
 	image := map[string]map[string]string{nvidia: images, amd: amdImages}[d.Resource()][kind]
 	if version == "" && strings.Contains(image, "{version}") {
@@ -38,9 +38,8 @@ func (d *templateData) imageOf(kind, version string) string {
 	return strings.ReplaceAll(image, "{version}", strings.TrimPrefix(version, "v"))
 }
 
-// Kubernetes writes a plan as manifests: the instances as a Deployment, or as a
-// LeaderWorkerSet where one spans nodes, their Service, a PodDisruptionBudget and an
-// autoscaler.
+// Kubernetes writes a plan as manifests: the instances as a Deployment, or as a LeaderWorkerSet if one spans
+// nodes, their Service, a PodDisruptionBudget and an autoscaler.
 func Kubernetes(p *plan.Plan, o Options) ([]byte, error) {
 	d, err := newDeployment(p, o)
 	if err != nil {
@@ -59,19 +58,19 @@ func Kubernetes(p *plan.Plan, o Options) ([]byte, error) {
 	return fillIn(kubernetesTemplate, d)
 }
 
-// A pod is one node of an instance: its leader, which serves, or a worker.
+// A pod is one node of an instance: its leader, which serves requests, or a worker.
 type pod struct {
 	*templateData
 	Role string
 }
 
-// Leader is the node that serves.
+// Leader is the node that serves requests.
 func (d *templateData) Leader() pod { return pod{d, "leader"} }
 
 // Worker is any further node.
 func (d *templateData) Worker() pod { return pod{d, "worker"} }
 
-// Words are the command line of the pod, with values put in by Kubernetes.
+// Words are the pod's command line, in which Kubernetes expands variables.
 func (p pod) Words() []string {
 	words := list.Map(p.Engine.Argv, func(word string) string {
 		if f := p.Engine.File; f != nil && word == f.Path {
@@ -88,7 +87,7 @@ func (p pod) Words() []string {
 	return words
 }
 
-// Probe asks whether the engine serves.
+// Probe is the probe of whether the engine serves.
 func (p pod) Probe() string {
 	if p.Engine.HealthPath == "" {
 		return "tcpSocket:\n  port: http"
@@ -96,10 +95,10 @@ func (p pod) Probe() string {
 	return fmt.Sprintf("httpGet:\n  path: %s\n  port: http", p.Engine.HealthPath)
 }
 
-// Device plugins call the GPUs so.
+// The resource names of device plugins.
 const nvidia, amd = "nvidia.com/gpu", "amd.com/gpu"
 
-// Resource is what Kubernetes calls the GPUs.
+// Resource is the resource name of the GPUs.
 func (d *templateData) Resource() string {
 	for _, of := range [][2]string{{"MI", amd}, {"Gaudi", "habana.ai/gaudi"}, {"TPU", "google.com/tpu"}} {
 		if strings.HasPrefix(d.Plan.Offer.GPU, of[0]) {
@@ -109,14 +108,14 @@ func (d *templateData) Resource() string {
 	return nvidia
 }
 
-// CPUs are those that an engine asks for: one a GPU, and two for its server and scheduler.
+// CPUs is the number that an engine requests per node: one per GPU, and two for its server and scheduler.
 func (d *templateData) CPUs() int { return 2 + d.PerNode }
 
-// SharedMemory is that of the processes of a node, in GiB.
+// SharedMemory is that of a node's processes, in GiB.
 func (d *templateData) SharedMemory() int { return 2 * d.PerNode }
 
-// ModelDir is where the claim is mounted: the folder that a path names, or the cache of
-// what comes from the hub.
+// ModelDir is where the claim is mounted: the folder of a local checkpoint, or the cache of downloads from the
+// hub.
 func (d *templateData) ModelDir() string {
 	switch checkpoint := d.Model.Checkpoint; {
 	case !d.Model.Local():
@@ -128,7 +127,7 @@ func (d *templateData) ModelDir() string {
 	}
 }
 
-// CacheDir is that of what comes from the hub, "" where the pod keeps none.
+// CacheDir is the cache of downloads from the hub, "" if the pod keeps none.
 func (d *templateData) CacheDir() string {
 	if d.VolumeClaim == "" || d.Model.Local() {
 		return ""
@@ -136,22 +135,22 @@ func (d *templateData) CacheDir() string {
 	return cmp.Or(d.Env["HF_HOME"], "/models")
 }
 
-// OptionFile is the name of the file that the engine reads its options from.
+// OptionFile is the name of the engine's option file.
 func (d *templateData) OptionFile() string { return path.Base(d.Engine.File.Path) }
 
-// OptionDir is the folder of that file in a pod.
+// OptionDir is the folder of the option file in a pod.
 func (d *templateData) OptionDir() string { return "/etc/" + d.Name }
 
-// Probes is how often the start of an instance is looked at, every ten seconds.
+// Probes is how many times, ten seconds apart, a starting instance is probed before it counts as failed.
 func (d *templateData) Probes() int {
 	return max(1, int(math.Ceil(d.Engine.ReadyTimeout.Seconds()/10)))
 }
 
-// Deadline is how long an update may stand still, in seconds.
+// Deadline is how long a rollout may make no progress, in seconds.
 func (d *templateData) Deadline() int { return 600 + 10*d.Probes() }
 
-// Grace is how long requests in flight have to end when an instance is stopped, in seconds:
-// ten times what one takes in the mean, from a minute to half an hour.
+// Grace is how long requests in flight have to complete when an instance is stopped, in seconds: ten times the
+// mean duration of one, between a minute and half an hour.
 func (d *templateData) Grace() int {
 	if d.Scale == nil || d.Scale.Rate <= 0 {
 		return 600
@@ -159,23 +158,22 @@ func (d *templateData) Grace() int {
 	return int(math.Ceil(min(max(10*d.Scale.Level/d.Scale.Rate, 60), 1800)))
 }
 
-// Level is what a replica is to have in flight, as a quantity.
+// Level is the target of requests in flight per replica, as a Kubernetes quantity.
 func (d *templateData) Level() string { return fmt.Sprintf("%dm", int(math.Round(1000*d.Scale.Level))) }
 
-// MetricName is what the autoscaler calls the requests in flight.
+// MetricName is the autoscaler's name for the requests in flight.
 func (d *templateData) MetricName() string { return d.Name + "-requests-in-flight" }
 
-// Surge is how many new instances start ahead of the end of an old one: none where a
-// spare covers it.
+// Surge is how many new instances start before an old one stops: none if a spare covers it.
 func (d *templateData) Surge() int { return 1 - d.Unavailable() }
 
-// Unavailable is how many instances an update stops at once.
+// Unavailable is how many instances a rollout stops at once.
 func (d *templateData) Unavailable() int { return min(d.Plan.Fleet.Spare, 1) }
 
-// Disrupted is how many instances whoever drains nodes may stop at once.
+// Disrupted is how many instances may be stopped at once when nodes are drained.
 func (d *templateData) Disrupted() int { return max(1, d.Plan.Fleet.Spare) }
 
-// Target is the API of the instances, and their kind.
+// Target is the API version and kind of the instances.
 func (d *templateData) Target() [2]string {
 	if d.Nodes > 1 {
 		return [2]string{"leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"}

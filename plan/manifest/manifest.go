@@ -1,5 +1,5 @@
-// Package manifest writes what a plan recommends for those who run it: Kubernetes
-// manifests, a Slurm batch script, and Prometheus rules.
+// Package manifest writes a plan's recommendation for operators: Kubernetes manifests, a Slurm batch script,
+// and Prometheus rules.
 package manifest
 
 import (
@@ -22,44 +22,44 @@ import (
 	"planner/sweep/engine"
 )
 
-// Options are what a plan does not say of the place where it is to run.
+// Options are facts about the target environment that a plan does not contain.
 type Options struct {
-	// Name names all objects; "" is made of the model's, and of the Pool's.
+	// Name names all objects; if "", it is made of the model's name and Pool.
 	Name string
-	// Pool is the class of a mix whose pool is written, "" for all classes.
+	// Pool is the class of a mix whose pool is written; "" means all classes.
 	Pool string
-	// Namespace is that of Kubernetes, "" for the one of whoever applies.
+	// Namespace is the Kubernetes namespace; "" leaves it to whoever applies the manifests.
 	Namespace string
-	// Image is the engine's; "" is the one that its project publishes.
+	// Image is the engine's image; "" means the one that its project publishes.
 	Image string
-	// VolumeClaim is a PersistentVolumeClaim that holds checkpoints; "" for none.
+	// VolumeClaim is a PersistentVolumeClaim that holds checkpoints; "" means none.
 	VolumeClaim string
 	// NodeSelector picks nodes by their labels.
 	NodeSelector map[string]string
-	// NodeGPUs are those of a node, 0 for the plan's.
+	// NodeGPUs is the number of GPUs of a node; 0 means the plan's.
 	NodeGPUs int
-	// Env are the values of variables that the engine is started with; {env:NAME} in one
-	// stands for the value of another, which is secret.
+	// Env are environment variables of the engine; {env:NAME} in a value stands for that of another, secret
+	// variable.
 	Env map[string]string
-	// SBatch are further options of sbatch.
+	// SBatch are additional options of sbatch.
 	SBatch []string
 }
 
-// errNoEngine is of plans that say nothing of how their instances are started.
+// errNoEngine is returned for plans that do not say how their instances are started.
 var errNoEngine = errors.New("the plan does not say how an instance is started: " +
 	"it was made of results alone, of a server that ran already, or by an earlier version")
 
-// templateData is what templates are filled in with.
+// templateData is the templates' data.
 type templateData struct {
 	Options
 	Plan   *plan.Plan
 	Engine *plan.Engine
 	Model  *plan.Served
 	Scale  *plan.Autoscaling
-	// Nodes are those of one instance, PerNode its GPUs on each.
+	// Nodes is the number of nodes of one instance, PerNode that of its GPUs on each.
 	Nodes, PerNode int
-	// Secrets are the variables whose values stand in a Secret; Optional are those of them
-	// that an instance may do without.
+	// Secrets are the variables whose values are in a Secret; Optional is the one of them that an instance can
+	// do without.
 	Secrets  []string
 	Optional string
 	Series   engine.SeriesNames
@@ -97,14 +97,14 @@ func newDeployment(p *plan.Plan, o Options) (*templateData, error) {
 	return d, nil
 }
 
-// notInName is what names of Kubernetes objects do not have.
+// notInName matches what names of Kubernetes objects cannot contain.
 var notInName = regexp.MustCompile(`[^a-z0-9]+`)
 
-// longestName is how long the name of a Service whose pods are numbered may be.
+// longestName is the longest name for a Service whose pods are numbered.
 const longestName = 40
 
-// nameOf is a name for the objects of a model, or of a pool of it. A pool that its name does not tell in full has a
-// digest behind, so that pools have names of their own.
+// nameOf returns a name for the objects of a model, or of a pool of it. A digest is appended if the name does
+// not show the pool in full, so that pools have distinct names.
 func nameOf(m *plan.Served, pool string) string {
 	plain := func(text string) string {
 		return strings.Trim(notInName.ReplaceAllString(strings.ToLower(text), "-"), "-")
@@ -119,7 +119,8 @@ func nameOf(m *plan.Served, pool string) string {
 	return strings.Trim(name[:min(len(name), longestName-len(digest))], "-") + digest
 }
 
-// EnvNames are the variables with values, those first that others stand for. One that stands for itself is a secret alone.
+// EnvNames are the variables with values, those that refer to fewest others first. One that refers to itself is
+// only a secret and is left out.
 func (d *templateData) EnvNames() []string {
 	names := slices.SortedFunc(maps.Keys(d.Env), func(a, b string) int {
 		refers := func(name string) int { return len(secret.References(d.Env[name])) }
@@ -154,13 +155,12 @@ func fillIn(text string, d any) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// InFlight is the number of requests in flight of the instances whose series a matcher
-// picks.
+// InFlight is the query of the requests in flight on the instances that a matcher selects.
 func (d *templateData) InFlight(matcher string) string {
 	return fmt.Sprintf("sum(%s{%s}) + sum(%s{%[2]s})", d.Series.Running, matcher, d.Series.Waiting)
 }
 
-// Matcher picks the series of the instances; pools of one model differ by their jobs.
+// Matcher selects the series of the instances; pools of one model differ by job.
 func (d *templateData) Matcher() string {
 	if d.Series.Model == "" || d.Pool != "" {
 		return fmt.Sprintf("job=%q", d.Name)
@@ -168,7 +168,7 @@ func (d *templateData) Matcher() string {
 	return fmt.Sprintf("%s=%q", d.Series.Model, cmp.Or(d.Model.ServedName, d.Model.Checkpoint))
 }
 
-// quoted is a string as YAML and JSON both write it.
+// quoted formats a string as it is valid in both YAML and JSON.
 func quoted(v any) (string, error) {
 	var b strings.Builder
 	e := json.NewEncoder(&b)
@@ -177,8 +177,7 @@ func quoted(v any) (string, error) {
 	return strings.TrimSpace(b.String()), err
 }
 
-// kubernetesWord is a word of a command in which the values of variables are put by
-// Kubernetes: $(NAME).
+// kubernetesWord returns a word of a command in which Kubernetes expands variables: $(NAME).
 func kubernetesWord(word string) string {
 	word = strings.ReplaceAll(word, "$(", "$$(")
 	for _, name := range secret.References(word) {
@@ -187,5 +186,5 @@ func kubernetesWord(word string) string {
 	return word
 }
 
-// shellWord is a word of a command for a POSIX shell.
+// shellWord quotes a word of a command for a POSIX shell.
 func shellWord(word string) string { return secret.Shell(word, engine.Quote) }

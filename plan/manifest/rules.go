@@ -14,7 +14,7 @@ import (
 	"planner/sweep/measure"
 )
 
-// Rule records a series, or raises an alert.
+// Rule is a rule that records a series or raises an alert.
 type Rule struct {
 	Record      string            `yaml:"record,omitempty"`
 	Alert       string            `yaml:"alert,omitempty"`
@@ -24,8 +24,8 @@ type Rule struct {
 	Annotations map[string]string `yaml:"annotations,omitempty"`
 }
 
-// Rules writes the Prometheus rules of a plan: what it says of each replica is recorded
-// beside what replicas do, and alerts are raised where they differ.
+// Rules writes the Prometheus rules of a plan: they record the plan's figures per replica and the replicas'
+// own, and raise alerts if these exceed the plan or the objective.
 func Rules(p *plan.Plan, o Options) ([]byte, error) {
 	d, err := newDeployment(p, o)
 	if err != nil {
@@ -50,7 +50,7 @@ func Rules(p *plan.Plan, o Options) ([]byte, error) {
 	return append([]byte(head), data...), nil
 }
 
-// Names of the series that are recorded.
+// Names of the recorded series.
 const (
 	inFlightSeries = "llm:requests_in_flight:per_replica"
 	plannedSeries  = "llm:requests_in_flight:planned_per_replica"
@@ -59,7 +59,8 @@ const (
 	fleetSeries    = "llm:replicas:planned"
 )
 
-// watched are the limits of the objective that series tell of, those of goodput each by itself, and what is left.
+// watched returns the limits of the objective on all requests, with goodput split by latency, and those left,
+// of single classes.
 func (d *templateData) watched() (bounds, left []measure.Bound) {
 	for _, b := range d.Plan.Objective.Bounds {
 		if b.Class != "" {
@@ -75,12 +76,12 @@ func (d *templateData) watched() (bounds, left []measure.Bound) {
 	return bounds, left
 }
 
-// recorded are what the plan says, and what replicas do in the same units.
+// recorded returns rules for the plan's figures and, in the same units, for what the replicas do.
 func (d *templateData) recorded() []Rule {
 	label := map[string]string{"plan": d.Name}
 	record := func(series, expr string) Rule { return Rule{Record: series, Expr: expr, Labels: label} }
 	all := []Rule{
-		// Series of one replica may be several: one an attention replica.
+		// A replica may have several series: one per attention replica.
 		record(replicaSeries, fmt.Sprintf("count(count by (instance) (%s{%s}))", d.Series.Running, d.Matcher())),
 		record(fleetSeries, fmt.Sprintf("vector(%d)", d.Engine.Replicas)),
 		record(inFlightSeries, fmt.Sprintf("(%s) / count(count by (instance) (%s{%s}))", d.InFlight(d.Matcher()), d.Series.Running, d.Matcher())),
@@ -94,7 +95,7 @@ func (d *templateData) recorded() []Rule {
 		if series == "" {
 			continue
 		}
-		// The p99, which dashboards want, and what the objective is about.
+		// The p99, which dashboards show, and the quantiles of the objective.
 		quantiles := []float64{0.99}
 		for _, b := range bounds {
 			if b.Metric == m && b.Quantile > 0 && !slices.Contains(quantiles, b.Quantile) {
@@ -111,7 +112,7 @@ func (d *templateData) recorded() []Rule {
 
 func vector(x float64) string { return "vector(" + strconv.FormatFloat(x, 'g', 6, 64) + ")" }
 
-// alert makes a rule that says what is wrong and what to do.
+// alert returns a rule that says what is wrong and what to do.
 func (d *templateData) alert(name, severity, expr string, wait time.Duration, summary, description string) Rule {
 	return Rule{Alert: name, Expr: expr, For: short(wait), Labels: map[string]string{"plan": d.Name, "severity": severity},
 		Annotations: map[string]string{"summary": d.Name + ": " + summary, "description": description}}
@@ -124,8 +125,8 @@ func short(d time.Duration) string {
 	return strings.TrimSuffix(d.String(), "0s")
 }
 
-// loadAlerts are raised where replicas have more to do than the plan gives them: those of a job never, as
-// they are full until it ends.
+// loadAlerts are raised if no replica serves, or if replicas have more load than planned; the latter not for a
+// job, whose replicas are full until it ends.
 func (d *templateData) loadAlerts() []Rule {
 	mine := fmt.Sprintf(`{plan=%q}`, d.Name)
 	all := []Rule{d.alert("LLMNoReplica", "page", fmt.Sprintf("absent(%s{%s})", d.Series.Running, d.Matcher()), 5*time.Minute,
@@ -164,21 +165,20 @@ func quantileOf(q float64, series, matcher, window string) string {
 		strconv.FormatFloat(q, 'g', 5, 64), series, matcher, window)
 }
 
-// burnRates are those at which the requests that may be beyond a limit are used up: so many
-// times as fast as the objective allows, over a long window and a short one (multi-window
-// burn rates, the site reliability workbook).
+// burnRates are the rates at which the allowed requests beyond a limit are used up, as multiples of what the
+// objective allows, over a long window and a short one (multi-window burn rates, the site reliability
+// workbook).
 var burnRates = []struct {
 	times       float64
 	long, short string
 	severity    string
 }{{14.4, "1h", "5m", "page"}, {6, "6h", "30m", "ticket"}}
 
-// mostBeyond is the largest share of requests beyond a limit that an alert waits for.
+// mostBeyond caps the share of requests beyond a limit that raises an alert.
 const mostBeyond = 0.9
 
-// objectiveAlerts are raised where too many requests are beyond a limit of the objective.
-// That a share s is beyond it is that the quantile 1-s is, whatever the histogram's
-// buckets are.
+// objectiveAlerts are raised if too many requests are beyond a limit of the objective. A share s is beyond it
+// exactly if the quantile 1-s is, so that the limit need not be a bound of the histogram.
 func (d *templateData) objectiveAlerts() []Rule {
 	var all []Rule
 	bounds, _ := d.watched()
@@ -209,7 +209,7 @@ func (d *templateData) objectiveAlerts() []Rule {
 	return all
 }
 
-// usedUp is the time in which a month's share is used up at so many times its rate.
+// usedUp returns the time in which a month's share is used up at a multiple of its rate.
 func usedUp(times float64) string {
 	hours := 30 * 24 / times
 	if hours < 48 {

@@ -12,7 +12,7 @@ import (
 //go:embed slurm.sh.tmpl
 var slurmTemplate string
 
-// Slurm writes a plan as a batch script: an array of jobs, one an instance.
+// Slurm writes a plan as a batch script: an array of jobs, one per instance.
 func Slurm(p *plan.Plan, o Options) ([]byte, error) {
 	d, err := newDeployment(p, o)
 	if err != nil {
@@ -21,11 +21,11 @@ func Slurm(p *plan.Plan, o Options) ([]byte, error) {
 	return fillIn(slurmTemplate, d)
 }
 
-// Last is the number of the last instance.
+// Last is the index of the last instance.
 func (d *templateData) Last() int { return d.Engine.Replicas - 1 }
 
-// Lines are the command for a shell in which PORT is the
-// port of the instance; an option and its value stand on a line.
+// Lines are the lines of the shell command, with an option and its value on one line. PORT is the instance's
+// port.
 func (d *templateData) Lines() []string {
 	argv := slices.Clone(d.Engine.Argv)
 	for i, word := range argv {
