@@ -10,12 +10,12 @@ import (
 	"planner/plan/fleet"
 )
 
-// inTimeSeeds is how many draws of the traffic a plan's fleets are replayed on.
+// inTimeSeeds is the number of draws of the traffic on which a plan's fleets are replayed.
 const inTimeSeeds = 3
 
-// OfPlan prepares the traffic in time that a configuration gives for the fleet of a plan, as it stands, and
-// with an autoscaler, the configuration's or that of the plan's manifests. It
-// is nil where there is no such traffic, or nobody to scale by it.
+// OfPlan prepares a replay of a configuration's traffic over time on a plan's fleet as it stands, and with an
+// autoscaler, that of the configuration or else that of the plan's manifests. It is nil if there is no such
+// traffic or no autoscaler.
 func OfPlan(cfg *config.Config, p *plan.Plan) (r *Replay, both [2]fleet.Policy, err error) {
 	own := &cfg.Fleet.Policy
 	scales := own.Replicas == 0 && own.Autoscaler.Kind != fleet.None
@@ -48,8 +48,8 @@ func (r *Replay) InTime(by [2]fleet.Policy) *plan.InTime {
 	return &plan.InTime{Static: replay(by[0]), Autoscaled: replay(by[1]), Warning: r.otherPeak()}
 }
 
-// otherPeak says that the traffic in time is not what the plan's fleet was sized for; "" where
-// it is.
+// otherPeak warns that the peak of the traffic, without its spike, is not the rate that the plan was sized for;
+// "" if it is.
 func (r *Replay) otherPeak() string {
 	calm, d := r.cfg.Fleet, &r.cfg.Demand
 	calm.Spike = fleet.Spike{}

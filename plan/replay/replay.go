@@ -1,5 +1,4 @@
-// Package replay replays the traffic in time that a configuration gives on fleets of its
-// engine.
+// Package replay replays a configuration's traffic over time on fleets of its engine.
 package replay
 
 import (
@@ -16,29 +15,29 @@ import (
 
 // Extent says how the traffic of a configuration is replayed.
 type Extent struct {
-	// Scale multiplies it.
+	// Scale multiplies the rate.
 	Scale float64
-	// Repeat replays it so many times, one behind the other.
+	// Repeat is how many times the traffic is replayed in sequence.
 	Repeat int
-	// Search looks for the cheapest policy around that of the configuration.
+	// Search looks for the cheapest policy around the configuration's.
 	Search bool
 }
 
-// A Replay is traffic and replicas, to which policies are applied.
+// A Replay is traffic and replicas to which policies are applied.
 type Replay struct {
 	Plant *fleet.Plant
 	cfg   *config.Config
-	// heldOut is the traffic that a search holds out; nil without one.
+	// heldOut is the held-out traffic of a search; nil without one.
 	heldOut func(seed uint64) []fleet.Stage
-	// scale is that of the traffic.
+	// scale is Extent.Scale.
 	scale float64
 }
 
-// mostRequests is what a few gigabytes hold, of all replays at a time.
+// mostRequests is the number of requests, over all concurrent replays, that fits in a few gigabytes.
 const mostRequests = 10_000_000
 
-// New prepares replicas with some knobs under the traffic of a configuration, and completes
-// its policy by the start that was measured and the rate of yesterday.
+// New prepares replicas with some knobs under a configuration's traffic, and adds the measured start-up and
+// yesterday's rate to its policy.
 func New(cfg *config.Config, k measure.Knobs, extent Extent) (*Replay, error) {
 	simulation, err := engines.Simulated(cfg)
 	if err != nil {
@@ -75,8 +74,8 @@ func New(cfg *config.Config, k measure.Knobs, extent Extent) (*Replay, error) {
 	return &Replay{plant, cfg, traffic.heldOut, extent.Scale}, nil
 }
 
-// Answer answers for the policy of the configuration, or for the cheapest around it that
-// keeps what is asked on traffic that it was not chosen on, too.
+// Answer replays the configuration's policy or, in a search, the cheapest around it that also meets the
+// objective on held-out traffic.
 func (r *Replay) Answer(seeds []uint64) *fleet.Answer {
 	base := r.cfg.Fleet.Policy
 	if r.heldOut == nil {
@@ -93,11 +92,10 @@ func (r *Replay) Answer(seeds []uint64) *fleet.Answer {
 	return answer
 }
 
-// asGiven is how far, as a share, a replayed rate may be from demand.rate without a word.
+// asGiven is the share by which a replayed rate may differ from the demanded one without a warning.
 const asGiven = 0.05
 
-// OtherRate says that a trace is replayed at another rate than the configuration demands;
-// "" where it is not.
+// OtherRate warns that a trace is replayed at another rate than demand.rate; "" if it is not.
 func (r *Replay) OtherRate() string {
 	demanded, rates := r.cfg.Demand.Rate, r.cfg.Demand.TraceRates
 	if rates == nil || !(rates.Mean > 0) || !(demanded > 0) {

@@ -13,8 +13,8 @@ import (
 	"planner/sweep"
 )
 
-// measuredStart takes the stages of a start from the run folder that the configuration
-// names: of those that were started, the one of median length.
+// measuredStart takes the stages of a start from the run folder that the configuration names: those of the
+// median of its measured starts.
 func measuredStart(f *config.FleetSettings) error {
 	if f.StartUpRun == "" {
 		return nil
@@ -37,7 +37,7 @@ func measuredStart(f *config.FleetSettings) error {
 	return nil
 }
 
-// startOf sorts the stages of a measured start by what their names say.
+// startOf assigns the stages of a measured start by their names; the rest is Init.
 func startOf(s sweep.TrialEngine) fleet.StartUp {
 	out := fleet.StartUp{Init: s.Cold}
 	for _, stage := range s.Stages {

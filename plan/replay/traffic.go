@@ -12,11 +12,11 @@ import (
 
 const day = 24 * time.Hour
 
-// traffic is what is drawn of a seed, about so many requests.
+// traffic is the traffic drawn with a seed, and about how many requests it has.
 type traffic struct {
 	draw     func(seed uint64) []fleet.Stage
 	requests float64
-	// heldOut is what a search holds out: of several days the last, else other draws.
+	// heldOut is the held-out traffic of a search: the last of several days, or else other draws.
 	heldOut func(seed uint64) []fleet.Stage
 }
 
@@ -27,7 +27,7 @@ func trafficOf(cfg *config.Config, extent Extent) (traffic, error) {
 	return staged(&cfg.Workload, &cfg.Fleet, extent), nil
 }
 
-// traced is the traffic of a trace.
+// traced returns the traffic of a trace.
 func traced(w workload.Workload, spike *fleet.Spike, extent Extent) (traffic, error) {
 	t := traffic{requests: float64(len(w.Replay)) * extent.Scale * float64(extent.Repeat)}
 	t.draw = func(seed uint64) []fleet.Stage { return fleet.Replayed(&w, spike, extent.Scale, extent.Repeat, seed) }
@@ -45,7 +45,7 @@ func traced(w workload.Workload, spike *fleet.Spike, extent Extent) (traffic, er
 	return t, nil
 }
 
-// staged is traffic whose rates are given.
+// staged returns traffic with given rates.
 func staged(w *workload.Workload, spec *config.FleetSettings, extent Extent) traffic {
 	profile := spec.Traffic().Times(extent.Scale, 0, 1<<62)
 	t := traffic{requests: profile.Mean() * profile.Length().Seconds() * float64(extent.Repeat)}
