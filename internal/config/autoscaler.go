@@ -8,7 +8,7 @@ import (
 	"planner/plan/fleet"
 )
 
-// autoscaler ties a key to the table of one; an empty table is none.
+// autoscaler binds a key to an autoscaler's table; an empty table means none.
 func autoscaler(a *fleet.Autoscaler) binding {
 	return binding{func(n input) {
 		single, before := fleet.Metric{}, len(n.r.problems)
@@ -24,8 +24,7 @@ func autoscaler(a *fleet.Autoscaler) binding {
 	}, nil}
 }
 
-// autoscalerRows are the keys of an autoscaler of any kind; a single metric may stand
-// beside the others.
+// autoscalerRows are the keys of an autoscaler of any kind; a single metric may be given besides the list.
 func autoscalerRows(a *fleet.Autoscaler, single *fleet.Metric) []tomlKey {
 	long, short := durationIn(above(0)), durationIn(atLeast(0))
 	metrics := tablesOf(func(m *fleet.Metric) []tomlKey {
@@ -97,8 +96,7 @@ func (n input) checkAutoscaler(a *fleet.Autoscaler, single fleet.Metric) {
 	}
 }
 
-// behavior is how fast an HPA scales in one direction, by policies that bound a change to so
-// many pods, or percent, within a period: what is not given stays.
+// behavior is a table of how fast an HPA scales in one direction; keys that are not given keep their defaults.
 func behavior(b *fleet.Behavior) binding {
 	policies := tablesOf(func(p *fleet.ScalingPolicy) []tomlKey {
 		p.Period = cmp.Or(p.Period, 15*time.Second)
@@ -117,7 +115,7 @@ func behavior(b *fleet.Behavior) binding {
 	})
 }
 
-// either is one of two words, of which the second is true.
+// either is one of two words, the second of which means true.
 func either(no, yes string) codec[bool] {
 	word := words(no, yes)
 	return codec[bool]{read: func(n input) bool { return word.read(n) == yes }, print: func(b bool) string {
@@ -125,7 +123,7 @@ func either(no, yes string) codec[bool] {
 	}}
 }
 
-// cron is the expression of an entry, of five fields; time 0 is midnight on a Monday.
+// cron is an entry's expression in standard crontab syntax; time 0 is midnight on a Monday.
 func cron(e *fleet.Entry) codec[string] {
 	return text(func(n input, s string) string {
 		e.Cron = s

@@ -13,11 +13,10 @@ import (
 	"planner/sweep/measure"
 )
 
-// Candidates crosses all that is a list: GPU, tensor parallelism and knobs, in the
-// order in which they were given, the last varying fastest. What can never run is
-// rejected with its reason: a step that holds fewer tokens than requests, a model
-// that the GPUs cannot divide between them. Whether a model fits into memory is
-// not asked here. Loading fails when nothing runnable is left.
+// Candidates returns the cross product of all lists: GPU, degrees of parallelism and knobs, in the order given,
+// the last varying fastest. Combinations that can never run are rejected with the reason: a step that holds
+// fewer tokens than requests, or a model that the GPUs cannot divide between them. Whether a model fits into
+// memory is not checked here. Loading fails if nothing runnable is left.
 func (c *Config) Candidates() (runnable []measure.Knobs, rejected []measure.Rejection) {
 	for _, k := range c.crossed() {
 		if _, why := c.impossible(k); why != nil {
@@ -54,9 +53,8 @@ func (c *Config) crossed() []measure.Knobs {
 	return list.Map(sets, c.settle)
 }
 
-// EngineDefaults returns the knobs with what the engine itself would choose on
-// their GPU in place of the numbers and options of a search; where neither engine nor GPU is
-// known, 0 stands for the engine's choice.
+// EngineDefaults returns the knobs with the engine's own choices in place of searched numbers and options: the
+// defaults on their GPU for a simulated engine, and 0 for any other or if the GPU is unknown.
 func (c *Config) EngineDefaults(k measure.Knobs) measure.Knobs {
 	for _, n := range measure.Searched() {
 		if _, switched := n.Zero.(bool); !switched {
@@ -66,7 +64,7 @@ func (c *Config) EngineDefaults(k measure.Knobs) measure.Knobs {
 	return c.settle(k)
 }
 
-// settle replaces zero knobs by the simulated engine's defaults on their GPU.
+// settle replaces zero knobs by a simulated engine's defaults on their GPU.
 func (c *Config) settle(k measure.Knobs) measure.Knobs {
 	g, ok := c.GPU(k.GPU)
 	if !ok || !c.Simulated() {
@@ -84,7 +82,7 @@ func (c *Config) settle(k measure.Knobs) measure.Knobs {
 	return k
 }
 
-// impossible says why a configuration can never run, nil if it can, and by which key.
+// impossible returns the key and the reason for which a configuration can never run; a nil error if it can.
 func (c *Config) impossible(k measure.Knobs) (key string, why error) {
 	if k.MaxNumBatchedTokens > 0 && k.MaxNumBatchedTokens < k.MaxNumSeqs {
 		return "knobs.max_num_batched_tokens", note.New(note.StepBelowSeqs, k.MaxNumBatchedTokens, k.MaxNumSeqs)
@@ -119,11 +117,10 @@ func (c *Config) invalid(k measure.Knobs) (key string, why error) {
 	return key, err
 }
 
-// rackNodeGPUs are those of one node of an NVL72 rack, whose link joins 72.
+// rackNodeGPUs is the number of GPUs in a node of an NVL72 rack, whose link joins 72.
 const rackNodeGPUs = 4
 
-// GPUsPerNode is how many GPUs a node holds, which a cluster's scheduler places an
-// instance by.
+// GPUsPerNode is the number of GPUs in a node, by which a cluster's scheduler places an instance.
 func (c *Config) GPUsPerNode(gpu string) int {
 	if c.NodeGPUs > 0 {
 		return c.NodeGPUs
@@ -135,7 +132,7 @@ func (c *Config) GPUsPerNode(gpu string) int {
 	return rackNodeGPUs
 }
 
-// Spread is how an instance lies on nodes: on one, or on all that it fills.
+// Spread returns the nodes of an instance and its GPUs on each: one node, or several that it fills.
 func (c *Config) Spread(gpu string, gpus int) (nodes, each int) {
 	if each = c.GPUsPerNode(gpu); gpus > each && gpus%each == 0 {
 		return gpus / each, each
@@ -143,8 +140,8 @@ func (c *Config) Spread(gpu string, gpus int) (nodes, each int) {
 	return 1, gpus
 }
 
-// checkCandidates refuses options that nothing shows the effect of, degrees of parallelism that the model rules out on every
-// GPU, and a configuration of which nothing can run.
+// checkCandidates refuses options whose effect is not modelled, degrees of parallelism that the model rules out
+// on every GPU, and a configuration of which nothing can run.
 func (r *reader) checkCandidates(c *Config) {
 	for _, v := range c.Space["extra_args"] {
 		if _, rest := c.Engine.With(strings.Fields(v.(string))); c.Simulated() && len(rest) > 0 {

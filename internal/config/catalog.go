@@ -11,10 +11,9 @@ import (
 
 var catalogTables = []model.CatalogTable{model.GPUTable, model.ModelTable}
 
-// ReadCatalog is the built-in catalog with the user's own file on top, if there is
-// one: TOML with [[gpu]] and [[model]] tables whose keys are the columns of the
-// built-in tables. An entry with the name of a known one overrides the keys that it
-// gives and leaves the others. The error is a [Problems] where the file is wrong.
+// ReadCatalog returns the built-in catalog overlaid with the user's file, if there is one: TOML with [[gpu]]
+// and [[model]] tables whose keys are the columns of the built-in tables. An entry with a known name overrides
+// the keys that it gives and leaves the others. The error is a [Problems] if the file is wrong.
 func ReadCatalog(path string) (*model.Catalog, error) {
 	catalog, err := model.NewCatalog()
 	if err != nil || path == "" {
@@ -30,8 +29,8 @@ func ReadCatalog(path string) (*model.Catalog, error) {
 	return catalog, nil
 }
 
-// putCatalog puts the rows below a table on top of the catalog. What an earlier file
-// gave stays: that is the one of the command line.
+// putCatalog overlays the catalog with the rows in a table. Entries from an earlier file, that of the command
+// line, take precedence.
 func (r *reader) putCatalog(n input) {
 	before := r.catalog.Clone()
 	if _, ok := n.value.(map[string]any); !ok {
@@ -71,7 +70,7 @@ func (n input) row(t model.CatalogTable) (model.Row, bool) {
 	return cells, len(n.r.problems) == before
 }
 
-// cellRows are the keys of a table of a catalog, one a column.
+// cellRows are the keys of a catalog table, one per column.
 func cellRows(t model.CatalogTable, cells model.Row) []tomlKey {
 	var rows []tomlKey
 	for _, col := range t.Columns() {

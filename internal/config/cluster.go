@@ -2,28 +2,29 @@ package config
 
 import "time"
 
-// Cluster says how jobs are submitted where engine.launcher is slurm or kubernetes.
+// Cluster says how jobs are submitted if engine.launcher is slurm or kubernetes.
 type Cluster struct {
-	// GPU holds the site's word for each GPU: a gres type, or the value of a node label.
+	// GPU holds the site's name for each GPU: a gres type, or the value of a node label.
 	GPU map[string]string
 	// Partition, Account, QOS and Constraint are options of Slurm.
 	Partition, Account, QOS, Constraint string
-	// TimeLimit is that of one job. A part that takes longer goes on in another.
+	// TimeLimit is that of one job. A part that takes longer continues in another job.
 	TimeLimit time.Duration
-	// Setup are lines of shell before planner starts in a job; {command} in the last of
-	// them stands for its command line.
+	// Setup are shell lines before planner starts in a job; {command} in the last stands for its command line.
 	Setup []string
-	// Planner is the path of this program on the nodes; "" means the one that submits.
+	// Planner is the path of this program on Slurm nodes, "" for the one that submits; on Kubernetes an image
+	// or path.
 	Planner string
-	// Those from here to NodeWait are of Kubernetes. Tolerations are written as kubectl writes taints: key[=value][:effect].
+	// The fields from here to NodeWait are for Kubernetes. Tolerations are written as in kubectl taint:
+	// key[=value][:effect].
 	Namespace, Image, VolumeClaim string
 	NodeSelector                  map[string]string
 	Tolerations                   []string
-	// NodeWait is how long a pod may wait that no node of the cluster can take.
+	// NodeWait is how long a pod may wait if no node of the cluster can take it.
 	NodeWait time.Duration
 	// Extra are raw options of sbatch, or JSON merge patches of the pod.
 	Extra []string
-	// MaxJobs bounds the jobs at once.
+	// MaxJobs is the maximum number of concurrent jobs.
 	MaxJobs int
 }
 
@@ -52,7 +53,7 @@ func (c *Config) clusterRows() []tomlKey {
 	}
 }
 
-// Launcher says what starts the engines of a command: "local" for one that runs none.
+// Launcher returns what starts the engines of a command; "local" if it runs none or simulates.
 func (c *Config) Launcher() string {
 	if !c.draft.need.Engine || c.draft.need.Simulated {
 		return "local"

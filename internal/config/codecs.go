@@ -11,21 +11,21 @@ import (
 	"planner/model"
 )
 
-// codec says how the values of a key are read and printed. Reading notes what is wrong with
-// a value, which is then not taken, whatever is returned.
+// codec reads and prints the values of a key. Reading reports what is wrong with a value, which is then
+// discarded, whatever is returned.
 type codec[T any] struct {
 	read  func(input) T
 	print func(T) string
-	// composite codecs take lists as they are; others a list of one as its element.
+	// A composite codec reads lists itself; others read a list of one as its element.
 	composite bool
-	// choices are the words that a value may be; none where it is no word of a set.
+	// choices are the words allowed as a value; empty if it is not one of a set.
 	choices []string
 }
 
-// binding ties a key to a place in a Config.
+// binding binds a key to a field of a Config.
 type binding struct {
 	take func(input)
-	// text is the TOML literal of what holds now; "" when nothing does.
+	// text returns the current value as a TOML literal; "" if there is none.
 	text func() string
 	// choices are the words to choose from, if any.
 	choices []string
@@ -44,7 +44,7 @@ func (k codec[T]) in(p *T) binding {
 	return binding{take, func() string { return k.print(*p) }, k.choices}
 }
 
-// orNothing is a codec whose zero value says that none is given.
+// orNothing returns a codec whose zero value means that none is given.
 func orNothing[T comparable](k codec[T]) codec[T] {
 	var zero T
 	print := k.print
@@ -59,7 +59,7 @@ func orNothing[T comparable](k codec[T]) codec[T] {
 
 type numberRange struct {
 	low, high         float64
-	lowOpen, highOpen bool // the end itself is not in it
+	lowOpen, highOpen bool // whether the end is excluded
 }
 
 func above(low float64) numberRange   { return numberRange{low: low, high: math.Inf(1), lowOpen: true} }
@@ -76,7 +76,7 @@ func (s numberRange) holds(x float64) bool {
 	return x >= s.low && x <= s.high && !(s.lowOpen && x == s.low) && !(s.highOpen && x == s.high)
 }
 
-// text says which numbers it holds, as "of at least 0 and below 1", each as it is printed.
+// text describes the range, such as "of at least 0 and below 1", with its ends as they are printed.
 func (s numberRange) text(print func(float64) string) string {
 	low, high := "of at least ", " and at most "
 	if s.lowOpen {
@@ -94,12 +94,12 @@ func (s numberRange) text(print func(float64) string) string {
 
 func number(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
 
-// numeric is a codec of the numbers in a range, by what they are called and how one is made of a
-// value of TOML. Of the most that one may be only who goes beyond it is told.
+// numeric returns a codec for numbers in a range, with their name and a conversion from TOML values. The bound
+// most is mentioned only to those who exceed it.
 func numeric[T int | uint64 | float64 | time.Duration](name, unit string, allowed numberRange, most T, from func(any) (T, bool), print func(T) string) codec[T] {
 	bound := func(x float64) string {
 		if x == 0 {
-			return "0" // of any unit
+			return "0" // without a unit
 		}
 		return print(T(x))
 	}
@@ -116,7 +116,7 @@ func numeric[T int | uint64 | float64 | time.Duration](name, unit string, allowe
 	return codec[T]{read: read, print: print}
 }
 
-// numberIn is a number in a range; sums and products of such numbers are still finite.
+// numberIn is a number in a range, at most 1e15 so that sums and products of a few stay finite.
 func numberIn(allowed numberRange) codec[float64] {
 	from := func(v any) (float64, bool) {
 		switch v := v.(type) {
@@ -132,7 +132,7 @@ func numberIn(allowed numberRange) codec[float64] {
 
 func share() codec[float64] { return numberIn(above(0).below(1)) }
 
-// mostTokens bounds whole numbers, so that sums and products of a few stay exact.
+// mostTokens bounds whole numbers so that sums and products of a few stay exact.
 const mostTokens = 1 << 31
 
 func wholeIn(allowed numberRange) codec[int] {
@@ -151,9 +151,8 @@ func seed() codec[uint64] {
 	return numeric("a whole number", "", atLeast(0), math.MaxInt64, from, func(x uint64) string { return strconv.FormatUint(x, 10) })
 }
 
-// durationIn is a duration in a range, a string with a unit: a bare number could be
-// seconds as well as milliseconds. The most is more than a year; sums and products of
-// such durations by counts of tokens stay within what a time.Duration holds.
+// durationIn is a duration in a range: a string with a unit, as a bare number could be seconds or milliseconds.
+// The maximum is more than a year; a time.Duration holds 256 times as much.
 func durationIn(allowed numberRange) codec[time.Duration] {
 	from := func(v any) (time.Duration, bool) {
 		s, ok := v.(string)
@@ -163,7 +162,7 @@ func durationIn(allowed numberRange) codec[time.Duration] {
 	return numeric("a duration", ` with its unit, such as "500ms"`, allowed, 10000*time.Hour, from, func(d time.Duration) string { return quote(duration(d)) })
 }
 
-// duration prints a duration without the zero parts that String puts behind it.
+// duration prints a duration without the trailing zero parts of String.
 func duration(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
@@ -201,7 +200,7 @@ func truth() codec[bool] {
 	return codec[bool]{read: read, print: strconv.FormatBool, choices: []string{"true", "false"}}
 }
 
-// switched is true or false, or auto: what the engine does by default.
+// switched is true, false, or auto for the engine's default.
 func switched() codec[model.Choice] {
 	read := func(n input) model.Choice {
 		switch n.value {
@@ -224,8 +223,7 @@ func enumerated[T model.Enumeration]() codec[T] {
 	return named(model.Parse[T], T.String, model.Names[T]()...)
 }
 
-// choice is a value that pins a setting, or a list to choose from. What is listed
-// twice counts once.
+// choice is a single value or a list to choose from. Duplicates count once.
 func choice[T comparable](k codec[T]) codec[[]T] {
 	read := func(n input) (out []T) {
 		items := n.list()

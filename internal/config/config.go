@@ -12,63 +12,59 @@ import (
 	"planner/sweep/workload"
 )
 
-// Config is a configuration with every default in its place and every name
-// resolved. [Load] makes it.
+// Config is a configuration with all defaults filled in and all names resolved. [Load] makes it.
 type Config struct {
 	Demand plan.Demand
-	// RateOf names the rate of a trace that Demand.Rate, loads and answers are.
+	// RateOf says which rate of a trace Demand.Rate, loads and answers refer to.
 	RateOf    workload.RateOf
 	Objective measure.SLO
 	Model     ServedModel
-	// GPUs lists what to compare, in the order of the configuration.
+	// GPUs lists the GPUs to compare, in the order of the configuration.
 	GPUs []GPU
 	// PowerPrice is in US dollars per kWh; 0 means that power is not counted.
 	PowerPrice float64
-	// NodeGPUs is how many GPUs one node joins; 0 stands for the catalog's.
+	// NodeGPUs is the number of GPUs in a node; 0 means the catalog's.
 	NodeGPUs int
 	Engine   EngineSettings
 	Cluster  Cluster
-	// Space holds the values of the knobs that may be tried, by the knobs' names. A knob
-	// without values is left to the engine.
+	// Space holds the values to try of each knob, by its name. A knob without values is left to the engine.
 	Space    map[string][]any
 	Workload workload.Workload
 	Search   SearchSettings
-	// Fleet is what is replayed in time.
+	// Fleet is what is replayed over time.
 	Fleet FleetSettings
 	// OutputDir is where run folders are made, relative to the current folder.
 	OutputDir string
-	// Run is how the run folder was made whose configuration this is; its zero value
-	// in any other.
+	// Run is the command that made the run folder of this configuration; zero in any other configuration.
 	Run Invocation
-	// Warnings say what a reader of the results should know of the configuration.
+	// Warnings are what a reader of the results should know of the configuration.
 	Warnings []string
 
 	draft draft
 }
 
-// draft is what the command needs, and what was written of that which names and files stand
-// for, completed in place while these are resolved, so that it can be printed.
+// draft is what the command needs, and names and file paths as written. They are completed in place while they
+// are resolved, so that they can be printed.
 type draft struct {
 	need      Need
 	objective string
-	// job is what is to be done where no latency has a limit: so many tokens a day, or so many
-	// requests until a deadline.
+	// job is the work to do if no latency has a limit: tokensPerDay, or job.Requests until job.Deadline.
 	job          plan.Job
 	tokensPerDay float64
 	limits       sloLimits
 	model        string
 	gpus         []string
-	price        eachGPU[float64]     // the older of the two ways to give prices
-	tariff       eachGPU[plan.Tariff] // the other
-	weights      []model.WeightFormat // to choose from
+	price        eachGPU[float64]     // prices in the older notation
+	tariff       eachGPU[plan.Tariff] // prices in the newer notation
+	weights      []model.WeightFormat // the choices
 	kv           []model.KVFormat
-	space        map[string][]any // what was given, or is to be printed as if it were
-	shape        workload.Shape   // of the workload's own class
+	space        map[string][]any // values that were given, or are printed as if they were
+	shape        workload.Shape   // of the workload outside its mix
 	mix          []component
 	traceFormat  string
 	speculative  speculative
 	budget       time.Duration
-	own          [2][]model.Row // of the user's catalog, by table
+	own          [2][]model.Row // rows of the user's catalog, by table
 }
 
 // Load reads a configuration with the built-in catalog, see [LoadWith].
@@ -80,9 +76,9 @@ func Load(file string, overrides []Override, need Need) (*Config, error) {
 	return LoadWith(catalog, file, overrides, need)
 }
 
-// LoadWith reads the file, puts the overrides on top and resolves what the command
-// needs; GPUs and models are looked up in the catalog. Without a file ("") the
-// overrides are all there is. The error is a [Problems] with everything that is wrong.
+// LoadWith reads the file, applies the overrides and resolves what the command needs; GPUs and models are
+// looked up in the catalog. Without a file ("") there are only the overrides. The error is a [Problems] with
+// everything that is wrong.
 func LoadWith(catalog *model.Catalog, file string, overrides []Override, need Need) (*Config, error) {
 	r := newReader(file, catalog.Clone())
 	c := unread()
@@ -97,12 +93,12 @@ func LoadWith(catalog *model.Catalog, file string, overrides []Override, need Ne
 	return c, nil
 }
 
-// finish resolves what was written, section by section.
+// finish resolves and checks what was written, section by section.
 func (r *reader) finish(c *Config) {
 	r.checkDemand(c)
 	r.resolveSLO(c)
 	c.Search.Budget, c.Search.BudgetGiven = cmp.Or(c.draft.budget, usualBudget), c.draft.budget > 0
-	if c.draft.need.Limit && c.draft.need.Engine && c.Search.Warmup == 0 { // no length that the search could choose
+	if c.draft.need.Limit && c.draft.need.Engine && c.Search.Warmup == 0 { // a fixed length of 0, which leaves the search no choice
 		r.at("search.warm_up").refuse(`is "0s", want "auto" or a duration above 0: an engine that is still empty carries more than it can keep up`)
 	}
 	r.checkEngine(c)
@@ -150,12 +146,12 @@ func (c *Config) Simulated() bool {
 	return c.draft.need.Engine && (c.draft.need.Simulated || c.Engine.Kind == "simulated")
 }
 
-// GPU returns the hardware of a name as [Config.Candidates] writes it.
+// GPU returns the GPU with a name as used by [Config.Candidates].
 func (c *Config) GPU(name string) (GPU, bool) {
 	return list.Find(c.GPUs, func(g GPU) bool { return g.Hardware.Name == name })
 }
 
-// Deployment is the model on the GPUs of one configuration of [Config.Candidates].
+// Deployment returns the model on the GPUs of one of [Config.Candidates].
 func (c *Config) Deployment(k measure.Knobs) model.Deployment {
 	g, _ := c.GPU(k.GPU)
 	return model.Deployment{
@@ -165,31 +161,29 @@ func (c *Config) Deployment(k measure.Knobs) model.Deployment {
 	}
 }
 
-// Need says what a command uses of a configuration. Sections that it does not use
-// may be missing; what is there is checked all the same.
+// Need says what a command uses of a configuration. Sections that it does not use may be missing, but are
+// checked if present.
 type Need struct {
-	// Demand asks for demand.rate.
+	// Demand requires demand.rate.
 	Demand bool
-	// Limit asks for at least one latency limit.
+	// Limit requires at least one latency limit.
 	Limit bool
-	// Workload reads the files that the workload names.
+	// Workload reads the files named in the workload.
 	Workload bool
-	// Fleet asks for traffic in time and how it is served.
+	// Fleet requires traffic over time and a policy to serve it.
 	Fleet bool
-	// InTime checks traffic in time where it is given.
+	// InTime checks traffic over time if it is given.
 	InTime bool
-	// Engine asks for what the engine needs: a simulated one model and hardware,
-	// an attached one its URL. It is the one that engine.kind names, unless Simulated
-	// says that it is the simulated one whatever that names.
+	// Engine requires what the engine needs: model and hardware for a simulated one, the URL for an attached
+	// one. It is the one that engine.kind names, unless Simulated selects the simulated one.
 	Engine, Simulated bool
 	// Lists accepts lists of knobs, GPUs and degrees of parallelism.
 	Lists bool
-	// Search tries the standard lists for knobs that are not given; without it the
-	// engine's own defaults hold.
+	// Search tries the standard lists for knobs that are not given; otherwise the engine's defaults apply.
 	Search bool
 }
 
-// needs are those of the commands of the command line.
+// needs are the needs of each command.
 var needs = map[string]Need{
 	"plan":      {Demand: true, Limit: true, Workload: true, InTime: true, Engine: true, Lists: true, Search: true},
 	"estimate":  {Demand: true, Limit: true, Workload: true, InTime: true, Engine: true, Simulated: true, Lists: true, Search: true},
@@ -206,33 +200,32 @@ var needs = map[string]Need{
 	"calibrate": {Workload: true, Engine: true, Lists: true},
 }
 
-// For returns what a command of the command line needs; an unknown command needs
-// nothing.
+// For returns what a command needs; an unknown command needs nothing.
 func For(command string) Need { return needs[command] }
 
-// SearchSettings says how far to go in finding a maximum rate.
+// SearchSettings configures the search for a maximum rate.
 type SearchSettings struct {
-	// Precision is the half-width of the interval on the maximum rate, relative.
+	// Precision is the relative half-width of the interval on the maximum rate.
 	Precision float64
-	// Confidence of that interval.
+	// Confidence is the level of that interval.
 	Confidence float64
-	// Warmup is the load before the window of every trial, and Trial that window; Auto
-	// leaves either to the search.
+	// Warmup is the length of the load before each trial's window, and Trial that of the window; Auto leaves it
+	// to the search.
 	Warmup, Trial time.Duration
-	// MinRequests of a trial; 0 means what the quantiles of the objective need.
+	// MinRequests is the minimum per trial; 0 means what the quantiles of the objective need.
 	MinRequests int
-	// Budget is the engine time of all trials together; BudgetGiven says that the
-	// user asked for it, without which it does not bound a simulated engine.
+	// Budget is the engine time of all trials together. BudgetGiven says that the user set it; otherwise it
+	// does not bound a simulated engine.
 	Budget      time.Duration
 	BudgetGiven bool
 	// Strategy is "race", "one-at-a-time" or "grid".
 	Strategy string
-	// Certify asks for a test of a rate that needs no curve, behind the search.
+	// Certify adds a test of one rate after the search, which needs no curve.
 	Certify bool
 }
 
-// Auto is a duration that is left to the search.
+// Auto is a duration left to the search.
 const Auto time.Duration = -1
 
-// usualBudget is the engine time of a search whose user asked for none.
+// usualBudget is the default engine time of a search.
 const usualBudget = time.Hour

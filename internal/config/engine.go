@@ -10,20 +10,20 @@ import (
 	"planner/model"
 )
 
-// EngineSettings say what serves the requests, a simulated engine or a real one.
+// EngineSettings configure the engine that serves the requests, simulated or real.
 type EngineSettings struct {
 	// Kind is "simulated", an engine's name, "command" or "attach".
 	Kind string
-	// Version of the engine that is simulated; "" means the newest known.
+	// Version is the release of the simulated engine; "" means the newest known.
 	Version string
-	// Settings are what else is configured of a simulated one.
+	// EngineFeatures are further settings of a simulated engine.
 	model.EngineFeatures
-	// DraftModel names the model that proposes tokens, where one does.
+	// DraftModel names the model that proposes tokens, if any.
 	DraftModel string
 	// Calibration is the path of a file of fitted constants; "" means none.
 	Calibration string
-	// Endpoint is where a server runs already, with Kind "attach", and what goes with each
-	// request to any real engine.
+	// Endpoint is the address of a running server, with Kind "attach", and headers and key for requests to any
+	// real engine.
 	Endpoint endpoint.Endpoint
 	// ServedName is the model's name in requests; "" means the first one that the
 	// server lists.
@@ -80,7 +80,7 @@ func (r *reader) checkEngine(c *Config) {
 	}
 }
 
-// mostRank is the largest rank that vLLM has kernels for.
+// mostRank is the largest rank for which vLLM has kernels.
 const mostRank = 512
 
 func lora() codec[model.LoRA] {
@@ -106,7 +106,7 @@ func (r *reader) checkLoRA(c *Config) {
 	}
 }
 
-// mostDraft bounds the tokens that are proposed for one step: beyond it nobody serves.
+// mostDraft bounds the tokens proposed per step; nobody serves with more.
 const mostDraft = 32
 
 // speculative is [engine] speculative as it was written.
@@ -114,7 +114,7 @@ type speculative struct {
 	method     model.DraftMethod
 	tokens     int
 	acceptance []float64 // one for each position, or a single one for all
-	each       bool      // a single one for all was given
+	each       bool      // whether a single one for all was given
 	accepted   float64
 	model      string
 }
@@ -132,7 +132,7 @@ func speculation() codec[speculative] {
 	}, "method", "tokens")
 }
 
-// chances is a share that holds for every proposed token, or a list by position.
+// chances is one acceptance rate for all proposed tokens, or a list by position.
 func (s *speculative) chances() binding {
 	one := numberIn(atLeast(0).atMost(1))
 	take := func(n input) {
@@ -158,7 +158,7 @@ func (s *speculative) chances() binding {
 	return binding{take, text, nil}
 }
 
-// resolveSpeculative completes what is proposed by what is published of the model.
+// resolveSpeculative fills in acceptance rates published for the model.
 func (r *reader) resolveSpeculative(c *Config) {
 	const key = "engine.speculative"
 	given, n := c.draft.speculative, r.at(key)
@@ -200,8 +200,8 @@ func (r *reader) resolveSpeculative(c *Config) {
 	c.Engine.Speculation, c.Engine.DraftModel = s, given.model
 }
 
-// SpeculationPublished reports whether the share of proposals that are accepted is that
-// which was published of the model.
+// SpeculationPublished reports whether no acceptance was given, so that the one published for the model
+// applies.
 func (c *Config) SpeculationPublished() bool {
 	return len(c.draft.speculative.acceptance) == 0 && c.draft.speculative.accepted == 0
 }
@@ -218,7 +218,7 @@ func (r *reader) draftModel(n input, c *Config, name string) model.Arch {
 	return a
 }
 
-// warnUnusedEngine names settings of the engine that the model, or one GPU, leaves without anything to do.
+// warnUnusedEngine warns of engine settings that have no effect on the model or on a single GPU.
 func (r *reader) warnUnusedEngine(c *Config) {
 	kernels, usual := c.Engine.Kernels, unread().Engine.Kernels
 	if kernels.Experts != usual.Experts && c.Model.Known && !c.Model.Arch.MoE.Present() {

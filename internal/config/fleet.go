@@ -14,21 +14,20 @@ import (
 	"planner/sweep/workload"
 )
 
-// FleetSettings is a fleet in time: its traffic, how it is run, and what may go wrong.
+// FleetSettings configures a fleet over time: its traffic, its policy, and failures.
 type FleetSettings struct {
 	Policy  fleet.Policy
 	Nodes   fleet.Nodes
 	Retries int
-	// Stages, Profile and Daily are the traffic, of which one is given, or none where the
-	// workload replays a trace.
+	// Stages, Profile and Daily are the traffic: one of them, or none if the workload replays a trace.
 	Stages      []workload.RateStep
 	Profile     workload.Profile
 	ProfileFile string
 	Daily       fleet.Daily
 	Spike       fleet.Spike
-	// StartUpRun is the run folder whose engines' start was measured.
+	// StartUpRun is a run folder in which engine starts were measured.
 	StartUpRun string
-	// Limits are those of each class of the workload.
+	// Limits are the limits of each class of the workload.
 	Limits []fleet.ClassLimits
 }
 
@@ -81,7 +80,7 @@ func nameList[T ~string](names []T) string {
 	return strings.Join(list.Map(names, func(n T) string { return string(n) }), " ")
 }
 
-// pairOf is a table of two durations, both of them or none.
+// pairOf is a table of two durations, both or neither given.
 func pairOf(first, second string, a, b *time.Duration) binding {
 	return tableAt(func() []tomlKey {
 		return []tomlKey{{first, "", orNothing(durationIn(above(0))).in(a)}, {second, "", durationIn(atLeast(0)).in(b)}}
@@ -118,7 +117,7 @@ func (f *FleetSettings) startUp() binding {
 	}, nil}
 }
 
-// resolveFleet checks what concerns several keys, and reads the profile.
+// resolveFleet checks what concerns several keys and reads the profile.
 func (r *reader) resolveFleet(c *Config) {
 	f, p := &c.Fleet, &c.Fleet.Policy
 	if !c.draft.need.Fleet && !(c.draft.need.InTime && f.InTime()) || !r.clean("fleet", "workload", "slo") {
@@ -150,12 +149,12 @@ func (r *reader) resolveFleet(c *Config) {
 	}
 }
 
-// InTime reports whether traffic in time is given.
+// InTime reports whether traffic over time is given.
 func (f *FleetSettings) InTime() bool {
 	return len(f.Stages) > 0 || f.ProfileFile != "" || f.Daily.Peak > 0
 }
 
-// mostProfile bounds the size of a profile.
+// mostProfile is the maximum size of a profile in bytes.
 const mostProfile = 64 << 20
 
 func (r *reader) checkTraffic(c *Config) {
@@ -183,7 +182,7 @@ func (r *reader) checkTraffic(c *Config) {
 	}
 }
 
-// checkSignals wants what an autoscaler looks at to be there.
+// checkSignals checks that the signals of an autoscaler exist.
 func (r *reader) checkSignals(c *Config) {
 	p := &c.Fleet.Policy
 	a := &p.Autoscaler
@@ -203,7 +202,7 @@ func (r *reader) checkSignals(c *Config) {
 	}
 }
 
-// Traffic is the fleet's traffic as a rate over time; nil where a trace is replayed.
+// Traffic returns the fleet's request rate over time; nil if a trace is replayed.
 func (f *FleetSettings) Traffic() workload.Profile {
 	p := append(slices.Clip(f.Profile), f.Stages...)
 	if f.Daily.Peak > 0 {

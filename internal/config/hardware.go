@@ -10,23 +10,23 @@ import (
 	"planner/plan"
 )
 
-// GPU is a kind of GPU to run on, with its price.
+// GPU is a type of GPU with its price.
 type GPU struct {
 	Hardware model.Hardware
 	plan.Pricing
 }
 
-// byConfiguration is where a price comes from that the user gave.
+// byConfiguration is the source of prices given by the user.
 const byConfiguration = "the configuration"
 
-// eachGPU is a value for every GPU, or one a GPU.
+// eachGPU is one value for all GPUs, or one per GPU.
 type eachGPU[T any] struct {
 	all   T
 	given bool
 	each  map[string]T
 }
 
-// of is the value of a GPU by its name in the catalog.
+// of returns the value for a GPU by its catalog name.
 func (e *eachGPU[T]) of(name string) (T, bool) {
 	if e.given {
 		return e.all, true
@@ -35,7 +35,7 @@ func (e *eachGPU[T]) of(name string) (T, bool) {
 	return x, ok
 }
 
-// perGPU is a value for every GPU, which single tells from a table of one a GPU.
+// perGPU is one value for all GPUs if single says so, otherwise a table with one per GPU.
 func perGPU[T any](k codec[T], single func(any) bool) codec[eachGPU[T]] {
 	each := tableOf(k)
 	return codec[eachGPU[T]]{func(n input) (p eachGPU[T]) {
@@ -56,7 +56,7 @@ func perGPU[T any](k codec[T], single func(any) bool) codec[eachGPU[T]] {
 	}, true, nil}
 }
 
-// hourlyPrices are prices of a GPU for an hour, tariffs all ways to pay for one.
+// hourlyPrices are prices per GPU hour; tariffs are all ways to pay for a GPU.
 func hourlyPrices() codec[eachGPU[float64]] {
 	return perGPU(numberIn(atLeast(0)), func(v any) bool { return !isTable(v) })
 }
@@ -157,8 +157,8 @@ func (r *reader) checkBasis(path string, t *plan.Tariff) {
 	}
 }
 
-// nameGPUs replaces the names of GPUs in a table by the catalog's, and says of two that are
-// of one what twice does.
+// nameGPUs replaces GPU names in a table by the catalog's. It refuses two names of one GPU with the message
+// twice.
 func nameGPUs[T any](r *reader, key string, each map[string]T, twice string) {
 	written := maps.Clone(each)
 	clear(each)
@@ -176,13 +176,12 @@ func nameGPUs[T any](r *reader, key string, each map[string]T, twice string) {
 	}
 }
 
-// PricingOf is what a GPU costs and draws: by the configuration, or by the catalog's list
-// price where that gives none.
+// PricingOf returns what a GPU costs and draws: as configured, or else at the catalog's list price.
 func (c *Config) PricingOf(hw model.Hardware) plan.Pricing {
 	t, _ := c.draft.tariff.of(hw.Name)
 	t.Source = cmp.Or(t.Source, byConfiguration)
 	t.PowerPrice = cmp.Or(t.PowerPrice, c.PowerPrice)
-	if c.Fleet.Nodes.SpotMTBF > 0 && t.Spot > 0 { // nodes that are taken away are paid as such
+	if c.Fleet.Nodes.SpotMTBF > 0 && t.Spot > 0 { // reclaimable nodes are paid at the spot price
 		t.Basis = cmp.Or(t.Basis, plan.Spot)
 	}
 	flat, given := c.draft.price.of(hw.Name)
@@ -195,7 +194,7 @@ func (c *Config) PricingOf(hw model.Hardware) plan.Pricing {
 	p := t.Pricing(hw.TDP)
 	switch {
 	case given:
-		p.PricedBy = byConfiguration // of a price of 0 as well
+		p.PricedBy = byConfiguration // even if the price is 0
 	case p.PricedBy == hw.Price.String():
 		p.PricedOn = hw.Price.Date
 	}
@@ -203,8 +202,8 @@ func (c *Config) PricingOf(hw model.Hardware) plan.Pricing {
 	return p
 }
 
-// listPrices are the prices of a catalog; nil where it has none. The range of lists is left out
-// where a list price of the user's own lies beside it.
+// listPrices returns the catalog's prices; nil if it has none. The range of list prices is omitted if the list
+// price, such as a user's own, lies outside it.
 func listPrices(l model.Price) *plan.ListPrices {
 	all := plan.ListPrices{Rented: l.Rented, OwnedLow: l.OwnedLow, OwnedHigh: l.OwnedHigh, TermsBy: l.TermsBasis}
 	if l.Low <= l.USDPerHour && l.USDPerHour <= l.High {

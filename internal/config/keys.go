@@ -20,14 +20,13 @@ type tomlTable struct {
 	rows []tomlKey
 }
 
-// tomlKey describes one key of a table: its name, what it means, and where it is read into
-// and printed from.
+// tomlKey describes one key of a table: its name, its meaning, and where it is read into and printed from.
 type tomlKey struct {
 	name, comment string
 	binding
 }
 
-// traceFormats may be "" to find the format out.
+// traceFormats includes "", for detecting the format.
 func traceFormats() []string {
 	return append(list.Map(ingest.TraceFormats(), func(f ingest.TraceFormat) string { return f.Name }), "")
 }
@@ -56,10 +55,9 @@ func unread() *Config {
 	}
 }
 
-// sections lists the tables of the file with their keys, in the order in which they are
-// printed and read, with their places in a configuration. Strictness, defaults, the
-// nearest key of a misspelt one, printing and the starter configuration all follow
-// from it.
+// sections lists the tables of the file with their keys, in the order of printing and reading, each bound to
+// the configuration. Strictness, defaults, the nearest key of a misspelt one, printing and the starter
+// configuration all follow from it.
 func (c *Config) sections() []tomlTable {
 	return []tomlTable{
 		{"demand", c.demandRows()}, {"slo", c.sloRows()}, {"model", c.modelRows()}, {"hardware", c.hardwareRows()},
@@ -69,8 +67,7 @@ func (c *Config) sections() []tomlTable {
 	}
 }
 
-// Keys are the keys of a configuration, each with the words that it may say where it says
-// one of a set.
+// Keys returns all keys of a configuration, each with its allowed words if it has a fixed set.
 func Keys() map[string][]string {
 	keys := map[string][]string{}
 	for _, s := range unread().sections() {
@@ -219,7 +216,7 @@ func (c *Config) searchRows() []tomlKey {
 	}
 }
 
-// runRows are the keys of [run], which planner writes and users do not.
+// runRows are the keys of [run], which are written by planner and not by users.
 func (c *Config) runRows() []tomlKey {
 	return []tomlKey{
 		{"command", "what made this run folder", orNothing(anyWord()).in(&c.Run.Command)},
@@ -229,7 +226,7 @@ func (c *Config) runRows() []tomlKey {
 	}
 }
 
-// optionKeys are the keys that set what an option of vLLM does, beside those of the knobs.
+// optionKeys are the keys that correspond to options of vLLM, besides those of the knobs.
 var optionKeys = map[string]string{
 	"--enforce-eager": `engine.graphs = "eager"`, "--async-scheduling": "engine.async_scheduling", "--no-async-scheduling": "engine.async_scheduling",
 	"--kv-cache-dtype": "model.kv_cache", "--quantization": "model.weights", "--dtype": "model.weights", "--moe-backend": "engine.moe_backend",
@@ -238,8 +235,8 @@ var optionKeys = map[string]string{
 	"--cuda-graph-sizes": "engine.graph_tokens", "--cudagraph-capture-sizes": "engine.graph_tokens", "--max-cudagraph-capture-size": "engine.graph_tokens",
 }
 
-// unmodelled are options of vLLM that change how fast it is, and of which the simulated
-// engine knows the default alone.
+// unmodelled are options of vLLM that affect its speed but of which the simulated engine models only the
+// default.
 var unmodelled = []string{
 	"--all2all-backend", "--attention-backend", "--block-size", "--compilation-config", "--cpu-offload-gb", "--decode-context-parallel-size",
 	"--disable-sliding-window", "--enable-dbo", "--enable-eplb", "--kv-offloading-size", "--kv-transfer-config",
@@ -247,8 +244,8 @@ var unmodelled = []string{
 	"--scheduling-policy", "--stream-interval", "--swap-space",
 }
 
-// KeyOfOption is the key that sets what an option of vLLM does, and its value where one does;
-// "" if there is none.
+// KeyOfOption returns the key that corresponds to an option of vLLM, with its value if only one does; "" if
+// there is none.
 func KeyOfOption(option string) string {
 	if n, ok := measure.KnobOf(option); ok {
 		return keyOf(n)
@@ -256,8 +253,8 @@ func KeyOfOption(option string) string {
 	return optionKeys[option]
 }
 
-// instead says what may be meant by a key that is none: what sets an option of vLLM, that
-// such an option is not modelled, or the nearest key.
+// instead suggests what an unknown key may mean: the key for an option of vLLM, that the option is not
+// modelled, or the nearest key.
 func instead(within, name string, all []tomlTable) string {
 	option := "--" + strings.ReplaceAll(name, "_", "-")
 	if key := KeyOfOption(option); key != "" {

@@ -10,8 +10,8 @@ import (
 	"planner/sweep/measure"
 )
 
-// knobIn ties a key to the values of a knob: a list where it is searched or is the
-// degree of tensor parallelism, else a single one, where 0 leaves it to the engine.
+// knobIn binds a key to the values of a knob: a list if it is searched or part of the placement, otherwise a
+// single value. 0 leaves it to the engine.
 func knobIn(space map[string][]any, name string) binding {
 	n, _ := measure.KnobNamed(name)
 	listed := n.Precedence > 0 || n.Placement
@@ -52,7 +52,7 @@ func knobIn(space map[string][]any, name string) binding {
 	}, list.choices}
 }
 
-// anyOf is a codec whose values are held as any.
+// anyOf wraps a codec so that its values are of type any.
 func anyOf[T any](k codec[T]) codec[any] {
 	return codec[any]{
 		read:  func(n input) any { return k.read(n) },
@@ -60,7 +60,7 @@ func anyOf[T any](k codec[T]) codec[any] {
 	}
 }
 
-// keyOf is the full key of a knob.
+// keyOf returns the full key of a knob.
 func keyOf(n measure.Knob) string {
 	switch {
 	case n.Name == "gpu":
@@ -73,18 +73,17 @@ func keyOf(n measure.Knob) string {
 	return "knobs." + n.Name
 }
 
-// Open reports whether nobody gave values for a knob that is searched: those of its
-// usual list are tried, and may be gone beyond.
+// Open reports whether a searched knob has no values given: then its usual list is tried, and the search may go
+// beyond.
 func (c *Config) Open(n measure.Knob) bool {
 	return c.draft.need.Search && !c.attached() && n.Precedence > 0 && len(c.draft.space[n.Name]) == 0
 }
 
-// Given reports whether the configuration itself says anything of a knob.
+// Given reports whether the configuration gives values of a knob.
 func (c *Config) Given(knob string) bool { return len(c.draft.space[knob]) > 0 }
 
-// fillSpace gives the knobs that were not given their values: the lists where they
-// are searched, the engine's own defaults where one simulated GPU settles them. An
-// engine that runs already keeps what it has.
+// fillSpace sets knobs that are not given: to their lists if they are searched, or to the engine's defaults if
+// there is one simulated GPU. An attached engine keeps what it has.
 func (c *Config) fillSpace() {
 	given := c.draft.space
 	c.Space = given
@@ -114,15 +113,15 @@ func (c *Config) fillSpace() {
 			}
 		}
 	}
-	if len(c.Space["prefix_caching"]) == 0 { // off by default in LMDeploy alone
+	if len(c.Space["prefix_caching"]) == 0 { // off by default only in LMDeploy
 		c.Space["prefix_caching"] = []any{c.Engine.Kind != "lmdeploy" || c.Simulated()}
 	}
 }
 
-// attached reports whether the engine runs already, with knobs that nobody changes.
+// attached reports whether the engine is already running, with fixed knobs.
 func (c *Config) attached() bool { return c.Engine.Kind == "attach" && !c.Simulated() }
 
-// checkSingle refuses lists where a command wants one configuration.
+// checkSingle refuses lists if the command runs only one configuration.
 func (r *reader) checkSingle(c *Config) {
 	if c.draft.need.Lists || !c.draft.need.Engine {
 		return
@@ -138,9 +137,9 @@ func (r *reader) checkSingle(c *Config) {
 	}
 }
 
-// checkLength settles max_model_len, the length at which requests end, from the
-// workload's longest request and the model's own limit. Later turns of a
-// conversation, which carry all before them, may be cut there; a first one may not.
+// checkLength determines max_model_len, at which requests are cut, from the workload's longest request and the
+// model's own limit. Later turns of a conversation, which contain all earlier ones, may be cut there; a first
+// one may not.
 func (r *reader) checkLength(c *Config) {
 	n := r.at("knobs.max_model_len")
 	once := c.Workload
@@ -187,13 +186,12 @@ func (r *reader) checkLength(c *Config) {
 	}
 	c.Workload.MaxLen = limit
 	if limit > 0 && asked == 0 {
-		c.Space = maps.Clone(c.Space) // not in what is printed
+		c.Space = maps.Clone(c.Space) // which is not printed
 		c.Space["max_model_len"] = []any{limit}
 	}
 }
 
-// longestPrompt is the longest prompt with its prefix, of the classes whose
-// prompts have an end.
+// longestPrompt returns the longest prompt with its prefix, over the classes whose prompts have a maximum.
 func longestPrompt(c *Config) int {
 	n := 0
 	for _, s := range c.Workload.Shapes {
@@ -204,10 +202,9 @@ func longestPrompt(c *Config) int {
 	return n
 }
 
-// DropUnreached leaves one value of each list that does not reach the server: the servers
-// of knob sets that differ in nothing else are the same, as server tells. Of a list that
-// was given this is the first value; a knob that nobody gave is left to the engine. It
-// says in a line each what was dropped, and why.
+// DropUnreached reduces lists that do not change the server, as told by its identity for a set of knobs, to one
+// value: the first of a list that was given; a knob that was not given is left to the engine. It returns a line
+// for each reduced list, with the reason.
 func (c *Config) DropUnreached(server func(measure.Knobs) string) (told []string) {
 	runnable, _ := c.Candidates()
 	for _, n := range measure.KnobTable {
@@ -215,7 +212,7 @@ func (c *Config) DropUnreached(server func(measure.Knobs) string) (told []string
 		if n.Name == "gpu" || len(values) < 2 || reaches(n, runnable, server) {
 			continue
 		}
-		c.Space = maps.Clone(c.Space) // what was given is printed as it was
+		c.Space = maps.Clone(c.Space) // the given values are still printed
 		why := fmt.Sprintf("%s: its values %s do not reach the server, whose command line is the same for all of them: ", keyOf(n), strings.Join(list.Map(values, func(v any) string { return fmt.Sprint(v) }), ", "))
 		if c.Open(n) {
 			delete(c.Space, n.Name)
@@ -229,8 +226,7 @@ func (c *Config) DropUnreached(server func(measure.Knobs) string) (told []string
 	return told
 }
 
-// reaches reports whether two sets of knobs that differ in this one alone have servers
-// that differ.
+// reaches reports whether two sets of knobs that differ only in this one have different servers.
 func reaches(n measure.Knob, sets []measure.Knobs, server func(measure.Knobs) string) bool {
 	seen := map[measure.Knobs]string{}
 	for _, k := range sets {

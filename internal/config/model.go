@@ -18,28 +18,24 @@ import (
 
 // ServedModel is the model that is served.
 type ServedModel struct {
-	// Name is the catalog's name, or as it was written where the catalog does not
-	// know it.
+	// Name is the catalog's name, or the name as written if the catalog does not have it.
 	Name string
-	// Exact says that a checkpoint was named, and not a shape of the catalog.
+	// Exact says that a checkpoint was named, not a shape of the catalog.
 	Exact bool
-	// Config is the path of a Hugging Face config.json, "" when the catalog's
-	// shape is used.
+	// Config is the path of a Hugging Face config.json; "" if the catalog's shape is used.
 	Config string
-	// File is the path of the GGUF file that the engine loads, "" for engines that
-	// load a checkpoint.
+	// File is the path of the GGUF file that the engine loads; "" for engines that load a checkpoint.
 	File string
-	// Arch is the model's shape, which means something only if Known, and Precision
-	// what it is to be served in: the checkpoint's own format where none was asked
-	// for, unset if that is not known either.
+	// Arch is the model's shape, valid only if Known. Precision is the format to serve it in; if none was asked
+	// for, that of the checkpoint or else BF16 if Known, and unset otherwise.
 	Arch      model.Arch
 	Precision model.Precision
-	// Stored is the format of the checkpoint, as far as it is known.
+	// Stored is the format of the checkpoint, if known.
 	Stored model.WeightFormat
 	Known  bool
 }
 
-// weightFormats are those to choose from; "" alone stands for the model's own.
+// weightFormats are the formats to choose from; "" alone means the model's own.
 func weightFormats() codec[[]model.WeightFormat] {
 	k := choice(named(model.Parse[model.WeightFormat], model.WeightFormat.String, append(model.Names[model.WeightFormat](), "")...))
 	read := k.read
@@ -53,7 +49,7 @@ func weightFormats() codec[[]model.WeightFormat] {
 	return k
 }
 
-// spreadFormats makes knobs of number formats where there are several to choose from.
+// spreadFormats turns number formats into knobs if there are several to choose from.
 func (c *Config) spreadFormats() {
 	d, p := &c.draft, &c.Model.Precision
 	p.Weights, p.KV = d.weights[0], d.kv[0]
@@ -65,7 +61,7 @@ func (c *Config) spreadFormats() {
 	}
 }
 
-// Precision is the number formats of a configuration of [Config.Candidates].
+// Precision returns the number formats of one of [Config.Candidates].
 func (c *Config) Precision(k measure.Knobs) model.Precision {
 	p := c.Model.Precision
 	if f, err := model.Parse[model.WeightFormat](k.Weights); k.Weights != "" && err == nil {
@@ -121,13 +117,13 @@ func (r *reader) resolveModel(c *Config) {
 	d.weights[0] = m.Precision.Weights
 }
 
-// formatInName is how names of checkpoints and files say that their weights are of fewer bits.
+// formatInName matches names of checkpoints and files that indicate quantized weights.
 var formatInName = regexp.MustCompile(`(?i)(nvfp4|mxfp4|\bfp8|\bawq|\bgptq|\bint[48]\b|\bw[48]a(8|16)|\bq[2-8]_[0-9k]\w*)`)
 
-// ggufFile is how the name of a file ends that llama.cpp loads.
+// ggufFile is the suffix of files that llama.cpp loads.
 const ggufFile = ".gguf"
 
-// resolveModelFile finds the file of an engine that loads nothing else.
+// resolveModelFile finds the file for an engine that loads only files.
 func (r *reader) resolveModelFile(c *Config) {
 	n, m := r.at("model.name"), &c.Model
 	switch {
@@ -155,8 +151,8 @@ func (r *reader) modelConfig(c *Config) (model.Arch, bool) {
 	return arch, r.clean(n.key)
 }
 
-// modelNamed looks the model up. A real engine can serve a Hugging Face id that the
-// catalog does not know; nothing can be computed for it then.
+// modelNamed looks the model up. A real engine can serve a Hugging Face id that is not in the catalog; then
+// nothing can be computed for it.
 func (r *reader) modelNamed(c *Config) (model.Arch, bool) {
 	arch, err := r.catalog.Model(c.draft.model)
 	switch {

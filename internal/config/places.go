@@ -14,11 +14,10 @@ import (
 	"planner/internal/list"
 )
 
-// placesOf finds where every key, table and list element of a TOML text that the decoder
-// has accepted begins. The decoder keeps positions only for syntax errors, and a problem
-// without a line is no help in a long file. The keys of the result are paths: dotted,
-// parts quoted where TOML wants quotes, elements of lists as [i]:
-// workload.mix[0].prompt.median, slo.ttft."p99.9".
+// placesOf finds the position of every key, table and list element of a TOML text that the decoder has
+// accepted. The decoder keeps positions only for syntax errors, and a problem without a line is no help in a
+// long file. The keys of the result are paths: dotted, with parts quoted as TOML requires, and list elements as
+// [i]: workload.mix[0].prompt.median, slo.ttft."p99.9".
 func placesOf(text, file string) map[string]place {
 	f := finder{at: place{file: file, line: 1, column: 1}, places: map[string]place{}, tables: map[string]int{}}
 	f.Reset([]byte(text))
@@ -33,17 +32,16 @@ func placesOf(text, file string) map[string]place {
 	return f.places
 }
 
-// A finder walks over the expressions of a text from its beginning to its end.
+// A finder walks over the expressions of a text from beginning to end.
 type finder struct {
 	unstable.Parser
-	at     place // of the last node that has one
+	at     place // of the last node that has a position
 	offset int   // in bytes
 	places map[string]place
-	tables map[string]int // how many tables an array of tables has so far
+	tables map[string]int // number of tables so far in each array of tables
 }
 
-// move goes on to a node. An empty list has no place of its own: it is where what is
-// before it was.
+// move advances to a node. An empty list has no position of its own and takes that of the node before it.
 func (f *finder) move(n *unstable.Node) {
 	for n.Kind == unstable.Array && n.Child() != nil {
 		n = n.Child()
@@ -60,14 +58,14 @@ func (f *finder) move(n *unstable.Node) {
 	f.at.column, f.offset = f.at.column+len(passed), to
 }
 
-// mark notes the place of a path; the first one counts.
+// mark records the place of a path, unless it already has one.
 func (f *finder) mark(path string) {
 	if _, ok := f.places[path]; !ok {
 		f.places[path] = f.at
 	}
 }
 
-// header returns the path that the keys below [a.b] or [[a.b]] begin with.
+// header returns the path of the table [a.b] or [[a.b]], a prefix of the keys below it.
 func (f *finder) header(n *unstable.Node) (path string) {
 	f.move(n.Child())
 	for key := n.Key(); key.Next(); {
@@ -82,7 +80,7 @@ func (f *finder) header(n *unstable.Node) (path string) {
 		}
 	}
 	if n.Kind == unstable.Table {
-		f.places[path] = f.at // an explicit header tells more than an implied one
+		f.places[path] = f.at // an explicit header takes precedence over an implied one
 	}
 	return path
 }
@@ -109,7 +107,7 @@ func (f *finder) value(path string, n *unstable.Node) {
 	}
 }
 
-// keyParts are the parts of a dotted key; none of what is no key.
+// keyParts returns the parts of a dotted key; none if it is not a key.
 func keyParts(text string) (parts []string) {
 	var p unstable.Parser
 	p.Reset([]byte(text + "=0"))
@@ -143,7 +141,7 @@ type place struct {
 	order        int    // of the flag on the command line
 }
 
-// String is the front of a problem's line: "planner.toml:12" or "--rate".
+// String returns the beginning of a problem's line: "planner.toml:12" or "--rate".
 func (p place) String() string {
 	switch {
 	case p.flag != "":
@@ -156,9 +154,9 @@ func (p place) String() string {
 	return "command line"
 }
 
-// Problem is one thing that is wrong with a configuration.
+// Problem is one thing wrong with a configuration.
 type Problem struct {
-	// Key is the full key, "demand.rate"; empty when none is concerned.
+	// Key is the full key, "demand.rate"; empty if no key is concerned.
 	Key string
 	// Text says what is wrong and what is allowed.
 	Text string
@@ -166,7 +164,7 @@ type Problem struct {
 	at place // FILE:LINE, or the flag that gave the value
 }
 
-// String is the problem as one line: "FILE:LINE: section.key: what is wrong".
+// String formats the problem as one line: "FILE:LINE: section.key: what is wrong".
 func (p Problem) String() string {
 	text := p.at.String() + ": "
 	if p.Key != "" {
@@ -175,11 +173,11 @@ func (p Problem) String() string {
 	return text + p.Text
 }
 
-// Problems lists all that is wrong with a configuration, in the order of the file,
-// then of the command line. It is the only kind of error that [Load] returns.
+// Problems lists everything wrong with a configuration, in the order of the file and then of the command line.
+// It is the only type of error that [Load] returns.
 type Problems []Problem
 
-// Error joins the problems, one a line.
+// Error joins the problems, one per line.
 func (ps Problems) Error() string {
 	return strings.Join(list.Map(ps, Problem.String), "\n")
 }
@@ -199,7 +197,7 @@ func comparePlaces(a, b place) int {
 		cmp.Compare(a.column, b.column))
 }
 
-// oneLine keeps a problem on its line whatever text it quotes.
+// oneLine joins lines, so that a problem stays on one line whatever text it quotes.
 func oneLine(s string) string {
 	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' }), " ")
 }

@@ -12,10 +12,9 @@ import (
 	"planner/plan"
 )
 
-// TOML prints the configuration as it holds: complete, with every default, each
-// key with its comment. A key that is not given, where that means something, is
-// commented out. Loaded for the same command, the text gives an equal Config; paths
-// are absolute in it.
+// TOML prints the complete configuration, with every default and a comment for each key. Keys for which it
+// matters whether they are given are commented out if they are not. Loaded for the same command, the text gives
+// an equal Config; its paths are absolute.
 func (c *Config) TOML() []byte {
 	var b bytes.Buffer
 	clustered := c.Engine.Launcher != "local" || !reflect.DeepEqual(c.Cluster, usualCluster())
@@ -34,8 +33,8 @@ func (c *Config) TOML() []byte {
 	return b.Bytes()
 }
 
-// Sought is the text of all that decides what searches find: of everything but the demand, what a GPU costs, traffic in
-// time, the folder of runs and how a run was called.
+// Sought is the text of all that determines the results of a search: everything but the demand, GPU prices,
+// traffic over time, the run folder's parent and the invocation.
 func (c *Config) Sought() string {
 	cut := *c
 	d := &cut.draft
@@ -44,8 +43,8 @@ func (c *Config) Sought() string {
 	return string(cut.TOML())
 }
 
-// printKeys prints keys, section by section, each with the mark before it, the value
-// and the comment that are shown.
+// printKeys prints keys, section by section, each with the mark before it, the value and the comment that show
+// returns.
 func printKeys(b *bytes.Buffer, sections []tomlTable, show func(key string, k tomlKey) (mark, text, comment string)) {
 	for i, s := range sections {
 		if i > 0 {
@@ -59,8 +58,8 @@ func printKeys(b *bytes.Buffer, sections []tomlTable, show func(key string, k to
 	}
 }
 
-// implied is what holds for a key that is not given, where one value does. It is
-// printed commented out: given, it would mean more than it does as a default.
+// implied returns the value in force for a key that is not given, if there is one. It is printed commented out,
+// since giving it would mean more than the default does.
 func (c *Config) implied(key string) string {
 	section, name, _ := strings.Cut(key, ".")
 	switch {
@@ -99,12 +98,12 @@ func (c *Config) note(key string) string {
 	return ""
 }
 
-// Invocation is how the command was called that made a run folder: what is needed to go on
-// with it and to read it again, beyond what the other sections say.
+// Invocation is the command that made a run folder: what is needed, beyond the other sections, to resume or
+// reread it.
 type Invocation struct {
 	Command string
 	Args    []string
-	// Flags of the command's own, by name, as texts.
+	// Flags are the command's own flags by name, as text.
 	Flags map[string]string
 }
 

@@ -20,13 +20,12 @@ import (
 	"planner/model"
 )
 
-// reader holds a configuration as it was written: values, and where each came from. It
-// walks over them and collects what is wrong.
+// reader holds a configuration as written, with the place of each value, and collects what is wrong.
 type reader struct {
 	file     string
 	tree     map[string]any
 	places   map[string]place
-	texts    map[string]string // of overrides, as typed
+	texts    map[string]string // of overrides, as typed, by path
 	problems Problems
 	warnings []string
 	catalog  *model.Catalog // this reading's own
@@ -40,7 +39,7 @@ func (r *reader) note(at place, key, format string, args ...any) {
 	r.problems = append(r.problems, Problem{Key: key, Text: oneLine(fmt.Sprintf(format, args...)), at: at})
 }
 
-// take lets every key of what was written take its value.
+// take reads every key that was written into the configuration.
 func (r *reader) take(c *Config) {
 	all := c.sections()
 	for _, n := range (input{r: r, value: r.tree}).children() {
@@ -71,8 +70,8 @@ func (r *reader) take(c *Config) {
 	}
 }
 
-// nearestKey finds what a misspelt or misplaced key may have meant. A key of
-// another section has to be clearly nearer than those of its own, and not far.
+// nearestKey finds the key most likely meant by a misspelt or misplaced one. A key of another section must be
+// clearly nearer than those of the section itself, and not far.
 func nearestKey(within, name string, all []tomlTable) string {
 	best, least := "", math.MaxInt
 	for _, s := range all {
@@ -102,7 +101,7 @@ func (r *reader) warn(format string, args ...any) {
 	r.warnings = append(r.warnings, oneLine(fmt.Sprintf(format, args...)))
 }
 
-// absent notes a key that is not there, unless its section was not readable.
+// absent reports a missing key, unless its section was unreadable.
 func (r *reader) absent(key, text string) {
 	section, _, _ := strings.Cut(key, ".")
 	if !slices.ContainsFunc(r.problems, func(p Problem) bool { return p.Key == section }) {
@@ -110,8 +109,7 @@ func (r *reader) absent(key, text string) {
 	}
 }
 
-// missing notes a key that is not there, at the place of the one that asks for it
-// unless it was given empty.
+// missing reports a missing key at the place of the key that requires it, unless it was given but empty.
 func (r *reader) missing(key, asker, format string, args ...any) {
 	n := r.at(key)
 	if !r.given(key) {
@@ -120,20 +118,19 @@ func (r *reader) missing(key, asker, format string, args ...any) {
 	n.refuse(format, args...)
 }
 
-// input is one value of what was written, on its way into a Config.
+// input is a value as written, on its way into a Config.
 type input struct {
 	r     *reader
 	path  string // where it is: "knobs.max_num_seqs[2]"
 	key   string // how a problem names it: "knobs.max_num_seqs"
 	name  string // its own key in a table
 	value any
-	inner bool // an element of a list: the list holds it, the key is not it
+	inner bool // whether it is a list element, so that the key "holds" it instead of "is" it
 }
 
 func (r *reader) at(path string) input { return input{r: r, path: path, key: path} }
 
-// element returns the input of the list element with a value that was read from it,
-// or of the list itself.
+// element returns the input of the list element from which a value was read, or of the list itself.
 func (r *reader) element(key string, value any) input {
 	n := r.at(key)
 	section, name, _ := strings.Cut(key, ".")
@@ -172,7 +169,7 @@ func describe(v any) string {
 		}
 		text := number(v)
 		if !strings.ContainsAny(text, ".e") {
-			text += ".0" // or a refused 4.0 would read like a whole number
+			text += ".0" // otherwise a refused 4.0 would look like a whole number
 		}
 		return text
 	case time.Time:
@@ -189,7 +186,7 @@ func describe(v any) string {
 	return fmt.Sprintf("a %T", v)
 }
 
-// elements returns the elements of a list, whichever way the decoder made it.
+// elements returns the elements of a list in either of the decoder's representations.
 func elements(v any) ([]any, bool) {
 	switch v := v.(type) {
 	case []any:
@@ -200,8 +197,8 @@ func elements(v any) ([]any, bool) {
 	return nil, false
 }
 
-// typed returns the text of an override where the value is to be a string: what
-// looks like a number there (--set engine.version=0.11) is meant as it was typed.
+// typed returns a string, or the text of an override if a string is expected: there, a value that looks like a
+// number (--set engine.version=0.11) is taken as typed.
 func (n input) typed() (string, bool) {
 	if s, ok := n.value.(string); ok {
 		return s, true
@@ -210,8 +207,8 @@ func (n input) typed() (string, bool) {
 	return s, ok
 }
 
-// list returns the elements of a list, or the value alone as a list of one. An
-// override may write a list as a,b,c.
+// list returns the elements of a list, or a single value as a list of one. An override may write a list as
+// a,b,c.
 func (n input) list() []input {
 	items, ok := elements(n.value)
 	if !ok {
@@ -245,8 +242,7 @@ func (n input) child(key string) (input, bool) {
 	return input{r: n.r, path: join(n.path, key), key: join(n.key, key), name: key, value: v}, ok
 }
 
-// children are the values inside a table, in the order in which they were given; none
-// of what is no table.
+// children returns the values inside a table in the order given; none if it is not a table.
 func (n input) children() []input {
 	table, _ := n.value.(map[string]any)
 	var all []input
@@ -260,7 +256,7 @@ func (n input) children() []input {
 	return all
 }
 
-// readFile reads a file of at most most bytes that a key names, or notes why it cannot.
+// readFile reads the file that a key names, of at most most bytes, or reports why it cannot.
 func readFile[T any](n input, name, want string, most int64, read func(io.Reader) (T, error)) (x T) {
 	f, err := os.Open(name)
 	if err == nil {

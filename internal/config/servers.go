@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// ServersDiffer lists what two configurations say differently of the server: of its model, its GPU and its engine, but
-// for how that is reached, and if knobs count of these and of its degrees of parallelism. What is said of the simulated
-// engine counts where both are it.
+// ServersDiffer lists the differences between two configurations' servers: model, GPU and engine, except how
+// the engine is reached, and if knobs is true also knobs and degrees of parallelism. Settings of the simulated
+// engine count only if both are simulated.
 func ServersDiffer(a, b *Config, knobs bool) (differ []string) {
 	left := []string{"url", "served_name", "launcher", "api", "stream", "headers", "env", "ready_timeout", "api_key_env", "calibration", "config", "name"}
 	if !knobs {

@@ -9,11 +9,11 @@ import (
 	"planner/sweep/measure"
 )
 
-// sloLimits are those of an objective by metric: nil where nothing was given of one, empty
-// where that there is none.
+// sloLimits are the limits of an objective by metric: nil if a metric is not given, empty if it is given
+// without limits.
 type sloLimits [measure.Goodput + 1][]measure.Bound
 
-// latencyLimits is a table of the limits of a latency by statistic.
+// latencyLimits is a table of a latency's limits by statistic.
 func latencyLimits(m measure.Metric) codec[[]measure.Bound] {
 	table := tableOf(durationIn(above(0)), measure.Stats()...)
 	read := func(n input) []measure.Bound {
@@ -40,8 +40,7 @@ func latencyLimits(m measure.Metric) codec[[]measure.Bound] {
 	}, true, nil}
 }
 
-// goodputLimit is the share of requests that must be within several limits at once, an
-// empty table where there is none.
+// goodputLimit is the share of requests that must be within several limits at once; an empty table means none.
 func goodputLimit() codec[[]measure.Bound] {
 	table := tableWith(func(b *measure.Bound) []tomlKey {
 		limit := orNothing(durationIn(above(0)))
@@ -83,8 +82,8 @@ func (l *sloLimits) rows() []tomlKey {
 	return rows
 }
 
-// classRows are the keys of the limits of one class, of which those that were given are
-// printed. Times between tokens come without their requests, and have no limit a class.
+// classRows are the keys of one class's limits; only those given are printed. Times between tokens are recorded
+// without their requests and cannot have limits per class.
 func (l *sloLimits) classRows() []tomlKey {
 	rows := l.rows()
 	for i, k := range rows {
@@ -107,7 +106,7 @@ func (l sloLimits) or(others sloLimits) sloLimits {
 	return l
 }
 
-// bounds lists the limits as those of a class, or of all requests for "".
+// bounds returns the limits as those of a class, or of all requests for "".
 func (l sloLimits) bounds(class string) []measure.Bound {
 	all := slices.Concat(l[:]...)
 	for i := range all {
@@ -116,8 +115,8 @@ func (l sloLimits) bounds(class string) []measure.Bound {
 	return all
 }
 
-// bounds are those of the configuration. Where a class of the mix has limits, each class is
-// held to its own, and to those of [slo] where it gives none.
+// bounds returns the limits of the configuration. If a class of the mix has limits, each class has its own, and
+// those of [slo] for the metrics that it does not give.
 func (d *draft) bounds() []measure.Bound {
 	if !slices.ContainsFunc(d.mix, func(of component) bool { return of.slo != nil }) {
 		return d.limits.bounds("")
@@ -135,8 +134,7 @@ func (d *draft) bounds() []measure.Bound {
 	return out
 }
 
-// resolveSLO lists the bounds by metric and statistic, and asks for one where the
-// command needs it.
+// resolveSLO sorts the bounds, and requires one if the command needs it.
 func (r *reader) resolveSLO(c *Config) {
 	slo := &c.Objective
 	slo.Throughput = c.draft.objective == throughput
@@ -158,8 +156,8 @@ func (r *reader) resolveSLO(c *Config) {
 	}
 }
 
-// checkTokens refuses limits on the time between tokens for traffic in which no
-// answer has a second one: nothing would ever show them.
+// checkTokens refuses limits on the time between tokens for traffic in which no answer has a second token: they
+// would have no effect.
 func (r *reader) checkTokens(c *Config) {
 	if len(c.Workload.Shapes)+len(c.Workload.Replay) == 0 || !r.clean("workload") {
 		return
@@ -179,8 +177,8 @@ func (r *reader) checkTokens(c *Config) {
 	}
 }
 
-// longestOutput is the largest number of tokens that an answer of a class may have, or any
-// answer of the workload; 0 where there is no limit.
+// longestOutput returns the largest number of output tokens of a class, or of the workload for ""; 0 if
+// unbounded.
 func longestOutput(c *Config, class string) int {
 	n := 0
 	for _, row := range c.Workload.Replay {
@@ -202,10 +200,10 @@ func longestOutput(c *Config, class string) int {
 	return n
 }
 
-// throughput is the objective without a limit on any latency.
+// throughput is the objective without any latency limit.
 const throughput = "throughput"
 
-// resolveJob makes the demand of a job, and refuses what belongs to the other objective.
+// resolveJob makes the demand of a job, and refuses keys that belong to the other objective.
 func (r *reader) resolveJob(c *Config) {
 	d := &c.draft
 	if d.objective != throughput {
@@ -227,7 +225,7 @@ func (r *reader) resolveJob(c *Config) {
 		r.warn("demand: burst_index, mean_rate and the traffic of [fleet] have no effect in a job, which the engines take as they can")
 	}
 	if !r.given("demand.spare_instances") {
-		c.Demand.Spare = 0 // a job waits where traffic does not
+		c.Demand.Spare = 0 // unlike traffic, a job can wait
 	}
 	if !c.draft.need.Demand || !r.clean("demand", "slo", "workload") {
 		return

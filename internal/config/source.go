@@ -11,19 +11,18 @@ import (
 	fileinput "planner/internal/input"
 )
 
-// Override is one value from the command line; it replaces what the file says.
+// Override is one value from the command line, which replaces that of the file.
 type Override struct {
 	// Key is the full key: "demand.rate", "slo.ttft.p99".
 	Key string
-	// Value is a TOML value; anything that is none is taken as a string, so that
-	// neither 500ms nor H100 SXM needs quotes.
+	// Value is a TOML value; anything else is taken as a string, so that 500ms and H100 SXM need no quotes.
 	Value string
-	// Flag is the flag that gave it, for problems: "--rate"; "" means --set.
+	// Flag is the flag that gave it, for messages: "--rate"; "" means --set.
 	Flag string
 }
 
-// read reads the file, if there is one, and puts the overrides on top. It is not ok if
-// the file could not be read, from which all else would follow.
+// read reads the file, if there is one, and applies the overrides. It returns false if the file could not be
+// read, since everything else would follow from that.
 func (r *reader) read(overrides []Override) (ok bool) {
 	if r.file != "" {
 		data, err := fileinput.ReadFile(r.file, fileinput.Settings)
@@ -41,8 +40,7 @@ func (r *reader) read(overrides []Override) (ok bool) {
 	return true
 }
 
-// reason is the error without the operation and the path, which the problem names
-// already.
+// reason returns the error without the operation and path, which the problem already names.
 func reason(err error) string {
 	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		err = pe.Err
@@ -69,7 +67,7 @@ func (r *reader) parse(text string) bool {
 		return false
 	}
 	at.line, at.column = pe.Position.Line, pe.Position.Col
-	key := oneLine(pe.LastKey) // the last one read, which may be long before the error
+	key := oneLine(pe.LastKey) // the last key read, which may be far before the error
 	lines := strings.Split(text, "\n")
 	if i := at.line - 1; i < 0 || i >= len(lines) || !strings.Contains(lines[i], key[strings.LastIndexByte(key, '.')+1:]) {
 		key = ""
@@ -78,7 +76,7 @@ func (r *reader) parse(text string) bool {
 	return false
 }
 
-// withoutMark takes a byte order mark off, as the decoder does.
+// withoutMark removes a byte order mark, as the decoder does.
 func withoutMark(text string) string {
 	for _, mark := range []string{"\xff\xfe", "\xfe\xff", "\ufeff"} {
 		if rest, ok := strings.CutPrefix(text, mark); ok {
@@ -88,7 +86,7 @@ func withoutMark(text string) string {
 	return text
 }
 
-// longestKey bounds what a problem quotes of a key.
+// longestKey is the most that a problem quotes of a key, in bytes.
 const longestKey = 200
 
 func (r *reader) override(o Override, order int) {
@@ -127,7 +125,7 @@ func (r *reader) override(o Override, order int) {
 	r.texts[path] = o.Value
 }
 
-// drop forgets the places of everything at or below a key that is replaced.
+// drop removes the places and texts of everything at or below a replaced key.
 func (r *reader) drop(keys []string) {
 	path := toml.Key(keys).String()
 	for old := range r.places {
@@ -138,8 +136,8 @@ func (r *reader) drop(keys []string) {
 	}
 }
 
-// canonicalStat mends slo.ttft.p99.9, which is how everybody names that bound but
-// which TOML would read as a key 9 inside p99; p999 means the same.
+// canonicalStat repairs slo.ttft.p99.9, the natural name of that bound, which TOML reads as a key 9 inside p99;
+// p999 means the same.
 func canonicalStat(keys []string) []string {
 	if len(keys) < 3 || keys[0] != "slo" {
 		return keys
@@ -151,8 +149,8 @@ func canonicalStat(keys []string) []string {
 	return []string{keys[0], keys[1], stat}
 }
 
-// renameStats calls p999, which TOML can write without quotes, p99.9 in the limits of a file
-// and of the classes of its mix.
+// renameStats renames p999, which TOML can write without quotes, to p99.9 in the limits of a file and of its
+// mix's classes.
 func (r *reader) renameStats() {
 	whole := input{r: r, value: r.tree}
 	slo, _ := whole.child("slo")
@@ -191,7 +189,7 @@ func literal(text string) any {
 	return tree["x"]
 }
 
-// place finds where a path was given: itself, or the table or list it is in.
+// place returns where a path was given: its own place, or that of the table or list that contains it.
 func (r *reader) place(path string) place {
 	for {
 		if at, ok := r.places[path]; ok {

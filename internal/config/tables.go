@@ -10,9 +10,8 @@ import (
 	"planner/internal/spelling"
 )
 
-// takeRows reads the keys of a table, each by its row and in the rows' order, of which
-// some are needed: their comments end the sentence that says so. It returns what none of
-// the rows is for.
+// takeRows reads the keys of a table in the rows' order. Missing keys in needed are refused with the key's
+// comment at the end of the message. It returns the values that belong to no row.
 func (n input) takeRows(rows []tomlKey, needed ...string) (unknown []input) {
 	for _, k := range rows {
 		if c, ok := n.child(k.name); ok {
@@ -24,8 +23,7 @@ func (n input) takeRows(rows []tomlKey, needed ...string) (unknown []input) {
 	return slices.DeleteFunc(n.children(), func(c input) bool { return slices.Contains(names(rows), c.name) })
 }
 
-// takeTable reads an inline table of no other keys than the rows', and reports whether
-// it is one.
+// takeTable reads an inline table with only the rows' keys, and reports whether the value is a table.
 func (n input) takeTable(rows []tomlKey, needed ...string) bool {
 	if _, ok := n.value.(map[string]any); !ok {
 		n.wrong("a table of " + keyList(names(rows)))
@@ -50,7 +48,7 @@ func keyList(names []string) string {
 	return strings.Join(list.Map(names, func(name string) string { return join("", name) }), ", ")
 }
 
-// printTable prints the rows that have a value, and no empty list, as an inline table.
+// printTable prints the rows with a value, except empty lists, as an inline table.
 func printTable(rows []tomlKey) string {
 	var parts []string
 	for _, k := range rows {
@@ -64,8 +62,8 @@ func printTable(rows []tomlKey) string {
 	return "{ " + strings.Join(parts, ", ") + " }"
 }
 
-// tableAt ties a key to a table whose rows keep what is not given; it is empty, or has those
-// that are needed. It prints empty where one of these has no value.
+// tableAt binds a key to a table, empty or with all needed keys; keys that are not given keep their values. It
+// prints an empty table if a needed key has no value.
 func tableAt(rows func() []tomlKey, needed ...string) binding {
 	take := func(n input) {
 		if table, ok := n.value.(map[string]any); !ok || len(table) > 0 {
@@ -82,7 +80,7 @@ func tableAt(rows func() []tomlKey, needed ...string) binding {
 	return binding{take, text, nil}
 }
 
-// tableWith is such a table with the rows of a T.
+// tableWith is such a table, read into a T.
 func tableWith[T any](rows func(*T) []tomlKey, needed ...string) codec[T] {
 	at := func(x *T) binding { return tableAt(func() []tomlKey { return rows(x) }, needed...) }
 	read := func(n input) (x T) {
@@ -92,7 +90,7 @@ func tableWith[T any](rows func(*T) []tomlKey, needed ...string) codec[T] {
 	return codec[T]{read, func(x T) string { return at(&x).text() }, true, nil}
 }
 
-// tablesOf is a list of tables with the rows of a T. What a T begins with is set by its rows.
+// tablesOf is a list of tables, each read into a T. rows may set the initial values of a T.
 func tablesOf[T any](rows func(*T) []tomlKey, want string, needed ...string) codec[[]T] {
 	read := func(n input) (all []T) {
 		if _, ok := elements(n.value); !ok {
@@ -111,7 +109,7 @@ func tablesOf[T any](rows func(*T) []tomlKey, want string, needed ...string) cod
 	}, true, nil}
 }
 
-// tableOf is a table of values of one kind by name, where these are given of no other.
+// tableOf is a table of values of one type by name; only the allowed names, if any are given.
 func tableOf[T any](k codec[T], allowed ...string) codec[map[string]T] {
 	read := func(n input) (out map[string]T) {
 		if _, ok := n.value.(map[string]any); !ok {

@@ -12,11 +12,10 @@ import (
 	"planner/sweep/workload"
 )
 
-// starters are the keys that a starter configuration sets; it shows the others
-// commented out.
+// starters are the keys that every starter configuration sets; most others are shown commented out.
 var starters = []string{"demand.rate", "slo.ttft", "slo.tpot", "engine.kind", "engine.tensor_parallel", "workload.class"}
 
-// What a starter holds where nothing is asked for.
+// The starter's defaults.
 const (
 	starterModel   = "llama-3.1-70b"
 	starterWeights = "fp8"
@@ -25,10 +24,9 @@ const (
 	starterFile    = "model.gguf"
 )
 
-// Template is a commented starter configuration for planner init, which loads as it
-// stands. A model may be the path of a config.json as well, and for llama-server it is
-// that of a GGUF file, on hardware that nobody need name. The error is a [Problems] that
-// names the flags --model, --gpu, --engine and --launcher.
+// Template returns a commented starter configuration for planner init, which can be loaded as it is. The model
+// may also be the path of a config.json; for llama-server it is that of a GGUF file, and the hardware need not
+// be named. The error is a [Problems] that names the flags --model, --gpu, --engine and --launcher.
 func Template(modelName, gpu, kind, launcher string) ([]byte, error) {
 	given := []Override{
 		{Key: "demand.rate", Value: "100"}, {Key: "slo.ttft.p99", Value: "500ms"}, {Key: "slo.tpot.p99", Value: "50ms"},
@@ -43,8 +41,8 @@ func Template(modelName, gpu, kind, launcher string) ([]byte, error) {
 	case engine.LoadsFile(kind):
 		need.Simulated = false
 		put("model.name", cmp.Or(modelName, starterFile), "--model")
-		put("knobs.max_num_seqs", "[1, 2, 4, 8]", "")   // slots, and as many contexts in memory
-		put("knobs.max_num_batched_tokens", "2048", "") // its own choice
+		put("knobs.max_num_seqs", "[1, 2, 4, 8]", "")   // slots, each with a context in memory
+		put("knobs.max_num_batched_tokens", "2048", "") // the engine's default
 	case strings.HasSuffix(modelName, ".json"):
 		put("model.config", modelName, "--model")
 	default:
@@ -56,12 +54,12 @@ func Template(modelName, gpu, kind, launcher string) ([]byte, error) {
 	placed := cmp.Or(gpu, starterGPU)
 	switch launcher {
 	case "slurm":
-		word, _, _ := strings.Cut(strings.ToLower(placed), " ") // what sites usually name the gres type: h100
+		word, _, _ := strings.Cut(strings.ToLower(placed), " ") // the usual gres type: h100
 		put("cluster.gpu", tableOf(filled()).print(map[string]string{placed: word}), "--gpu")
 		put("cluster.partition", "", "")
 		put("cluster.time_limit", "4h", "")
 	case "kubernetes":
-		word := "NVIDIA-" + strings.ReplaceAll(placed, " ", "-") // about what the label of a node says
+		word := "NVIDIA-" + strings.ReplaceAll(placed, " ", "-") // similar to the node label
 		put("cluster.gpu", tableOf(filled()).print(map[string]string{placed: word}), "--gpu")
 		put("cluster.image", "vllm/vllm-openai:latest", "")
 		put("cluster.planner", "registry.example.com/planner:latest", "")
@@ -78,7 +76,7 @@ func Template(modelName, gpu, kind, launcher string) ([]byte, error) {
 	if need.Simulated && strings.EqualFold(cmp.Or(modelName, starterModel), starterModel) {
 		put("model.weights", starterWeights, "")
 	}
-	// Short requests, which every model can take.
+	// Short requests, which fit every model.
 	const short = `{ dist = "fixed", value = 2 }`
 	c, err := Load("", append(given, Override{Key: "workload.prompt", Value: short}, Override{Key: "workload.output", Value: short}), need)
 	if err != nil {
@@ -94,8 +92,8 @@ func Template(modelName, gpu, kind, launcher string) ([]byte, error) {
 	return printTemplate(c, set), nil
 }
 
-// shortenClass gives the workload the lengths of the starter's class, cut where the model
-// takes no more, and reports whether they were.
+// shortenClass sets the workload's lengths to those of the starter's class, cut to the model's limit, and
+// reports whether they were cut.
 func (c *Config) shortenClass() bool {
 	class, _ := workload.Class("chat")
 	own := c.Model.Arch.MaxPosition
@@ -108,14 +106,13 @@ func (c *Config) shortenClass() bool {
 	return cut
 }
 
-// printTemplate prints the keys that are set, and the others as comments with what
-// they are when they are left alone.
+// printTemplate prints the keys that are set, and the others commented out with their defaults.
 func printTemplate(c *Config, set []string) []byte {
 	fallback := unread()
 	for _, n := range measure.Searched() {
 		fallback.draft.space[n.Name] = n.Usual
 	}
-	fallback.draft.budget = usualBudget // printed, though it counts only when it is given
+	fallback.draft.budget = usualBudget // printed, although it applies only if given
 	left := map[string]string{}
 	for _, s := range fallback.sections() {
 		for _, k := range s.rows {
@@ -140,7 +137,7 @@ func printTemplate(c *Config, set []string) []byte {
 	return b.Bytes()
 }
 
-// examples stand in a starter for the keys without a default.
+// examples are shown in a starter for keys without a default.
 var examples = map[string]string{
 	"demand.availability":          "0.99",
 	"demand.target_availability":   "0.999",
@@ -149,10 +146,11 @@ var examples = map[string]string{
 	"hardware.price":               "{ on_demand = 2.99, reserved_1y = 2.10, spot = 1.40, purchase = 28000, amortise_years = 4, power_usd_per_kwh = 0.10, pue = 1.3 }",
 }
 
-// replaced are keys that a newer one says more by; a starter shows that one.
+// replaced are keys superseded by a newer one, which a starter shows instead.
 var replaced = []string{"hardware.price_per_gpu_hour", "hardware.power_price_per_kwh"}
 
-// startingDegree is the smallest power of two at which the weights take at most 60 % of the memory.
+// startingDegree is the smallest valid power of two at which the weights take at most 60 % of the memory, or
+// the largest up to 8.
 func startingDegree(c *Config) int {
 	if !c.Model.Known || len(c.GPUs) == 0 {
 		return 1

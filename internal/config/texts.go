@@ -15,7 +15,7 @@ import (
 	"planner/sweep/measure"
 )
 
-// text is a string that a check accepts as it is, changes, or refuses.
+// text is a string that a check accepts, changes, or refuses.
 func text[T ~string](check func(n input, s T) T) codec[T] {
 	read := func(n input) T {
 		s, ok := n.typed()
@@ -62,8 +62,7 @@ func filled() codec[string] {
 	})
 }
 
-// named is a value that has a name, one of a set; the empty one, where it is allowed,
-// stands for the zero value.
+// named is a value with a name, one of a set; the empty name, if allowed, means the zero value.
 func named[T any](parse func(string) (T, error), name func(T) string, allowed ...string) codec[T] {
 	word := words(allowed...)
 	read := func(n input) (x T) {
@@ -79,15 +78,14 @@ func named[T any](parse func(string) (T, error), name func(T) string, allowed ..
 	return codec[T]{read: read, print: func(x T) string { return quote(name(x)) }, choices: word.choices}
 }
 
-// quote prints a string as TOML reads it, which takes the escapes of JSON.
+// quote prints a TOML string; TOML accepts the escapes of JSON.
 func quote(s string) string {
 	quoted, _ := jsontext.AppendQuote(nil, s)
 	return string(printable.JSON(quoted))
 }
 
-// pathname is the name of a file. In a file it is relative to that file, from the
-// command line to the current folder; in a Config it is absolute, so that a
-// printed configuration can be read from anywhere.
+// pathname is the name of a file: in a configuration file relative to that file, on the command line to the
+// current folder. In a Config it is absolute, so that a printed configuration can be read from anywhere.
 func pathname() codec[string] {
 	return text(func(n input, name string) string {
 		if name == "" {
@@ -111,7 +109,7 @@ func address() codec[string] {
 	return text(func(n input, s string) string {
 		u, err := url.Parse(s)
 		switch {
-		case strings.Contains(s, "@"): // not quoted: it may be a password
+		case strings.Contains(s, "@"): // not quoted, as it may contain a password
 			n.refuse("holds a user or a password, want a URL without; api_key_env names the variable of a key")
 		case s != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https"):
 			n.wrong("an http or https URL, such as http://127.0.0.1:8000")
@@ -124,8 +122,7 @@ func address() codec[string] {
 
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// variable is the name of an environment variable. What is refused is not quoted:
-// it may be the key.
+// variable is the name of an environment variable. A refused value is not quoted, as it may be the key.
 func variable() codec[string] {
 	return text(func(n input, s string) string {
 		if s != "" && (!variableName.MatchString(s) || secret.Value(s)) {
@@ -135,7 +132,7 @@ func variable() codec[string] {
 	})
 }
 
-// arguments is a list of strings as it stands; it may be empty.
+// arguments is a list of strings, taken as is; it may be empty.
 func arguments() codec[[]string] {
 	read := func(n input) (out []string) {
 		_, isList := elements(n.value)
@@ -151,11 +148,11 @@ func arguments() codec[[]string] {
 	return codec[[]string]{read, func(items []string) string { return brackets(items, quote) }, true, nil}
 }
 
-// inVariable is where a secret of a command line belongs.
+// inVariable says where a secret of a command line belongs.
 const inVariable = "an environment variable, for whose value {env:NAME} stands"
 
-// openly is a list of arguments or of lines of shell without secrets, which would be copied
-// into the run folder and job scripts; they belong elsewhere.
+// openly is a list of arguments or shell lines without secrets, since it is copied into the run folder and job
+// scripts.
 func openly(elsewhere string) codec[[]string] {
 	k := arguments()
 	read := k.read
@@ -169,7 +166,7 @@ func openly(elsewhere string) codec[[]string] {
 	return k
 }
 
-// options are further options of an engine in one text, without those that a knob sets and without secrets.
+// options are additional engine options in one string, except those set by a knob, and without secrets.
 func options() codec[string] {
 	return text(func(n input, s string) string {
 		words := strings.Fields(s)
@@ -189,7 +186,7 @@ func options() codec[string] {
 	})
 }
 
-// header is the value of a header, without a key as well.
+// header is the value of a header, without secrets.
 func header() codec[string] {
 	return text(func(n input, s string) string {
 		if secret.Header(n.name, s) {
@@ -199,7 +196,7 @@ func header() codec[string] {
 	})
 }
 
-// environment is the value of an environment variable; keys are kept out as well.
+// environment is the value of an environment variable, without secrets.
 func environment() codec[string] {
 	return text(func(n input, s string) string {
 		switch {

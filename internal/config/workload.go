@@ -28,17 +28,17 @@ func prefix() codec[workload.Prefix] {
 	}, "groups", "tokens")
 }
 
-// component is a class of a mix, with limits where it has any of its own.
+// component is a class of a mix, with its own limits if it has any.
 type component struct {
 	shape workload.Shape
 	slo   *sloLimits
 }
 
-// rows are the keys of a class in a mix; what it does not give is the workload's own. Its
-// class is printed by what it stands for.
+// rows are the keys of a class in a mix; those not given are taken from the workload. A class name is printed
+// as the lengths that it stands for.
 func (c *component) rows(own *workload.Shape) []tomlKey {
 	s := &c.shape
-	if s.Weight == 0 { // nothing has been read yet
+	if s.Weight == 0 { // nothing is read yet
 		s.Prompt, s.Output, s.Prefix = own.Prompt, own.Output, own.Prefix
 	}
 	take := func(n input) {
@@ -84,7 +84,7 @@ func (r *reader) resolveWorkload(c *Config) {
 	if len(d.mix) > 0 {
 		w.Class, w.Shapes = "mix", list.Map(d.mix, func(c component) workload.Shape { return c.shape })
 	}
-	// Tokens of a day are requests by the lengths of these.
+	// The lengths convert tokens per day to requests.
 	if needed := d.need.Workload || d.need.Demand && d.tokensPerDay > 0; needed && w.Arrivals == workload.Trace && r.clean("workload") {
 		w.Class, w.Shapes = "trace", nil
 		w.Replay = r.readTrace(w.TraceFile, d.traceFormat)
@@ -113,14 +113,14 @@ func (r *reader) checkArrivals(c *Config) {
 	r.warnUnused(c)
 }
 
-// fewTexts is from how many on the longest of texts that are drawn once differ little between draws: of 1,000 the one in a
-// hundred that is longest is ten texts.
+// fewTexts is the number of texts, drawn once, from which on the longest differ little between draws: of 1,000
+// texts, ten are among the longest one in a hundred.
 const fewTexts = 1000
 
-// fewRequests of a trace have no hundredth part.
+// fewRequests is the least number of requests of which a hundredth is at least one.
 const fewRequests = 100
 
-// warnUnused names what was given of the workload and has no effect on it.
+// warnUnused warns of workload settings that have no effect.
 func (r *reader) warnUnused(c *Config) {
 	const without = "workload: %s is %s, which has no effect without %s"
 	w, own := &c.Workload, &c.draft.shape
@@ -144,7 +144,7 @@ func (r *reader) warnUnused(c *Config) {
 	r.warnUnmixed(c.draft.mix, "output", own, func(s *workload.Shape) string { return s.Output.Words() })
 }
 
-// warnUnmixed names lengths of the workload that no class of its mix takes, as each has its own.
+// warnUnmixed warns of workload lengths that no class of its mix uses, as each has its own.
 func (r *reader) warnUnmixed(mix []component, name string, own *workload.Shape, words func(*workload.Shape) string) {
 	given := words(own)
 	usual := unread().draft.shape
@@ -153,7 +153,7 @@ func (r *reader) warnUnmixed(mix []component, name string, own *workload.Shape, 
 	}
 }
 
-// checkMix wants every class of a mix to have a name of its own: each is reported.
+// checkMix requires a distinct name for every class of a mix, by which it is reported.
 func (r *reader) checkMix(all []component) {
 	for i, c := range all {
 		n := r.at("workload.mix")
@@ -167,7 +167,7 @@ func (r *reader) checkMix(all []component) {
 	}
 }
 
-// readTrace reads the rows of the trace; what is to doubt in a log becomes a warning.
+// readTrace reads the rows of the trace; doubtful contents of a log become warnings.
 func (r *reader) readTrace(name, format string) []workload.TraceRow {
 	t := readFile(r.at("workload.trace"), name, "a trace", math.MaxInt64-1, func(f io.Reader) (*ingest.Trace, error) {
 		return ingest.ReadTrace(name, f, ingest.TraceOptions{Format: format})
@@ -187,8 +187,8 @@ func (r *reader) readTrace(name, format string) []workload.TraceRow {
 	return t.Rows
 }
 
-// families say which keys each family of distributions has beside dist, and how many
-// of these, from the first, it needs.
+// families are the keys of each family of distributions besides dist, and how many of them, from the first, are
+// required.
 var families = map[workload.Dist]struct {
 	keys   []string
 	needed int
@@ -200,7 +200,7 @@ var families = map[workload.Dist]struct {
 	workload.Empirical: {[]string{"file", "min", "max"}, 1},
 }
 
-// lengthRows are the keys of a distribution of its family, or of any where it has none.
+// lengthRows are the keys of a distribution's family, or of all families if it has none yet.
 func lengthRows(l *workload.Lengths) []tomlKey {
 	family := families[l.Dist]
 	kind := words(workload.Fixed, workload.Uniform, workload.Normal, workload.Lognormal, workload.Empirical)
@@ -256,7 +256,7 @@ func readLengths(n input) (l workload.Lengths) {
 	return l
 }
 
-// checkLognormal settles the shape by its median, or by the mean before clipping.
+// checkLognormal sets the median, if need be from the mean before clipping.
 func (n input) checkLognormal(l *workload.Lengths) {
 	_, hasMedian := n.child("median")
 	c, hasMean := n.child("mean")
@@ -270,8 +270,7 @@ func (n input) checkLognormal(l *workload.Lengths) {
 	}
 }
 
-// Pools lists the classes of a mix of which each may have instances of its own: all of
-// them, where one has limits of its own.
+// Pools lists the classes of a mix that may have instances of their own: all, if any has limits of its own.
 func (c *Config) Pools() []string {
 	if len(c.Objective.Classes()) == 0 {
 		return nil
@@ -279,10 +278,10 @@ func (c *Config) Pools() []string {
 	return c.Workload.Names()
 }
 
-// Pool is the configuration of instances that serve one class of the mix alone: its part
-// of the demand, and its limits as those of all requests. Limits of the whole fleet are not
-// those of a part, and are left out. Requests that are picked at random from a bunched
-// stream are as much less bunched as they are fewer.
+// Pool returns the configuration of instances that serve only one class of the mix: its share of the demand,
+// with its limits as those of all requests. Limits of the whole fleet do not apply to a part and are dropped.
+// Requests picked at random from a bursty stream have their excess dispersion reduced in proportion to their
+// share.
 func (c *Config) Pool(class string) *Config {
 	own := *c
 	share := c.Workload.Share(class)
