@@ -19,26 +19,26 @@ import (
 	"planner/sweep"
 )
 
-// storedFile holds the answer of a run that has ended.
+// storedFile holds the answer of a finished run.
 const storedFile = "report.json"
 
-// searchedFile holds what the searches of a plan found, for [program.planAgain].
+// searchedFile holds the results of a plan's searches, for [program.planAgain].
 const searchedFile = "searches.json"
 
-// stored is the answer of a run that has ended, as --json prints it, as a document for
-// all printers, and with its exit code.
+// stored is the answer of a finished run: as printed by --json, as a document for all printers, and its exit
+// code.
 type stored struct {
 	ExitCode int `json:"exit_code"`
-	// Journal is the size of the journal that it is the answer of, in bytes: to another
-	// journal it says nothing.
+	// Journal is the size in bytes of the journal from which the answer was made; it does not apply to another
+	// journal.
 	Journal int64           `json:"journal_bytes"`
 	Answer  json.RawMessage `json:"answer"`
 	Report  report.Document `json:"report"`
-	// Files are the others that were written with it.
+	// Files are the other files written with it.
 	Files []string `json:"files,omitempty"`
 }
 
-// conclude keeps and prints an answer, also that of a run which was interrupted.
+// conclude stores and prints an answer, including that of an interrupted run.
 func (p *program) conclude(c *cli.Context, r *run, answer sweep.Answer, err error) (why error) {
 	defer func() { why = r.goesOn(why) }()
 	interrupted := errors.Is(err, sweep.ErrInterrupted)
@@ -66,9 +66,9 @@ func (p *program) conclude(c *cli.Context, r *run, answer sweep.Answer, err erro
 	return ended(answer.State)
 }
 
-// keep writes the report of a run into its folder. The answer of one that was
-// interrupted is not its last. What says that the run has ended is written last: a run
-// that is cut before has all of its files made again.
+// keep writes the report of a run into its folder; the answer of an interrupted run is not stored, as it is not
+// final. The file that marks the run as finished is written last: for a run that is cut off before, all files
+// are made again.
 func (p *program) keep(c *cli.Context, r *run, answer sweep.Answer, doc report.Document, interrupted bool) error {
 	files, warnings, err := report.Files(doc)
 	if err != nil {
@@ -78,7 +78,7 @@ func (p *program) keep(c *cli.Context, r *run, answer sweep.Answer, doc report.D
 	if err := writeAll(r.folder, files); err != nil {
 		return err
 	}
-	// The report of an interrupted run may have had other plots.
+	// An earlier report of the interrupted run may have had other plots.
 	if err := r.folder.Clear("plots", func(name string) bool { return files[name] == nil }); err != nil || interrupted {
 		return err
 	}
@@ -92,7 +92,7 @@ func (p *program) keep(c *cli.Context, r *run, answer sweep.Answer, doc report.D
 	if s, ok := r.study.(decide.PlanStudy); ok {
 		more[searchedFile] = s.Searched()
 	}
-	for _, files := range []map[string]any{more, own} { // plan.json behind the others
+	for _, files := range []map[string]any{more, own} { // plan.json after the others
 		if err := writeAll(r.folder, files); err != nil {
 			return err
 		}
@@ -106,7 +106,7 @@ func (p *program) keep(c *cli.Context, r *run, answer sweep.Answer, doc report.D
 	return r.folder.WriteJSON(storedFile, stored{answer.State.ExitCode(), journalSize(r.folder), data, doc, names})
 }
 
-// writeAll writes files by their names: bytes as they are, all else as JSON.
+// writeAll writes files by name: byte slices as they are, everything else as JSON.
 func writeAll[T any](f *sweep.Folder, files map[string]T) error {
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		var err error
@@ -123,7 +123,7 @@ func writeAll[T any](f *sweep.Folder, files map[string]T) error {
 	return nil
 }
 
-// journalSize is the size of the journal of a run in bytes, 0 where there is none.
+// journalSize returns the size of a run's journal in bytes, 0 without one.
 func journalSize(f *sweep.Folder) int64 {
 	info, err := os.Stat(f.File(sweep.JournalFile))
 	if err != nil {
@@ -132,9 +132,9 @@ func journalSize(f *sweep.Folder) int64 {
 	return info.Size()
 }
 
-// document is the report of an answer, of one that is not the last the first word says so. A
-// plan learns how its instances are started, and how they do in time unless it may still
-// change. Where that replay is interrupted, the report is that of what is known so far.
+// document returns the report of an answer; its title says if the answer is not final. A plan gets the start
+// command of its instances and, if it is final, the replay of its fleet over time. If that replay is
+// interrupted, the report contains what is known so far.
 func (r *run) document(ctx context.Context, answer sweep.Answer, display func() *progress.Display) (report.Document, error) {
 	var stopped error
 	for _, p := range plansOf(answer.Value) {
@@ -170,7 +170,7 @@ func plansOf(answer any) []*decide.Planned {
 	return nil
 }
 
-// facts are what of an answer depends on clock and place.
+// facts are the parts of an answer that depend on time and machine.
 func (r *run) facts() map[string]any {
 	facts := map[string]any{"finished": time.Now().UTC().Format(time.RFC3339), "seconds": time.Since(r.started).Seconds(), "version": version}
 	if r.folder != nil {

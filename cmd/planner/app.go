@@ -13,12 +13,12 @@ import (
 	"planner/sweep"
 )
 
-// program holds what every command writes to.
+// program holds the outputs of every command.
 type program struct {
-	// stdout takes documents and JSON, plain what else is written there, stderr messages:
-	// with nothing in them that a terminal obeys.
+	// stdout takes documents and JSON, plain other standard output, and stderr messages; the last two without
+	// terminal control sequences.
 	stdout, plain, stderr io.Writer
-	// terminal is standard error as it is, for a display that draws.
+	// terminal is the unfiltered standard error, for a display that redraws itself.
 	terminal io.Writer
 	signals  *interrupts
 }
@@ -61,7 +61,7 @@ func newApp(stdout, stderr io.Writer, signals *interrupts) *cli.App {
 	}
 }
 
-// commands gives every command the flags and the manners that all share.
+// commands adds the flags and behaviour that all commands share.
 func commands(all ...*cli.Command) []*cli.Command {
 	for _, c := range all {
 		c.Flags = append(c.Flags,
@@ -70,7 +70,7 @@ func commands(all ...*cli.Command) []*cli.Command {
 		)
 		for _, f := range c.Flags {
 			if b, ok := f.(*cli.BoolFlag); ok {
-				b.DisableDefaultText = true // that a flag is not given by default goes without saying
+				b.DisableDefaultText = true // a flag is obviously not given by default
 			}
 		}
 		c.OnUsageError = asUsage
@@ -95,7 +95,7 @@ func asUsage(c *cli.Context, err error, _ bool) error {
 	return usageError{err}
 }
 
-// meant asks whether the nearest of some names was meant, if one is near; a sign stands before each.
+// meant suggests the nearest of some names, prefixed with sign, if one is near.
 func meant(word, sign string, names []string) string {
 	if near := spelling.Nearest(word, names); spelling.Slip(word, near) {
 		return fmt.Sprintf(" (did you mean %s%s?)", sign, near)

@@ -79,7 +79,7 @@ func (p *program) calibrate(c *cli.Context) error {
 	beLavish()
 	k := runs[0].Trial.Knobs
 	var wrong error
-	result, err := interruptible(c.Context, func() (fitted calibrate.File) { // to many loads it takes minutes
+	result, err := interruptible(c.Context, func() (fitted calibrate.File) { // takes minutes for many loads
 		fitted, wrong = calibrate.Fit(runs, calibrate.FitOptions{
 			Deployment: cfg.Deployment(k), Version: measured, Settings: cfg.Engine.Features(), Date: time.Now().UTC().Format(time.DateOnly),
 		})
@@ -103,14 +103,14 @@ func (p *program) calibrate(c *cli.Context) error {
 	return p.answer(c, result, report.Calibration(result))
 }
 
-// mostRecords bounds the memory that the records of all runs take.
+// mostRecords bounds the memory for the records of all runs.
 const mostRecords = 1_500_000
 
-// calibrationRuns reads the measured trials of run folders, with their records
-// where those were kept, and says what is to be doubted of them.
+// calibrationRuns reads the measured trials of run folders, with their records if kept, and returns doubts
+// about them.
 func calibrationRuns(cfg *config.Config, folders []sweep.Folder) (runs []calibrate.LoadPoint, release string, doubts []string, err error) {
 	runnable, _ := cfg.Candidates()
-	for i, k := range runnable { // trials of lists name their formats
+	for i, k := range runnable { // trials of lists have their formats as knobs
 		p := cfg.Precision(k)
 		runnable[i].Weights, runnable[i].KVCache = p.Weights.String(), p.KV.String()
 	}
@@ -126,7 +126,7 @@ func calibrationRuns(cfg *config.Config, folders []sweep.Folder) (runs []calibra
 		points, named, left := calibrate.Select(folder.Path, trials, &cfg.Workload, runnable)
 		for i := range points {
 			points[i].Records, err = folder.Records(points[i].Trial.Number)
-			if err != nil && !errors.Is(err, fs.ErrNotExist) { // they need not have been kept
+			if err != nil && !errors.Is(err, fs.ErrNotExist) { // records are optional
 				return nil, "", nil, err
 			}
 			if records += len(points[i].Records); records > mostRecords {

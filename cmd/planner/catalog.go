@@ -54,8 +54,8 @@ func (p *program) catalogCommand() *cli.Command {
 	}
 }
 
-// printList prints the items in whose names all words of the command line occur, or the one that
-// these find together: as a table, and in JSON as they stand where json is nil.
+// printList prints the items whose names contain all words of the command line, or else the one that find
+// returns for them: as a table, and in JSON as they are if json is nil.
 func printList[T any](p *program, c *cli.Context, items []T, name func(T) string, find func(string) (T, error), json func(T) any,
 	columns []report.Column, cells func(T) []string) error {
 	words := c.Args().Tail()
@@ -87,7 +87,7 @@ func tableOf[T any](columns []report.Column, items []T, cells func(T) []string) 
 func listGPUs(p *program, c *cli.Context, catalog *model.Catalog) error {
 	return printList(p, c, catalog.GPUs(), func(g model.Hardware) string { return g.Name + " " + g.Vendor }, catalog.GPU,
 		func(g model.Hardware) any {
-			return struct { // null is a figure that the sources do not give
+			return struct { // figures that the sources do not give are null
 				Name          string  `json:"name"`
 				Vendor        string  `json:"vendor"`
 				MemoryBytes   float64 `json:"memory_bytes"`
@@ -115,7 +115,7 @@ func listGPUs(p *program, c *cli.Context, catalog *model.Catalog) error {
 			{Name: "fp8 TFLOP/s", Right: true}, {Name: "link"}, {Name: "USD/h", Right: true}, {Name: "price from", Wrap: true, Extra: true}, {Name: "source", Wrap: true, Extra: true},
 		},
 		func(g model.Hardware) []string {
-			// A memory that was sold in powers of two has eight digits in powers of ten.
+			// A memory size given in powers of two has eight digits in powers of ten.
 			return []string{g.Name, figure(math.Round(g.Memory/1e8)/10, 1), figure(g.Bandwidth, 1e9), figure(g.Flops.BF16, 1e12),
 				figure(g.Flops.FP8, 1e12), g.Link.Kind.String(), figure(g.Price.USDPerHour, 1), g.Price.String(), g.Source}
 		})
@@ -180,14 +180,14 @@ func billions(n float64) string {
 	return strconv.FormatFloat(n/1e9, 'f', 1, 64) + "B"
 }
 
-// An engineRow is a kind of engine in JSON, with what it loads and how that is known.
+// An engineRow is a kind of engine in JSON, with what it loads and the evidence for that.
 type engineRow struct {
 	engine.Support
 	Source string `json:"source"`
 	Model  string `json:"model"`
 }
 
-// engineRows lists the simulated engine and the kinds that are started or used.
+// engineRows lists the simulated engine and the kinds that can be started or attached.
 func engineRows() []engineRow {
 	knobs := list.Map(measure.KnobTable, func(n measure.Knob) string { return n.Name })
 	rows := []engineRow{{

@@ -19,19 +19,19 @@ import (
 	"planner/sweep/cluster"
 )
 
-// Flags in [run] of the part of a run: its name, and that its last stages are asked for.
+// Flags in [run] of a part of a run: its name, and whether its last stages are requested.
 const (
 	partFlag  = "part"
 	wholeFlag = "whole"
 )
 
-// slurmJob is the variable with the number of the job that a process runs in.
+// slurmJob is the environment variable with the number of the current job.
 const slurmJob = "SLURM_JOB_ID"
 
-// part is the name of the part that a run folder is of, "" for a run of its own.
+// part returns the part that a run folder belongs to, "" for a complete run.
 func (r *run) part() string { return r.cfg.Run.Flags[partFlag] }
 
-// divide leaves one part of a study, or has the parts run by the configured launcher.
+// divide narrows the study to the run's part, or has its parts run by the configured launcher.
 func (p *program) divide(r *run) error {
 	launcher := r.cfg.Launcher()
 	if r.part() == "" && launcher == "local" {
@@ -60,10 +60,10 @@ func (p *program) divide(r *run) error {
 	return nil
 }
 
-// allOfThem is more trials than are ever proposed together.
+// allOfThem exceeds the number of trials that are ever proposed together.
 const allOfThem = 1 << 20
 
-// partFiles are the files that the run folder of a part begins with.
+// partFiles are the initial files of a part's run folder.
 func (r *run) partFiles(part string, whole bool) (map[string][]byte, error) {
 	of := func(cfg *config.Config) []byte {
 		own := *cfg
@@ -83,15 +83,15 @@ func (r *run) partFiles(part string, whole bool) (map[string][]byte, error) {
 	return files, err
 }
 
-// Leases of run folders: a part is taken from a process that survived its job, a run is
-// left to whoever follows it.
+// Leases of run folders: a part's is taken from a process that outlived its job, a run's is not taken from its
+// holder.
 var (
 	partLease = sweep.LeaseTerms{Beat: 5 * time.Second, Expiry: 45 * time.Second, Evict: true}
 	runLease  = sweep.LeaseTerms{Beat: 5 * time.Second, Expiry: 20 * time.Second}
 )
 
-// lease makes sure that no other process writes to the folder of a run that several
-// machines may see. The context ends when one takes it over.
+// lease ensures that no other process writes to a run folder that several machines may see. The context ends if
+// another takes it over.
 func (r *run) lease(ctx context.Context) (context.Context, func() error, error) {
 	terms := runLease
 	switch {
@@ -120,7 +120,7 @@ func (r *run) lease(ctx context.Context) (context.Context, func() error, error) 
 	return ctx, l.Release, err
 }
 
-// endPart notes how the process of a part ended. One that lost its lease writes nothing.
+// endPart records how the process of a part ended. One that lost its lease writes nothing.
 func (r *run) endPart(ctx context.Context, stopped error) error {
 	if lost := context.Cause(ctx); errors.Is(lost, sweep.ErrLeaseLost) {
 		return lost
@@ -136,7 +136,7 @@ func (r *run) endPart(ctx context.Context, stopped error) error {
 	return errors.Join(stopped, r.folder.WriteJSON(sweep.EndingFile, e))
 }
 
-// goesOn says how to go on with a run that was interrupted, or whose disk is full.
+// goesOn adds to an error how to resume a run that was interrupted or ran out of disk space.
 func (r *run) goesOn(err error) error {
 	full := errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 	if r.folder == nil || !full && !errors.Is(err, sweep.ErrInterrupted) {
@@ -181,7 +181,7 @@ func (p *program) cleanCommand() *cli.Command {
 	}
 }
 
-// gone is how long jobs that were cancelled may take to end: an engine is given time to.
+// gone is the time in which cancelled jobs should end, as engines get time to stop.
 const gone = 2 * time.Minute
 
 func (p *program) clean(c *cli.Context) error {
@@ -248,7 +248,7 @@ func install(path string) error {
 	if err != nil {
 		return err
 	}
-	// It appears under its name ready to run: jobs may be starting it.
+	// The program appears under its name only when complete, as jobs may be starting it.
 	dir := sweep.Folder{Path: filepath.Dir(path)}
 	beside := "." + filepath.Base(path) + "-" + rand.Text()
 	program, err := os.ReadFile(self)

@@ -15,8 +15,8 @@ import (
 	"planner/sweep/measure"
 )
 
-// completionScripts ask the program itself for what can follow: `planner complete` is told
-// the words up to that of the cursor, as they were typed.
+// completionScripts ask the program itself for completions: `planner complete` gets the words up to the cursor,
+// as typed.
 var completionScripts = map[string]string{
 	"bash": `_planner() {
   local cur="${COMP_WORDS[COMP_CWORD]}"
@@ -77,13 +77,13 @@ func (p *program) completeCommand() *cli.Command {
 	}
 }
 
-// unquoted is a word without the quotes and backslashes of a shell.
+// unquoted removes shell quotes and backslashes from a word.
 func unquoted(word string) string {
 	return strings.NewReplacer(`\`, "", `"`, "", "'", "").Replace(word)
 }
 
-// completions lists what the last of the words may become. Shells that split words at their equals
-// signs want only what stands behind.
+// completions lists the completions of the last word. Shells that split words at equals signs want only the
+// part after.
 func completions(app *cli.App, words []string) []string {
 	behind := ""
 	if n := len(words); n > 1 && words[n-1] == "=" {
@@ -106,7 +106,7 @@ func completions(app *cli.App, words []string) []string {
 	return found
 }
 
-// candidates are the words of which one may stand behind others, given how it begins.
+// candidates are the words that may follow others, given the beginning of the word.
 func candidates(app *cli.App, before []string, start string) []string {
 	if len(before) == 0 {
 		return list.Map(app.VisibleCommands(), func(c *cli.Command) string { return c.Name })
@@ -154,7 +154,7 @@ func flagValues(command *cli.Command, flag, start string) []string {
 	return nil
 }
 
-// named are the values of a key: its words, or names of the catalog.
+// named returns the values of a key: its words, or names of the catalog.
 func named(key string, words []string) []string {
 	catalog, err := model.NewCatalog()
 	switch {

@@ -6,8 +6,7 @@ import (
 	"planner/internal/config"
 )
 
-// configure reads the configuration that a command names, with what the command
-// line puts on top.
+// configure reads the configuration of a command with the overrides of the command line.
 func (p *program) configure(c *cli.Context, path, command string) (*config.Config, error) {
 	over, err := overrides(c)
 	if err != nil {
@@ -21,7 +20,7 @@ func (p *program) configure(c *cli.Context, path, command string) (*config.Confi
 	if err != nil {
 		return nil, err
 	}
-	cfg.Run = config.Invocation{} // of the run that a copied configuration comes from
+	cfg.Run = config.Invocation{} // drop that of a configuration copied from a run
 	p.warn(c, cfg.Warnings)
 	return cfg, nil
 }

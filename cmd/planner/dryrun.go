@@ -16,8 +16,8 @@ import (
 	"planner/sweep/measure"
 )
 
-// dryRun shows what a run would do: its own words, what cannot run, what else belongs to
-// the servers, what it would take, and the jobs on a cluster.
+// dryRun shows what a run would do: the study's description, what cannot run, what else the servers need, the
+// cost in time, and the jobs on a cluster.
 func (p *program) dryRun(ctx context.Context, r *run, e experiment) error {
 	servers, err := e.dry(p, r)
 	if err != nil {
@@ -62,7 +62,7 @@ func (p *program) dryDecision(r *run) ([]report.StartCommand, error) {
 	return servers, nil
 }
 
-// most says what a search on real engines may take; "" for anything else.
+// most says how long a search on real engines may take; "" for other runs.
 func (r *run) most() string {
 	s, ok := r.study.(interface{ Searches() int })
 	if !ok || r.cfg.Simulated() {
@@ -79,7 +79,7 @@ func (r *run) most() string {
 	return text
 }
 
-// longestForecast bounds the time that a forecast may take.
+// longestForecast is the time limit of a forecast.
 const longestForecast = 30 * time.Second
 
 func (p *program) forecast(ctx context.Context, r *run) error {
@@ -101,10 +101,10 @@ func (p *program) forecast(ctx context.Context, r *run) error {
 	return err
 }
 
-// mostListed is how many knob sets are listed one by one.
+// mostListed is the number of knob sets up to which they are listed one by one.
 const mostListed = 16
 
-// cannotRun lists what is rejected beforehand, of many the first of each kind of instance.
+// cannotRun lists the rejected knob sets; if there are many, by kind of instance with the first reason of each.
 func (p *program) cannotRun(r *run) {
 	rejected := r.study.Rejected()
 	if len(rejected) <= mostListed || r.verbose {
@@ -120,7 +120,7 @@ func (p *program) cannotRun(r *run) {
 	}
 }
 
-// dryProbe tells what a probe may take: its points are chosen as it goes.
+// dryProbe describes what a probe would run at most: its points are chosen as it goes.
 func (p *program) dryProbe(r *run) ([]report.StartCommand, error) {
 	spec, err := probeSpec(r.flags())
 	runnable, _ := r.cfg.Candidates()

@@ -14,22 +14,22 @@ import (
 	"planner/sweep/design"
 )
 
-// An experiment is a command that measures: how it is called, the study that it makes
-// of a configuration and its own flags, and what it says would run.
+// An experiment is a command that measures: its syntax, the study that it makes of a configuration and its own
+// flags, and its dry run.
 type experiment struct {
 	name, usage, args, help string
-	// config are the flags that set keys of the configuration, own those that stand in
-	// [run] of the run folder, as texts.
+	// config are the flags that set configuration keys; own are those stored in [run] of the run folder, as
+	// text.
 	config, own []cli.Flag
-	// study makes the study of a run, and its ground.
+	// study makes the study of a run and its ground.
 	study func(*program, *run) (sweep.Study, error)
-	// dry prints what would run, and returns how its servers are started.
+	// dry prints what would run and returns the start commands of its servers.
 	dry func(*program, *run) ([]report.StartCommand, error)
-	// kept says that there is always a run folder, on the simulated engine too.
+	// kept says that there is always a run folder, even on the simulated engine.
 	kept bool
-	// csv names the file of the run folder that takes the figures of the trials; "" for none.
+	// csv is the run folder's file with the figures of the trials; "" for none.
 	csv string
-	// action is the command's where it takes something else than one configuration.
+	// action is the command's own action, if it does not take exactly one configuration.
 	action func(*program, *cli.Context) error
 }
 
@@ -53,8 +53,8 @@ func (p *program) measuring() []*cli.Command {
 	})
 }
 
-// decisions are the main job, the same on the simulated engine alone, and the maximum rate
-// of one set of knobs.
+// decisions are the main command, the same on the simulated engine only, and the maximum rate of one set of
+// knobs.
 func decisions() []experiment {
 	return []experiment{
 		{
@@ -82,7 +82,7 @@ func decisions() []experiment {
 	}
 }
 
-// study prepares the ground of a run's only configuration, and the study on it.
+// study prepares the ground of a run with one configuration, and the study on it.
 func study[S sweep.Study](of func(*config.Config, sweep.Ground) (S, error)) func(*program, *run) (sweep.Study, error) {
 	return func(p *program, r *run) (_ sweep.Study, err error) {
 		if r.ground, err = p.ground(r, r.cfg); err != nil {
@@ -90,14 +90,14 @@ func study[S sweep.Study](of func(*config.Config, sweep.Ground) (S, error)) func
 		}
 		s, err := of(r.cfg, r.ground)
 		if err != nil {
-			return nil, err // and no study of its type that is nil
+			return nil, err // a plain nil, not a typed one
 		}
 		return s, nil
 	}
 }
 
-// designs are a grid or a matrix, what tells the constants of the simulated engine from a real
-// one, and two configurations in rounds, or two runs.
+// designs are a grid or matrix, measurements that calibrate the simulated engine, and comparisons of two
+// configurations or runs.
 func designs() []experiment {
 	return []experiment{
 		{

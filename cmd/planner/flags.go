@@ -16,14 +16,14 @@ import (
 	"planner/sweep/workload"
 )
 
-// A shortcut is a flag that sets one key of the configuration.
+// A shortcut is a flag that sets one configuration key.
 type shortcut struct {
 	flag, key, usage string
-	// many allows the flag to be repeated; the values make a list.
+	// many allows repeating the flag; the values form a list.
 	many bool
 }
 
-// shortcuts are the flags by which `estimate` needs no file.
+// shortcuts are the flags with which `estimate` needs no file.
 var shortcuts = []shortcut{
 	{"model", "model.name", "model, a catalog name or Hugging Face id: --model llama-3.1-70b", false},
 	{"model-config", "model.config", "path to a Hugging Face config.json instead of a catalog name: --model-config ./config.json", false},
@@ -48,7 +48,7 @@ func classUsage() string {
 	return "traffic class, with prompt and answer tokens in the median: " + strings.Join(classes, ", ") + ": --workload chat"
 }
 
-// benchShortcuts are the flags of bench that set keys of the configuration.
+// benchShortcuts are the flags of bench that set configuration keys.
 var benchShortcuts = []shortcut{
 	urlShortcut,
 	{"model", "engine.served_name", "name that the server knows, sent as it stands (default: the first of its list): --model meta-llama/Llama-3.1-8B", false},
@@ -64,7 +64,8 @@ var (
 
 const certifyUsage = "then test the safe rate on requests of its own, without any curve; the exit code is 4 if it is not certified"
 
-// shortcutsAmong are those among the flags of a command; what else has a name of one says something else.
+// shortcutsAmong returns the shortcuts among a command's flags. A flag with the same name but another usage is
+// not one.
 func shortcutsAmong(flags []cli.Flag) (found []shortcut) {
 	for _, s := range slices.Concat(shortcuts, benchShortcuts, []shortcut{{"certify", "search.certify", certifyUsage, false}}) {
 		if slices.ContainsFunc(flags, func(f cli.Flag) bool {
@@ -85,8 +86,8 @@ func declared(shortcuts []shortcut) []cli.Flag {
 	})
 }
 
-// listLiteral writes the values of a repeated flag as a TOML value: a list of
-// strings or numbers, or the only one as it stands.
+// listLiteral formats the values of a repeated flag as TOML: a list of strings or numbers, or a single value as
+// is.
 func listLiteral(values []string) string {
 	if len(values) == 1 {
 		return values[0]
@@ -100,7 +101,7 @@ func listLiteral(values []string) string {
 	return "[" + strings.Join(quoted, ", ") + "]"
 }
 
-// shared are the flags of these names, which several commands have.
+// shared returns the flags with these names, which several commands have.
 func shared(names ...string) []cli.Flag {
 	all := []cli.Flag{
 		&cli.StringSliceFlag{Name: "slo", Usage: "limit on a latency, or several at once as goodput, repeatable: --slo ttft.p99=500ms --slo goodput.share=0.95 --slo goodput.tpot=50ms"},
@@ -122,9 +123,8 @@ func shared(names ...string) []cli.Flag {
 
 func configFlags() []cli.Flag { return shared("set", "json", "catalog", "print-config", "dry-run") }
 
-// overrides collects what the command line says of the configuration, in the
-// order of the shortcuts, then --slo, then --set, so that --set has the last
-// word.
+// overrides collects the configuration overrides of the command line: shortcuts, then --slo, then --set, so
+// that --set takes precedence.
 func overrides(c *cli.Context) ([]config.Override, error) {
 	var out []config.Override
 	if c.IsSet("url") {
@@ -162,7 +162,7 @@ func overrides(c *cli.Context) ([]config.Override, error) {
 	return out, nil
 }
 
-// refuse refuses flags that would have no effect, for a reason.
+// refuse refuses flags that would have no effect, with the reason.
 func refuse(c *cli.Context, reason string, flags ...string) error {
 	if i := slices.IndexFunc(flags, c.IsSet); i >= 0 {
 		return usagef("%s: --%s %s", c.Command.Name, flags[i], reason)
@@ -174,12 +174,12 @@ func without(flags []cli.Flag, names ...string) []cli.Flag {
 	return slices.DeleteFunc(flags, func(f cli.Flag) bool { return slices.Contains(names, f.Names()[0]) })
 }
 
-// instanceFlags are the shortcuts of commands that know no fleet.
+// instanceFlags are the shortcuts of commands without a fleet.
 func instanceFlags() []cli.Flag {
 	return without(declared(shortcuts), "rate", "growth", "headroom", "spare")
 }
 
-// flagReader reads the flags of a command, texts by name, and keeps the first error.
+// flagReader reads a command's flags from their text by name, and keeps the first error.
 type flagReader struct {
 	values map[string]string
 	err    error
@@ -191,7 +191,7 @@ func (r *run) flags() *flagReader { return &flagReader{values: r.cfg.Run.Flags} 
 
 func (f *flagReader) is(name string) bool { return f.values[name] != "" }
 
-// ifGiven reads a flag that may be left out, which is 0.
+// ifGiven reads an optional flag, whose default is the zero value.
 func ifGiven[T any](f *flagReader, name string, read func(string) T) (x T) {
 	if f.is(name) {
 		x = read(name)
@@ -199,7 +199,7 @@ func ifGiven[T any](f *flagReader, name string, read func(string) T) (x T) {
 	return x
 }
 
-// value reads a flag by a parser, and refuses what is not wanted.
+// value parses a flag, and refuses values that are not wanted.
 func value[T any](f *flagReader, name, want string, parse func(string) (T, error), wanted func(T) bool) T {
 	x, err := parse(f.values[name])
 	if err != nil || !wanted(x) {
@@ -210,7 +210,7 @@ func value[T any](f *flagReader, name, want string, parse func(string) (T, error
 
 func parseNumber(text string) (float64, error) { return strconv.ParseFloat(text, 64) }
 
-// parseShare reads a number, which may be in percent.
+// parseShare parses a number, optionally in percent.
 func parseShare(text string) (float64, error) {
 	text, percent := strings.CutSuffix(text, "%")
 	x, err := parseNumber(strings.TrimSpace(text))
@@ -249,10 +249,9 @@ func (f *flagReader) duration(name string, unset time.Duration, zero bool) time.
 		func(d time.Duration) bool { return d > 0 || d == 0 && zero })
 }
 
-// permute moves flags in front of positional arguments, and behind the name of
-// the command, so that they may stand anywhere on the command line: the parser
-// of the library stops at the first positional argument. Everything behind "--"
-// stays positional.
+// permute moves flags after the command's name and before positional arguments, so that they may stand
+// anywhere: the library's parser stops at the first positional argument. Everything after "--" stays
+// positional.
 func permute(app *cli.App, args []string) []string {
 	if len(args) < 2 {
 		return args
@@ -290,14 +289,14 @@ func permute(app *cli.App, args []string) []string {
 		return args
 	}
 	out := append([]string{args[0], command}, flags...)
-	// The library takes what stands behind --help for a command.
+	// The library would take an argument after --help for a command.
 	if len(positional) > 0 && !slices.Contains(flags, "--help") && !slices.Contains(flags, "-h") {
 		out = append(append(out, "--"), positional...)
 	}
 	return out
 }
 
-// takesValue reports whether the flag of a name takes a value in the next argument.
+// takesValue reports whether the named flag takes a value in the next argument.
 func takesValue(flags []cli.Flag, name string) bool {
 	return slices.ContainsFunc(flags, func(f cli.Flag) bool {
 		_, isBool := f.(*cli.BoolFlag)

@@ -38,8 +38,8 @@ func fleetExperiment() experiment {
 	}
 }
 
-// A fleetReplay is a study without trials. It is replayed ahead of its answer, again where
-// that was cut: replays keep no journal.
+// A fleetReplay is a study without trials. It is replayed before its answer, and again if that was interrupted:
+// replays keep no journal.
 type fleetReplay struct {
 	sweep.List
 	day    *replay.Replay
@@ -47,10 +47,10 @@ type fleetReplay struct {
 	answer *fleet.Answer
 }
 
-// Rejected is empty: there are no trials.
+// Rejected returns nothing, as there are no trials.
 func (*fleetReplay) Rejected() []measure.Rejection { return nil }
 
-// Answer is what was replayed.
+// Answer returns the replay's answer; empty if there is none yet.
 func (s *fleetReplay) Answer() (sweep.Answer, error) {
 	if s.answer == nil {
 		return sweep.Answer{}, nil
@@ -59,7 +59,7 @@ func (s *fleetReplay) Answer() (sweep.Answer, error) {
 	return sweep.Answer{State: ends[s.answer.Verdict], Value: s.answer}, nil
 }
 
-// fleetStudy prepares what the configuration of a run says.
+// fleetStudy prepares the replay of a run's configuration.
 func fleetStudy(_ *program, r *run) (sweep.Study, error) {
 	f := r.flags()
 	n, extent := f.count("seeds"), replay.Extent{Scale: f.positive("scale"), Repeat: f.count("repeat"), Search: f.is("search")}
@@ -74,14 +74,14 @@ func fleetStudy(_ *program, r *run) (sweep.Study, error) {
 	s := &fleetReplay{day: day, seeds: fleet.Seeds(r.cfg.Workload.Seed, n)}
 	r.ground = sweep.Ground{Virtual: true}
 	r.before = func(ctx context.Context) (err error) {
-		debug.SetGCPercent(50) // most of the heap is requests and records, which stay
+		debug.SetGCPercent(50) // most of the heap is long-lived requests and records
 		s.answer, err = s.replay(ctx, r)
 		return err
 	}
 	return s, nil
 }
 
-// replay replays until it has the answer, or is interrupted.
+// replay replays until there is an answer or it is interrupted.
 func (s *fleetReplay) replay(ctx context.Context, r *run) (*fleet.Answer, error) {
 	var now atomic.Value
 	now.Store("the policy")
@@ -101,8 +101,8 @@ func (s *fleetReplay) replay(ctx context.Context, r *run) (*fleet.Answer, error)
 	})
 }
 
-// interruptible is what f returns, unless it is interrupted: replays hold nothing that would
-// have to be put in order, and end with the process.
+// interruptible returns what f returns, or an error if interrupted: a replay needs no cleanup and ends with the
+// process.
 func interruptible[T any](ctx context.Context, f func() T) (answer T, err error) {
 	done := make(chan T, 1)
 	go func() { done <- f() }()
@@ -133,9 +133,8 @@ func (p *program) dryFleet(r *run) ([]report.StartCommand, error) {
 	return nil, nil
 }
 
-// inTime replays the traffic in time that a configuration gives on the fleet of a plan as
-// it stands, and with an autoscaler. It is nil where there is nothing to replay, or the
-// replay is interrupted.
+// inTime replays a configuration's traffic over time on the fleet of a plan, as it stands and with an
+// autoscaler. It is nil if there is nothing to replay or the replay is interrupted.
 func inTime(ctx context.Context, cfg *config.Config, p *plan.Plan, display func() *progress.Display) (*plan.InTime, error) {
 	day, policies, err := replay.OfPlan(cfg, p)
 	switch {

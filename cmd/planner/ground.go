@@ -13,9 +13,8 @@ import (
 	"planner/sweep/measure"
 )
 
-// ground is where the trials of a configuration run: the simulated engine, engines that
-// are launched, or a server that runs already. What it learns where its files go
-// only once there is a run folder.
+// ground returns where a configuration's trials run: the simulated engine, launched engines, or a running
+// server. Where its files go is set once there is a run folder.
 func (p *program) ground(r *run, cfg *config.Config) (sweep.Ground, error) {
 	flags := r.flags()
 	if cfg.Simulated() {
@@ -48,8 +47,7 @@ func (p *program) ground(r *run, cfg *config.Config) (sweep.Ground, error) {
 	return live.Ground(sim), nil
 }
 
-// engineSettings say how to start or reach the engine of the configuration; in a job of
-// Slurm, on all of its nodes.
+// engineSettings says how to start or reach the configured engine; in a Slurm job, on all of its nodes.
 func engineSettings(cfg *config.Config) engine.Settings {
 	s := engines.Settings(cfg)
 	if cfg.Run.Flags[partFlag] != "" && os.Getenv(slurmJob) != "" {
@@ -58,8 +56,7 @@ func engineSettings(cfg *config.Config) engine.Settings {
 	return s
 }
 
-// engines is what reports tell of the engines of a run: how they are started, and what
-// was seen of real ones.
+// engines returns what reports say of a run's engines: how they are started, and the telemetry of real ones.
 func (r *run) engines() (report.Engines, error) {
 	e := report.Engines{GPU: r.gpu}
 	if r.ground.Run == nil {
@@ -78,7 +75,7 @@ func (r *run) engines() (report.Engines, error) {
 	return e, err
 }
 
-// gpu finds a GPU by the name that knobs have, with its price.
+// gpu returns the GPU with the name used in knobs, with its price.
 func (r *run) gpu(name string) (config.GPU, bool) {
 	g, ok := r.cfg.GPU(name)
 	if !ok && r.second != nil {

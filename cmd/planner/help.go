@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// helpWidth is how many columns help takes.
+// helpWidth is the width of help in columns.
 const helpWidth = 100
 
-// A helpWriter breaks the lines of help, which the library writes as long as they come. What
-// goes on stands below the text that it belongs to; running text flows into its next line.
+// A helpWriter wraps the lines of help, which the library writes unwrapped. Continuation lines are aligned with
+// the text that they continue; running text flows into its next line.
 type helpWriter struct {
 	to io.Writer
-	// rest is the beginning of a line, carry the end of one that was broken.
+	// rest is an incomplete line, carry the remainder of a wrapped one.
 	rest  []byte
 	carry string
 }
 
-// Write passes on the lines that are complete.
+// Write passes on complete lines.
 func (h *helpWriter) Write(b []byte) (int, error) {
 	h.rest = append(h.rest, b...)
 	for {
@@ -33,7 +33,7 @@ func (h *helpWriter) Write(b []byte) (int, error) {
 	}
 }
 
-// broken is a line broken at spaces, behind what was carried to it.
+// broken wraps a line at spaces, after what was carried over to it.
 func (h *helpWriter) broken(line string) string {
 	var out strings.Builder
 	column := textColumn(line)
@@ -61,6 +61,5 @@ func (h *helpWriter) broken(line string) string {
 	return out.String() + line + "\n"
 }
 
-// textColumn is where the last column of a line begins: columns stand at least two spaces
-// apart.
+// textColumn returns where the last column of a line begins: columns are at least two spaces apart.
 func textColumn(line string) int { return strings.LastIndex(" "+line, "  ") + 1 }

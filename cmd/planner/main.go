@@ -1,5 +1,5 @@
-// Planner answers how many GPUs, which server flags and what cost a traffic and
-// a service-level objective ask for, with an interval.
+// Planner answers how many GPUs, which server flags and what cost a traffic and a service-level objective
+// require, with an interval.
 package main
 
 import (
@@ -27,7 +27,7 @@ import (
 // "-X main.version=...".
 var version = "0.1.0"
 
-// revision is that of the source, "" where the build did not note it.
+// revision returns the revision of the source; "" if the build did not record it.
 func revision() string {
 	info, _ := debug.ReadBuildInfo()
 	if info == nil {
@@ -46,7 +46,7 @@ func main() {
 		os.Exit(code)
 	}
 	beFrugal()
-	log.SetOutput(io.Discard) // of net/http, which tells there what servers say unasked, secrets and all
+	log.SetOutput(io.Discard) // net/http logs unsolicited responses, which may contain secrets
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	signals := &interrupts{exit: os.Exit}
@@ -54,7 +54,7 @@ func main() {
 	os.Exit(execute(ctx, os.Args, os.Stdout, os.Stderr, signals))
 }
 
-// execute is the whole program but for the process around it.
+// execute is the whole program except for process-level matters.
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer, signals *interrupts) int {
 	app := newApp(stdout, stderr, signals)
 	err := app.RunContext(ctx, permute(app, args))
@@ -65,34 +65,33 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer, signa
 	return code
 }
 
-// beFrugal has memory collected more often where files of users take much of it. What is
-// read of any is bounded, so that this is enough.
+// beFrugal makes garbage collection more frequent when user files take much memory. Reads are bounded, so that
+// this is enough.
 func beFrugal() { debug.SetMemoryLimit(400 << 20) }
 
-// beLavish has it collected rarely: trials are short-lived heaps of records, and a few
-// hundred megabytes are worth it, to a load generator too.
+// beLavish makes it rare: the heaps of trials are short-lived records, and a few hundred megabytes are worth
+// it, also in a load generator.
 func beLavish() {
 	debug.SetGCPercent(400)
 	debug.SetMemoryLimit(math.MaxInt64)
 }
 
-// interrupts turns signals into ends. Ctrl-C ends a command at once, unless the
-// command has asked for patience: then the first one only asks it to finish the
-// trial that runs and to report, and a second one ends it. SIGTERM always ends. The
-// second signal of any kind leaves engines no time to end by themselves either, and
-// ends the process itself where nothing has been started: it may wait for what never
-// comes, from a pipe that nobody writes to.
+// interrupts handles signals. Ctrl-C ends a command at once, unless the command has asked for patience: then
+// the first one only asks it to finish the running trial and to report, and a second one ends it. SIGTERM
+// always ends it. A second signal of any kind also leaves engines no time to stop by themselves, and ends the
+// process itself if the command has not asked for patience: it may be waiting for input that never comes, such
+// as from a pipe.
 type interrupts struct {
 	patient, asked atomic.Bool
-	// exit ends the process; nil where none may.
+	// exit ends the process; nil if that is not allowed.
 	exit func(code int)
-	// hurry is closed by the second signal; nil where nobody listens to signals.
+	// hurry is closed by the second signal; nil if signals are not watched.
 	hurry chan struct{}
-	// say, if set, answers the first Ctrl-C of a patient command.
+	// say, if set, reports the first Ctrl-C of a patient command.
 	say atomic.Pointer[func(string)]
 }
 
-// watch begins to listen; cancel ends the program's work.
+// watch starts handling signals; cancel ends the program's work.
 func (i *interrupts) watch(cancel context.CancelFunc) {
 	i.hurry = make(chan struct{})
 	signals := make(chan os.Signal, 2)
@@ -117,8 +116,8 @@ func (i *interrupts) watch(cancel context.CancelFunc) {
 	}()
 }
 
-// patience makes the first Ctrl-C gentle and returns the question whether it
-// has come. say is told in words what it does.
+// patience makes the first Ctrl-C gentle and returns a function that reports whether it has come. say is told
+// its effect.
 func (i *interrupts) patience(say func(string)) (enough func() bool) {
 	i.say.Store(&say)
 	i.patient.Store(true)
@@ -145,8 +144,7 @@ func usagef(format string, args ...any) error {
 	return usageError{fmt.Errorf(format, args...)}
 }
 
-// asMistake marks what cannot be made of a configuration as a mistake in it, but for what
-// cannot run.
+// asMistake marks a failure to use a configuration as a mistake in it, unless it is a rejection.
 func asMistake(err error) error {
 	if _, rejected := errors.AsType[*measure.Rejection](err); err == nil || rejected {
 		return err
@@ -157,10 +155,10 @@ func asMistake(err error) error {
 // exitStatus ends a command whose output is complete.
 type exitStatus int
 
-// Error names the exit code. Nobody reads it: the output says why.
+// Error names the exit code. It is not shown: the output says why.
 func (o exitStatus) Error() string { return fmt.Sprintf("exit code %d", int(o)) }
 
-// ended ends a command by the state of its answer.
+// ended returns the exit status for the state of an answer.
 func ended(s sweep.StudyState) error {
 	if code := s.ExitCode(); code != exitDone {
 		return exitStatus(code)
@@ -168,8 +166,7 @@ func ended(s sweep.StudyState) error {
 	return nil
 }
 
-// exitCode is the one place that turns an error into an exit code and a message
-// for standard error.
+// exitCode is the only place that maps an error to an exit code and a message for standard error.
 func exitCode(err error) (code int, message string) {
 	var problems config.Problems
 	var usage usageError
@@ -179,7 +176,7 @@ func exitCode(err error) (code int, message string) {
 	case err == nil:
 		return exitDone, ""
 	case errors.Is(err, sweep.ErrInterrupted):
-		// First of all: what was found until then has no say in how it ended.
+		// Checked first: results found before the interrupt do not affect the exit code.
 		return exitInterrupted, "planner: " + err.Error()
 	case errors.As(err, &end):
 		return int(end), ""

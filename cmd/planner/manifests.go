@@ -72,7 +72,7 @@ func (p *program) handedOver(c *cli.Context, write func(*plan.Plan, manifest.Opt
 	f := flagsOf(c)
 	o := manifest.Options{Name: c.String("name"), Namespace: c.String("namespace"), Image: c.String("image"),
 		VolumeClaim: c.String("volume-claim"), SBatch: c.StringSlice("sbatch"), NodeGPUs: ifGiven(f, "node-gpus", f.count),
-		Env: cfg.Engine.Env} // which plans only name
+		Env: cfg.Engine.Env} // plans contain only the names
 	if f.err != nil {
 		return f.err
 	}
@@ -113,13 +113,12 @@ func (p *program) handedOver(c *cli.Context, write func(*plan.Plan, manifest.Opt
 	return err
 }
 
-// poolFlag names the pool of a mix of classes that is handed over.
+// poolFlag selects the pool of a mix of classes to hand over.
 func poolFlag() cli.Flag {
 	return &cli.StringFlag{Name: "pool", Usage: "the class of a mix whose pool is meant, or all for one pool: --pool chat"}
 }
 
-// poolOf is the plan of the pool of a class, of which the name is asked for where the plan
-// recommends a pool for each.
+// poolOf returns the plan of a class's pool. The name is required if the plan recommends a pool per class.
 func poolOf(p *plan.Plan, class string) (*plan.Plan, error) {
 	pools := p.Handover.Pools
 	if class == "all" || class == "" && (pools == nil || pools.Recommended == plan.OnePool) {
@@ -141,7 +140,7 @@ func poolOf(p *plan.Plan, class string) (*plan.Plan, error) {
 	return nil, fmt.Errorf("--pool: %q: there is no plan of such a pool; the classes are %s", class, strings.Join(names, ", "))
 }
 
-// autoscalerOf writes the policy of a fleet that was replayed.
+// autoscalerOf writes the autoscaler policy of a replayed fleet.
 func (p *program) autoscalerOf(folder sweep.Folder, o manifest.Options) error {
 	var stored struct {
 		Answer fleet.Answer `json:"answer"`

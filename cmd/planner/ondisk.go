@@ -117,7 +117,7 @@ func (p *program) fit(c *cli.Context) error {
 		return err
 	}
 	if c.IsSet("gpu") {
-		if _, err := m.Catalog.GPU(m.GPU); err != nil { // a name of one's own is as good
+		if _, err := m.Catalog.GPU(m.GPU); err != nil { // a name not in the catalog is fine
 			p.warn(c, []string{"--gpu: " + err.Error()})
 		}
 	}
@@ -137,7 +137,7 @@ func (p *program) fit(c *cli.Context) error {
 			return err
 		}
 		switch {
-		case own: // the constants are doubted as in a plan
+		case own: // with the uncertainty of the constants, as in a plan
 			if r.ground, err = p.ground(r, r.cfg); err != nil {
 				return err
 			}
@@ -146,7 +146,7 @@ func (p *program) fit(c *cli.Context) error {
 		}
 	case answer.State != sweep.Unfinished:
 		return p.conclude(c, r, answer, nil)
-	case r.ground.Virtual && r.follower == nil: // the simulated engine runs the trials that other limits ask for
+	case r.ground.Virtual && r.follower == nil: // the simulated engine runs the trials that other limits require
 		if err = p.prepare(r); err != nil {
 			return err
 		}
@@ -161,7 +161,7 @@ func (p *program) fit(c *cli.Context) error {
 	return p.conclude(c, r, answer, nil)
 }
 
-// fittedBy is the configuration that a command line names, or that of its only run folder.
+// fittedBy returns the configuration that a command line names, or that of its only run folder.
 func fittedBy(c *cli.Context) string {
 	if folder, _, err := sweep.OpenFolder(c.Args().First()); err == nil && c.Args().Len() == 1 && !c.IsSet("config") {
 		return folder.File(sweep.ConfigFile)
@@ -169,10 +169,10 @@ func fittedBy(c *cli.Context) string {
 	return c.String("config")
 }
 
-// planAgain decides again on the trials of the only run folder that a command line names
-// by the configuration that this was made of, but for what the flags say; nil where it
-// names other results, or a configuration of its own. The answer is unfinished where other
-// limits would have asked for other trials than the journal holds.
+// planAgain decides again on the trials of a plan, if its run folder is all that the command line names, by
+// that plan's configuration with the overrides of the flags. The run is nil for other results, or if a
+// configuration is given. The answer is unfinished if other limits would have required trials that the journal
+// lacks.
 func (p *program) planAgain(c *cli.Context, trials []measure.Measurement) (again *run, answer sweep.Answer, _ error) {
 	folder, about, err := sweep.OpenFolder(c.Args().First())
 	if c.Args().Len() > 1 || c.IsSet("config") || err != nil || about.Command != "plan" && about.Command != "estimate" {
@@ -189,13 +189,13 @@ func (p *program) planAgain(c *cli.Context, trials []measure.Measurement) (again
 	if err = p.prepare(again); err != nil {
 		return nil, answer, err
 	}
-	var found []decide.SearchResults // none in the folder of an earlier version, or of a run that was interrupted
+	var found []decide.SearchResults // none if made by an earlier version or interrupted
 	if folder.ReadJSON(searchedFile, &found) == nil {
 		if study := again.study.(decide.PlanStudy); study.Recall(found, trials) {
 			answer, err = study.Answer()
 			return again, answer, err
 		}
-		if err = p.prepare(again); err != nil { // without what was recalled of it
+		if err = p.prepare(again); err != nil { // without the recalled results
 			return nil, answer, err
 		}
 	}
@@ -206,7 +206,7 @@ func (p *program) planAgain(c *cli.Context, trials []measure.Measurement) (again
 	return again, answer, err
 }
 
-// serverOf is the configuration of a run folder, nil where it names no model, as those of other tools' files do not.
+// serverOf returns the configuration of a run folder; nil if it names no model, as for results of other tools.
 func serverOf(path string) *config.Config {
 	cfg, err := config.Load(sweep.Folder{Path: path}.File(sweep.ConfigFile), nil, config.For("calibrate"))
 	if err != nil || cfg.Model.Name == "" {
@@ -215,7 +215,7 @@ func serverOf(path string) *config.Config {
 	return cfg
 }
 
-// sameServer refuses run folders that are of other servers than the first that names its own.
+// sameServer refuses run folders of servers that differ from the first one known.
 func sameServer(command string, paths []string) error {
 	var first *config.Config
 	var at string
@@ -234,8 +234,7 @@ func sameServer(command string, paths []string) error {
 	return nil
 }
 
-// readResults reads run folders, result files and folders of them, with what is to be doubted of
-// the latter.
+// readResults reads run folders, result files and folders of them; doubts about the latter are added to m.
 func readResults(paths []string, m *decide.Measured) (all []measure.Measurement, err error) {
 	var files []string
 	for _, path := range paths {

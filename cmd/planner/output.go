@@ -42,7 +42,7 @@ func (p *program) printJSON(v any) error {
 	return err
 }
 
-// width is how many columns standard output has, 120 where it does not tell.
+// width returns the columns of standard output, 120 if unknown.
 func (p *program) width() int {
 	if w, _ := terminal(p.stdout); w > 0 {
 		return w
@@ -53,8 +53,7 @@ func (p *program) width() int {
 	return 120
 }
 
-// terminal reports whether something is written to a terminal, and how many columns that
-// has; 0 where it does not tell.
+// terminal reports whether a writer is a terminal, and its columns, 0 if unknown.
 func terminal(to io.Writer) (columns int, is bool) {
 	f, ok := to.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
@@ -64,8 +63,7 @@ func terminal(to io.Writer) (columns int, is bool) {
 	return max(columns, 0), true
 }
 
-// display begins to show how a run goes: drawn over itself on a terminal, a line now
-// and then elsewhere.
+// display starts showing the progress of a run: redrawn on a terminal, otherwise as a line now and then.
 func (p *program) display(c *cli.Context, r *run) *progress.Display {
 	columns, tty := terminal(p.terminal)
 	if tty {
@@ -95,8 +93,7 @@ func (p *program) display(c *cli.Context, r *run) *progress.Display {
 	return progress.New(p.terminal, o)
 }
 
-// beside prints what belongs to the commands of servers: the files that they read,
-// and what they lack.
+// beside prints what accompanies the servers' command lines: the files that they read, and notes.
 func (p *program) beside(servers []report.StartCommand) error {
 	var texts []string
 	for _, s := range servers {

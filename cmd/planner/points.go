@@ -17,7 +17,7 @@ import (
 	"planner/sweep/workload"
 )
 
-// loadPoints are one load point in virtual time, and one on a real server.
+// loadPoints are one load point in virtual time and one on a real server.
 func loadPoints() []experiment {
 	return []experiment{
 		{
@@ -59,7 +59,7 @@ func pointStudy(p *program, r *run) (sweep.Study, error) {
 	if err != nil {
 		return nil, err
 	}
-	if t.Closed() && f.is("warm-up") && r.folder == nil { // folders of earlier versions have it, without effect
+	if t.Closed() && f.is("warm-up") && r.folder == nil { // earlier versions stored it, without effect
 		return nil, errors.New("--concurrency (closed loop) has no window for a --warm-up before it: give --rate, or no warm-up")
 	}
 	live := r.cfg.Run.Command == "bench"
@@ -85,8 +85,8 @@ func pointStudy(p *program, r *run) (sweep.Study, error) {
 	})(p, r)
 }
 
-// loadPoint reads the load flags into a trial of the configuration's only knob
-// set. Without any, a workload with a trace is replayed once as it stands.
+// loadPoint makes a trial of the only knob set from the load flags. Without any, a trace is replayed once as it
+// is.
 func loadPoint(f *flagReader, cfg *config.Config) (measure.Trial, error) {
 	runnable, _ := cfg.Candidates()
 	t := measure.Trial{Knobs: runnable[0], Workload: &cfg.Workload, Seed: cfg.Workload.Seed, Objective: cfg.Objective, Whole: true,
@@ -110,7 +110,7 @@ func loadPoint(f *flagReader, cfg *config.Config) (measure.Trial, error) {
 	return t, design.Bounded(t.Workload.MeanRate(t.Rate), t.Warmup+t.Window)
 }
 
-// defaultWindow is one lap of a trace, and otherwise long enough for a p99.
+// defaultWindow is one lap of a trace, or otherwise long enough for a p99.
 func defaultWindow(w *workload.Workload, rate float64) time.Duration {
 	const enough = 5000
 	switch {

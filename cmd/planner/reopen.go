@@ -26,7 +26,7 @@ func (p *program) resumeCommand() *cli.Command {
 		Usage:       "go on with an interrupted run, or one whose engines failed; nothing measured is measured again",
 		ArgsUsage:   "RUN",
 		Description: "Example: planner resume runs/20261121T090000Z-llama-3.1-70b",
-		Flags: append(shared("json"), // the others are for parts that run where there is no shared file system
+		Flags: append(shared("json"), // the others are for parts without a shared file system
 			&cli.StringFlag{Name: "seed", Hidden: true}, &cli.BoolFlag{Name: "stream", Hidden: true}),
 		Action: func(c *cli.Context) error {
 			if seed := c.String("seed"); seed != "" {
@@ -96,9 +96,8 @@ func (p *program) reportCommand() *cli.Command {
 	}
 }
 
-// reopen opens the run folder that the command line names: with its answer where it has
-// ended, else prepared to go on. With again, a run that ended for engines that failed is
-// one that goes on.
+// reopen opens the run folder that the command line names: with its answer if it has finished, otherwise ready
+// to be resumed. With again, a run that finished because engines failed is resumed, too.
 func (p *program) reopen(c *cli.Context, again bool) (*run, *stored, error) {
 	folder, about, err := openedFolder(c)
 	if err != nil {
@@ -139,7 +138,7 @@ func (p *program) reopen(c *cli.Context, again bool) (*run, *stored, error) {
 		}
 	case !errors.Is(err, os.ErrNotExist):
 		return nil, nil, err
-	case again && about.Command == "compare": // which has no answer where a side failed
+	case again && about.Command == "compare": // which has no answer if a side failed
 		if err := folder.ForgetFailures(); err != nil {
 			return nil, nil, err
 		}
@@ -149,7 +148,7 @@ func (p *program) reopen(c *cli.Context, again bool) (*run, *stored, error) {
 		remedy = "resume " + folder.Path
 	}
 	switch {
-	case damage != nil && (!measured || about.Command == "fleet" && !again): // which keep no journal
+	case damage != nil && (!measured || about.Command == "fleet" && !again): // these keep no journal
 		return nil, nil, fmt.Errorf("%s is damaged (%w); make it again with: planner %s", folder.File(storedFile), damage, remedy)
 	case damage != nil:
 		fmt.Fprintf(p.stderr, "planner: %s is damaged (%v): the answer is made again\n", folder.File(storedFile), damage)
@@ -214,7 +213,7 @@ func (r *run) held() ([]measure.Measurement, error) {
 
 func reportFormats() []string { return []string{"text", "json", "markdown", "html", "csv"} }
 
-// printAs prints a report in a format, answer as JSON.
+// printAs prints a report in a format; answer is printed for JSON.
 func (p *program) printAs(c *cli.Context, format string, doc report.Document, answer any) error {
 	if c.Bool("json") {
 		format = "json"

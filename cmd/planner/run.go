@@ -21,42 +21,40 @@ import (
 	"planner/sweep/measure"
 )
 
-// A run is a study on its ground, with what was asked and where its files go. A new
-// run, one that is resumed and one that is read again are prepared alike, from a
-// configuration alone: [run] in it holds what was said on the command line.
+// A run is a study on its ground, with its configuration and the folder for its files. New, resumed and reread
+// runs are prepared alike, from a configuration alone: its [run] holds the command line.
 type run struct {
 	cfg *config.Config
-	// second is the configuration of a comparison's other side; nil for all else.
+	// second is the configuration of a comparison's other side; nil otherwise.
 	second *config.Config
-	// folder is nil where nothing is kept.
+	// folder is nil if nothing is stored.
 	folder *sweep.Folder
 	ground sweep.Ground
 	study  sweep.Study
-	// follower has the parts of the study run by a cluster's scheduler; nil where they run
-	// here.
+	// follower runs the parts of the study through a cluster's scheduler; nil if they run here.
 	follower *cluster.Follower
-	// verbose lists all that a dry run would do.
+	// verbose makes a dry run list everything.
 	verbose bool
-	// started is when the run began; zero for one that is only read.
+	// started is the start of the run; zero if it is only read.
 	started time.Time
 
-	// dropped says which lists of knobs do not reach the engines that are started.
+	// dropped says which lists of knobs do not reach the started engines.
 	dropped []string
 
-	// settle tells what runs on real engines where their files go; before, if set,
-	// looks at the ground ahead of the first trial.
+	// settle sets where the files of real engines go; before, if set, inspects the ground before the first
+	// trial.
 	settle []func(*sweep.Folder)
 	before func(context.Context) error
-	// see is told what happens, and exposed tells Prometheus; nil where it is not to.
+	// see receives events, and exposed exports to Prometheus; either may be nil.
 	see     sweep.Watcher
 	exposed *expose.Exporter
 }
 
-// secondConfig is the configuration of a comparison's other side in a run folder.
+// secondConfig is the file name of the configuration of a comparison's other side.
 const secondConfig = "config-b.toml"
 
-// begin reads the configuration of a command with at most one file. When the user only
-// wants to see the configuration, begin prints it, and its error ends the command well.
+// begin reads the configuration of a command with at most one file. For --print-config it prints it and returns
+// an exitStatus of success.
 func (p *program) begin(c *cli.Context) (cfg *config.Config, err error) {
 	path := ""
 	if c.Args().Present() || c.Command.ArgsUsage == "CONFIG" {
@@ -101,8 +99,7 @@ func (p *program) start(c *cli.Context, r *run) error {
 	return p.conduct(c, r)
 }
 
-// live are the configurations of a run whose engines are real, starts those whose engines
-// planner starts.
+// live returns a run's configurations with real engines, starts those whose engines planner starts.
 func (r *run) live() []*config.Config {
 	return slices.DeleteFunc([]*config.Config{r.cfg, r.second}, func(cfg *config.Config) bool { return cfg == nil || cfg.Simulated() })
 }
@@ -111,8 +108,8 @@ func (r *run) starts() []*config.Config {
 	return slices.DeleteFunc(r.live(), func(cfg *config.Config) bool { return cfg.Engine.Kind == "attach" })
 }
 
-// startable looks for what requests to each engine of a run need, for the program of each
-// that it starts, and for what its command line needs.
+// startable checks, for each real engine of a run, what requests to it require and, if it is started, its
+// program and command line.
 func (r *run) startable() (err error) {
 	if where := r.cfg.Run.Flags["prometheus"]; where != "" {
 		if r.exposed, err = expose.New(where); err != nil {
@@ -120,11 +117,11 @@ func (r *run) startable() (err error) {
 		}
 	}
 	if r.follower != nil {
-		return nil // the nodes tell
+		return nil // checked on the nodes
 	}
 	for _, cfg := range r.live() {
 		client := engines.Client(cfg, r.cfg.Run.Flags["dialect"])
-		client.URL = cmp.Or(client.URL, "http://127.0.0.1") // where it will be started
+		client.URL = cmp.Or(client.URL, "http://127.0.0.1") // a placeholder, as it will be started here
 		if err := client.Check(); err != nil {
 			return usagef("%s: %w", r.cfg.Run.Command, err)
 		}
@@ -150,7 +147,7 @@ func (r *run) startable() (err error) {
 	return nil
 }
 
-// given are the flags of a command's own as texts, those with a default too.
+// given returns a command's own flags as text, including defaults.
 func given(c *cli.Context, flags []cli.Flag) map[string]string {
 	out := map[string]string{}
 	for _, f := range flags {
@@ -162,14 +159,14 @@ func given(c *cli.Context, flags []cli.Flag) map[string]string {
 	return out
 }
 
-// prepare makes the ground and the study of a run. What cannot be made of a
-// configuration is a mistake in it.
+// prepare makes the ground and study of a run. If a configuration does not allow that, the error is marked as a
+// mistake.
 func (p *program) prepare(r *run) error {
 	e, ok := experimentOf(r.cfg.Run.Command)
 	if !ok {
 		return usagef("%s was made by 'planner %s', whose trials planner did not run itself", r.folder.Path, r.cfg.Run.Command)
 	}
-	for _, cfg := range r.starts() { // of knob sets with one command line, one
+	for _, cfg := range r.starts() { // one of all knob sets with the same command line
 		r.dropped = append(r.dropped, cfg.DropUnreached(func(k measure.Knobs) string {
 			s := engines.Start(cfg, k)
 			return s.Line + "\n" + s.Content
@@ -183,8 +180,7 @@ func (p *program) prepare(r *run) error {
 	return asMistake(err)
 }
 
-// newFolder makes the run folder that the flags ask for, or that the command always
-// has.
+// newFolder creates the run folder that the flags request or the command always has.
 func (p *program) newFolder(c *cli.Context, r *run, e experiment) error {
 	about := sweep.About{Command: r.cfg.Run.Command, Args: r.cfg.Run.Args, Version: version, Build: revision(), Started: time.Now()}
 	files := map[string][]byte{sweep.ConfigFile: r.cfg.TOML()}
@@ -215,7 +211,7 @@ func (p *program) newFolder(c *cli.Context, r *run, e experiment) error {
 	return nil
 }
 
-// conduct runs what the journal of a run does not hold yet, and reports.
+// conduct runs what the journal does not yet hold, and reports.
 func (p *program) conduct(c *cli.Context, r *run) error {
 	r.started = time.Now()
 	beLavish()
@@ -254,7 +250,7 @@ func (p *program) conduct(c *cli.Context, r *run) error {
 	}
 	if err == nil {
 		answer, err = sweep.Drive(ctx, r.folder, r.ground, r.study, stop, r.see)
-		p.signals.patient.Store(false) // no trial is left to finish
+		p.signals.patient.Store(false) // no trial is running
 		err = r.explain(err)
 	}
 	if err == nil && r.follower != nil {

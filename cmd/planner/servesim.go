@@ -102,8 +102,7 @@ func (p *program) simServer(c *cli.Context) (*serve.Simulator, error) {
 	return server, p.modelledServer(c, server)
 }
 
-// fixedServer answers with fixed times. What describes a model has no effect on
-// it and is refused.
+// fixedServer answers with fixed times. Flags that describe a model have no effect on it and are refused.
 func fixedServer(c *cli.Context, s *serve.Simulator) error {
 	if c.Args().Present() {
 		return usagef("serve-sim: a configuration and --ttft or --tpot exclude each other")
@@ -146,9 +145,8 @@ func distributionFlag(c *cli.Context, flag string) (serve.Distribution, error) {
 	return d, nil
 }
 
-// longestContext is the longest request that a server takes which nobody told its
-// workload: the model's own limit, or what the memory holds of it, but no less than k
-// asks for.
+// longestContext is the longest request of a server whose workload is not known: the model's own limit, or what
+// fits into memory if less, but at least what k asks for.
 func longestContext(engine *sweep.Simulated, k measure.Knobs, own int) int {
 	least := k.MaxModelLen
 	beyond := sort.Search(max(own-least, 0), func(i int) bool {

@@ -103,14 +103,13 @@ func (p *program) trace(c *cli.Context) error {
 	return p.traceOutput(c, path, t)
 }
 
-// isArray reports whether a file begins as a JSON array, as ShareGPT's do.
+// isArray reports whether a file begins like a JSON array, as ShareGPT's do.
 func isArray(in *bufio.Reader) bool {
 	head, _ := in.Peek(512)
 	return bytes.HasPrefix(bytes.TrimSpace(bytes.TrimPrefix(head, []byte("\ufeff"))), []byte("["))
 }
 
-// traceOutput writes a trace where the user asks for it, and describes it unless that
-// is standard output.
+// traceOutput writes a trace to the requested output, and describes it unless that is standard output.
 func (p *program) traceOutput(c *cli.Context, from string, t *ingest.Trace) error {
 	switch to := c.String("output"); to {
 	case "":
@@ -132,8 +131,7 @@ func (p *program) traceOutput(c *cli.Context, from string, t *ingest.Trace) erro
 	return p.answer(c, t, report.Trace(t))
 }
 
-// traceLengths describes a file that holds lengths and no arrivals, and writes
-// the lengths where the user asks for them.
+// traceLengths describes a file with lengths but no arrivals, and writes the lengths if requested.
 func (p *program) traceLengths(c *cli.Context, path string, in io.Reader) error {
 	s, err := ingest.ReadShareGPT(path, in)
 	if err != nil {
