@@ -14,15 +14,14 @@ import (
 	"planner/sweep/measure"
 )
 
-// addOffers tabulates offers that were sized and lists the others, and knob sets that were
-// left out, by reason.
+// addOffers tabulates the sized offers, and lists the other offers and the rejected knob sets by reason.
 func addOffers(d *Document, title string, all []plan.Alternative, rejected []measure.Rejection) {
 	ks := list.Map(all, func(a plan.Alternative) measure.Knobs {
 		a.Offer.Knobs.GPU = cmp.Or(a.Offer.Knobs.GPU, a.Offer.GPU)
 		return a.Offer.Knobs
 	})
 	which := differing(ks)
-	which[0] = false // the GPU, which is named anyway
+	which[0] = false // the GPU, which is always named
 	tab := table(wrapped("instance"), right("GPUs", "instances", "per hour", "per million output tokens", "safe req/s of one"),
 		extra(left("limited by")), extra(wrapped("note")))
 	var unknown []measure.Rejection
@@ -33,7 +32,7 @@ func addOffers(d *Document, title string, all []plan.Alternative, rejected []mea
 		first := slices.ContainsFunc(best, func(b plan.Alternative) bool { return b.Offer.GPU == a.Offer.GPU && b.Offer.Knobs == a.Offer.Knobs })
 		switch {
 		case first && len(best) > 1 && a.Fleet.GPUs == 0:
-			continue // what finance reads has it
+			continue // it is in the finance table's list
 		case a.Undecided:
 			unknown = append(unknown, measure.Rejection{Knobs: ks[i], Reason: a.Reason})
 			continue
@@ -59,16 +58,15 @@ func addOffers(d *Document, title string, all []plan.Alternative, rejected []mea
 	d.section("Rejected", Bullets{Items: grouped(rejected, append(ks, knobsOf(rejected)...))})
 }
 
-// safeRate is the rate that sizes fleets of an offer, with digits enough to size them again.
+// safeRate prints the rate that sizes an offer's fleets, with enough digits to recompute their sizes.
 func safeRate(o *plan.Offer) string { return exact(stat.RoundedDown(o.Rate.Safe, 5)) }
 
 func knobsOf(rejected []measure.Rejection) []measure.Knobs {
 	return list.Map(rejected, func(r measure.Rejection) measure.Knobs { return r.Knobs })
 }
 
-// grouped writes one line a kind of reason: the sets of knobs it holds for, told
-// apart from all sets, and the reason, that of the set with most memory where the
-// figures in it differ.
+// grouped returns one line per kind of reason: the knobs in which its sets differ from all others, and the
+// reason; if its figures differ between sets, those of the set with most memory.
 func grouped(rejected []measure.Rejection, all []measure.Knobs) []string {
 	which := apart(all)
 	var lines []string
@@ -85,8 +83,8 @@ func grouped(rejected []measure.Rejection, all []measure.Knobs) []string {
 	return lines
 }
 
-// values lists the values that each of the chosen knobs takes within a group of sets:
-// "TP 4, seqs 256 512". One left to the engine reads "default".
+// values lists the values of each chosen knob within a group of sets: "TP 4, seqs 256 512". A knob left to the
+// engine reads "default".
 func values(group []measure.Knobs, which []bool) string {
 	var parts []string
 	for i, n := range measure.KnobTable {
@@ -106,8 +104,7 @@ func values(group []measure.Knobs, which []bool) string {
 	return strings.Join(parts, ", ")
 }
 
-// Settings are the values of knobs within a group of sets: of those that are about the GPUs
-// of an instance, or of the others.
+// Settings lists the values of knobs within a group of sets: of placement knobs or of the others.
 func Settings(group []measure.Knobs, placement bool) string {
 	which, differs := given(group[0]), differing(group)
 	for i, n := range measure.KnobTable {
@@ -116,7 +113,7 @@ func Settings(group []measure.Knobs, placement bool) string {
 	return values(group, which)
 }
 
-// byValue orders the values of a knob: numbers by size, words before them.
+// byValue orders the values of a knob: words first, then numbers by size.
 func byValue(a, b string) int {
 	x, _ := strconv.ParseFloat(a, 64) // 0 for a word
 	y, _ := strconv.ParseFloat(b, 64)

@@ -12,7 +12,7 @@ import (
 	"planner/sweep/measure"
 )
 
-// Build makes the report of an answer, such as a plan, why there is none, or a maximum rate.
+// Build makes the report of an answer, such as a plan, the lack of one, or a maximum rate.
 func Build(answer any, e Engines) (Document, error) {
 	switch a := answer.(type) {
 	case *decide.Planned:
@@ -40,9 +40,9 @@ func Build(answer any, e Engines) (Document, error) {
 // fileWidth is the width of report.txt.
 const fileWidth = 120
 
-// Files are the files of a report in a run folder, by name: the document as text,
-// Markdown and HTML, its sheets, and its main charts as PNG, SVG and PDF. Without a temporary folder
-// no PDF can be drawn, which the warnings say.
+// Files returns the files of a report in a run folder, by name: the document as text, Markdown and HTML, its
+// sheets, and its main charts as PNG, SVG and PDF. Without a usable temporary folder there are no PDFs, which
+// the warnings say.
 func Files(d Document) (files map[string][]byte, warnings []string, err error) {
 	d = shown(d)
 	files = map[string][]byte{
@@ -68,8 +68,8 @@ func Files(d Document) (files map[string][]byte, warnings []string, err error) {
 	return files, warnings, nil
 }
 
-// pictures draw the main charts of a document, by the names of their files: those with axes
-// numbered in reading order, tables with bars by name. The same one gives the same bytes.
+// pictures returns functions that draw a document's main charts, by file name: charts numbered in reading
+// order, tables with bars by their name. The same document gives the same bytes.
 func pictures(d Document) map[string]func(draw.Canvas) {
 	all, number := map[string]func(draw.Canvas){}, 0
 	for _, b := range d.Blocks {

@@ -12,9 +12,8 @@ import (
 	"planner/sweep/design"
 )
 
-// Calibration builds the report of a fit of the simulated engine's constants:
-// what became of each, and how far the simulation is from each figure before
-// and after.
+// Calibration builds the report of a fit of the simulated engine's constants: the outcome for each, and the
+// simulation's error in each figure before and after.
 func Calibration(r calibrate.File) Document {
 	o := r.FittedTo
 	d := Document{Title: fmt.Sprintf("Calibrated to %s on %s, vLLM %s", o.Model, o.GPU, o.EngineVersion)}

@@ -11,9 +11,8 @@ import (
 	"gonum.org/v1/plot/plotter"
 )
 
-// Chart is a plot of quantities that are not negative: measured points, fitted lines,
-// bands around them and marked values on either axis. Unless it says otherwise the
-// horizontal axis is linear, from 0, and the vertical one logarithmic.
+// Chart is a plot of non-negative quantities: measured points, fitted lines with bands, and marked values on
+// either axis. By default the horizontal axis is linear, from 0, and the vertical one logarithmic.
 type Chart struct {
 	Title string
 	// Name is the base name of the chart's image files: "latency".
@@ -21,46 +20,45 @@ type Chart struct {
 	// XLabel and YLabel name the quantities with their units.
 	XLabel, YLabel string
 	Series         []Line
-	// Limits are marked heights, Rates marked places on the horizontal axis.
+	// Limits are marks on the vertical axis, Rates marks on the horizontal one.
 	Limits, Rates []Reference
 	// LogX makes the horizontal axis logarithmic, LinearY the vertical one linear, from 0.
 	LogX    bool `json:",omitempty"`
 	LinearY bool `json:",omitempty"`
-	// Low asks for a lower picture where it is drawn with characters, without the labels of rates.
+	// Low makes a text chart lower, without rate labels; such a chart has no image file.
 	Low bool `json:",omitempty"`
 }
 
-// Line is what belongs to one quantity and shares its colour.
+// Line is the points, fit and band of one quantity, in one colour.
 type Line struct {
 	Name   string
 	Points []ChartPoint
-	// Fit is the fitted line where there were measurements, Beyond what continues it.
+	// Fit is the fitted line over the measured range, Beyond its extrapolation.
 	Fit, Beyond plotter.XYs
 	// Lower and Upper are the edges of the band around the fit, at the same rates.
 	Lower, Upper plotter.XYs
 }
 
-// ChartPoint is a measured point; Low and High enclose Y, and are Y where its error is not known.
+// ChartPoint is a measured point; Low and High enclose Y, and equal it if its error is unknown.
 type ChartPoint struct {
 	X, Y, Low, High float64
 	// Overload marks a point at which the load outgrew the server.
 	Overload bool `json:",omitempty"`
-	// Trial is the number of the trial that the point is of, 0 where it is of none, and Note
-	// what else is to be said of it.
+	// Trial is the number of the point's trial, 0 if there is none; Note is a remark.
 	Trial int    `json:",omitempty"`
 	Note  string `json:",omitempty"`
 }
 
-// Reference is a value worth naming. Label includes the value.
+// Reference is a marked value. Label includes the value.
 type Reference struct {
 	At    float64 `json:"at"`
 	Label string  `json:"label"`
 }
 
-// sampleSteps is the number of stretches of which a drawn curve consists.
+// sampleSteps is the number of segments of a drawn curve.
 const sampleSteps = 160
 
-// sample is the line through f from lo to hi, without the places where f is false.
+// sample returns the line of f from lo to hi, without places where f returns false.
 func sample(lo, hi float64, f func(x float64) (float64, bool)) plotter.XYs {
 	var line plotter.XYs
 	for i := range sampleSteps + 1 {
@@ -72,7 +70,7 @@ func sample(lo, hi float64, f func(x float64) (float64, bool)) plotter.XYs {
 	return line
 }
 
-// course is a line through the figures of moments but for those not known: NaN or below 0.
+// course returns a line through a figure over time, without unknown values: NaN or below 0.
 func course[T any](name string, moments []T, x, y func(*T) float64) Line {
 	l := Line{Name: name}
 	for i := range moments {
@@ -87,12 +85,12 @@ func (l Line) overloaded() bool {
 	return slices.ContainsFunc(l.Points, func(p ChartPoint) bool { return p.Overload })
 }
 
-// drawable reports whether there is a place for x and y: none below 0, on a logarithmic axis none at 0.
+// drawable reports whether x and y have a place on the axes: none below 0, and on a logarithmic axis none at 0.
 func (c *Chart) drawable(x, y float64) bool {
 	return finite(x) && finite(y) && x >= 0 && y >= 0 && (x > 0 || !c.LogX) && (y > 0 || c.LinearY)
 }
 
-// values are the drawable places of points, lines and bands.
+// values returns the drawable coordinates of points, lines and bands.
 func (c *Chart) values() (all plotter.XYs) {
 	for _, s := range c.Series {
 		all = slices.Concat(all, s.Fit, s.Beyond, s.Lower, s.Upper)
@@ -106,7 +104,7 @@ func (c *Chart) values() (all plotter.XYs) {
 // Empty reports whether there is nothing to draw.
 func (c *Chart) Empty() bool { return len(c.values()) == 0 }
 
-// axis is the visible part of one direction.
+// axis is the visible range of one direction.
 type axis struct {
 	Label string    `json:"label"`
 	Low   float64   `json:"low"`
@@ -122,7 +120,7 @@ func (a axis) share(v float64) float64 {
 	return (v - a.Low) / (a.High - a.Low)
 }
 
-// at is the value at a share of the axis.
+// at returns the value at a share of the axis.
 func (a axis) at(share float64) float64 {
 	if a.Log {
 		return a.Low * math.Pow(a.High/a.Low, share)
@@ -133,7 +131,7 @@ func (a axis) at(share float64) float64 {
 // holds reports whether a value is on the axis.
 func (a axis) holds(v float64) bool { return v >= a.Low*(1-1e-9) && v <= a.High*(1+1e-9) }
 
-// ticks are the marked values, of a linear axis at most n and 0.
+// ticks returns the marked values; of a linear axis 0 and at most n others.
 func (a axis) ticks(n int) []float64 {
 	if a.Log {
 		return logTicks(a.Low, a.High)
@@ -141,8 +139,8 @@ func (a axis) ticks(n int) []float64 {
 	return linearTicks(a.High, n)
 }
 
-// drawing is a chart as it is drawn, in an image, with characters and by the script of a
-// page: what is visible of it, with five digits. The rates ascend.
+// drawing is the visible part of a chart, as drawn in images, in text and by a page's script, rounded to five
+// digits. The rates ascend.
 type drawing struct {
 	Title  string      `json:"title"`
 	X      axis        `json:"x"`
@@ -152,10 +150,10 @@ type drawing struct {
 	Rates  []Reference `json:"rates,omitempty"`
 }
 
-// drawnLine is what is visible of a [Line], split where it leaves the axes.
+// drawnLine is the visible part of a [Line], split where it leaves the axes.
 type drawnLine struct {
 	Name   string        `json:"name"`
-	Color  string        `json:"color"` // its name in the style sheet
+	Color  string        `json:"color"` // name in the style sheet
 	Points []ChartPoint  `json:"points,omitempty"`
 	Fit    []plotter.XYs `json:"fit,omitempty"`
 	Beyond []plotter.XYs `json:"beyond,omitempty"`
@@ -163,9 +161,9 @@ type drawnLine struct {
 	Upper  plotter.XYs   `json:"upper,omitempty"`
 }
 
-// drawing has axes that enclose everything drawn: a logarithmic one spans the data, in the
-// 1-2-5 steps of decades, and the limits. An extrapolated line and a band are cut at ten
-// times what was measured, so that a pole does not flatten the rest.
+// drawing returns the chart with axes that enclose what is drawn: a logarithmic one spans the data and the
+// limits in 1-2-5 steps. Extrapolated lines and bands are cut at ten times the highest point or limit, so that
+// a pole does not flatten the rest.
 func (c *Chart) drawing() drawing {
 	d := drawing{Title: c.Title, Series: []drawnLine{}}
 	d.Limits = list.Filter(c.Limits, func(r Reference) bool { return c.drawable(1, r.At) })
@@ -198,8 +196,8 @@ func (c *Chart) drawing() drawing {
 	return d
 }
 
-// color is that of a series; a line without points among series that have some is about all of them and has that of
-// the text.
+// color returns the colour of a series. A line without points among series with points concerns all of them and
+// has the text's colour.
 func (c *Chart) color(series int) string {
 	if len(c.Series[series].Points) == 0 && slices.ContainsFunc(c.Series, func(l Line) bool { return len(l.Points) > 0 }) {
 		return "ink"
@@ -222,8 +220,8 @@ func (d *drawing) line(s Line, color string) drawnLine {
 	return l
 }
 
-// point is a point in words, with what is visible of its error; an end that does not enclose it
-// is none, and the error of a latency that has no steady state means nothing.
+// point returns a point with its description and the visible part of its error bar. An end of the bar that does
+// not enclose the point is dropped, and so is the bar of an overload, whose latency has no steady state.
 func (d *drawing) point(series string, p ChartPoint) ChartPoint {
 	at := rounded(p.X, p.Y)
 	low, high := at.Y, at.Y
@@ -238,7 +236,7 @@ func (d *drawing) point(series string, p ChartPoint) ChartPoint {
 	return ChartPoint{at.X, at.Y, low, high, p.Overload, p.Trial, p.told(series)}
 }
 
-// told is a point of a series in words.
+// told describes a point of a series in words.
 func (p *ChartPoint) told(series string) string {
 	return fmt.Sprintf("%s: %s at %s", series, number(p.Y, 3), number(p.X, 3)) +
 		where(p.Low < p.Y || p.High > p.Y, fmt.Sprintf(" (%s to %s)", number(p.Low, 3), number(p.High, 3))) +
@@ -282,13 +280,13 @@ func (d *drawing) stretches(line plotter.XYs) []plotter.XYs {
 	return slices.DeleteFunc(parts, func(part plotter.XYs) bool { return len(part) < 2 })
 }
 
-// step is the k-th of the values 1, 2 and 5 times a power of ten, from 1 at 0.
+// step returns the k-th of the values 1, 2 and 5 times powers of ten, with step(0) = 1.
 func step(k int) float64 {
 	decade := math.Floor(float64(k) / 3)
 	return []float64{1, 2, 5}[k-3*int(decade)] * math.Pow(10, decade)
 }
 
-// stepBelow is the index of the largest step that is not above v.
+// stepBelow returns the index of the largest step that is not above v.
 func stepBelow(v float64) int {
 	k := 3 * int(math.Floor(math.Log10(v)))
 	for step(k+1) <= v*(1+1e-12) {
@@ -305,7 +303,7 @@ func stepAbove(v float64) float64 {
 	return step(k)
 }
 
-// logTicks are the powers of ten on a logarithmic axis, with 2 and 5 between if there are few.
+// logTicks returns the powers of ten on a logarithmic axis, with 2 and 5 times them if the axis is short.
 func logTicks(low, high float64) []float64 {
 	k, stride := stepBelow(low), 1
 	if decades := math.Log10(high) - math.Log10(low); decades > 3.7 {
@@ -320,7 +318,7 @@ func logTicks(low, high float64) []float64 {
 	return ticks
 }
 
-// linearTicks are at most n round values above 0, up to hi, and 0.
+// linearTicks returns 0 and at most n round values above it, up to hi.
 func linearTicks(hi float64, n int) []float64 {
 	stride := stepAbove(hi / float64(n))
 	var ticks []float64

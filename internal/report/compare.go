@@ -77,7 +77,7 @@ func contrastTable(c *design.Compared) Table {
 	return tab
 }
 
-// judgements say what B is against A.
+// judgements describe B relative to A.
 var judgements = map[design.Judgement]Cell{
 	design.Better: {"better", Good}, design.Worse: {"worse", Bad}, design.Same: {"the same", Plain}, design.Undecided: {"undecided", Doubt},
 	design.NotJudged: {"", Plain},

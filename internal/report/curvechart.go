@@ -13,8 +13,8 @@ import (
 	"planner/sweep/measure"
 )
 
-// latencyChart draws a fitted curve with its points, whose errors are known from
-// the trials, the limits on its metric, and the rates that matter.
+// latencyChart draws a fitted curve with its points, with errors from the trials, the limits on its metric, and
+// the rates of interest.
 func latencyChart(c *curve.Curve, slo measure.SLO, max *search.Estimate, trials []measure.Measurement) *Chart {
 	name, whose := strings.ToUpper(c.Metric.String()), ""
 	if c.Class != "" {
@@ -98,9 +98,8 @@ func latencyLine(c *curve.Curve, q float64, trials []measure.Measurement) Line {
 	return l
 }
 
-// curveFacts say in words what the curve shows. Its crossings of the limits are
-// worth telling where nothing better is known: a search for the maximum rate
-// weighs counts, the curve only draws a line through quantiles.
+// curveFacts describe the curve in words. Its crossings of the limits are told only if nothing better is known:
+// a search for the maximum rate weighs counts, the curve only interpolates quantiles.
 func curveFacts(c *curve.Curve, slo measure.SLO, crossings bool) Facts {
 	var facts Facts
 	for _, b := range slo.Of(c.Class).Bounds {

@@ -7,7 +7,7 @@ import (
 	"planner/internal/list"
 )
 
-// Doctor builds the report of checks, one a line.
+// Doctor builds the report of checks, one per line.
 func Doctor(checks []doctor.Check) Document {
 	tones := map[doctor.CheckState]Tone{doctor.Passed: Good, doctor.Warning: Doubt, doctor.Problem: Bad}
 	d := Document{Title: diagnosis(checks), Data: asTheyAre(checks, "check=name state found remedy")}

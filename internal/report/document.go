@@ -1,16 +1,14 @@
 // Package report prints one report in several formats.
 //
-// A report is a tree, [Document], of a few kinds of element. [Build] makes it from the
-// answer of a run, and [Trace], [Calibration] and others from what else there is to
-// tell. [Text], [Markdown], [HTML] and [Data.CSV] print it; charts are also drawn as image
-// files. JSON needs no document: the domain's types write their own.
+// A report is a tree, [Document], of a few kinds of element. [Build] makes it from the answer of a run, and
+// [Trace], [Calibration] and others from other results. [Text], [Markdown], [HTML] and [Data.CSV] print it;
+// charts are also drawn as image files. JSON needs no document: the domain's types define it.
 //
 // # Numbers
 //
-// Every figure carries its unit. An estimate is rounded to what its uncertainty
-// supports, anything else to two or three significant digits, except for counts
-// and amounts of money, which are exact. What is not known prints as "-", never as a
-// number.
+// Every figure has its unit. An estimate is rounded to what its uncertainty supports, and other figures to two
+// or three significant digits, except for counts and amounts of money, which are exact. An unknown figure
+// prints as "-", never as a number.
 package report
 
 import (
@@ -25,21 +23,21 @@ import (
 type Document struct {
 	Title  string  `json:"title"`
 	Blocks []Block `json:"blocks"`
-	// Data holds the unrounded figures of the trials under the names that result
-	// files use. [Data.CSV] prints it, and nothing else does.
+	// Data holds the unrounded figures of the trials under the names used in result files. It is printed only
+	// by [Data.CSV].
 	Data Data `json:"data"`
-	// Sheets are further data, of a plan what a buyer computes with.
+	// Sheets are further data, such as a plan's figures for a buyer's calculations.
 	Sheets []Sheet `json:"sheets,omitempty"`
 
-	// detailed says that further sections are details.
+	// detailed says that sections added from now on are details.
 	detailed bool
 }
 
-// Element is what a document is made of: one of [Heading], [Paragraph], [Facts],
-// [Bullets], [Code], [Table] and [*Chart]. It may say nothing.
+// Element is a part of a document: a [Heading], [Paragraph], [Facts], [Bullets], [Code], [Table] or [*Chart].
+// It may be empty.
 type Element interface{ block() (b Block, says bool) }
 
-// Block is an element as printers and files have it: the one of its fields that is set.
+// Block is an element in the form for printers and files: exactly one field is set.
 type Block struct {
 	Heading   *Heading   `json:"heading,omitempty"`
 	Paragraph *Paragraph `json:"paragraph,omitempty"`
@@ -53,7 +51,7 @@ type Block struct {
 // Heading begins a section.
 type Heading struct {
 	Text string
-	// Detail sections stand behind the first page, and are folded where a format can.
+	// Detail sections come after the first page, and are folded if the format can.
 	Detail bool `json:",omitempty"`
 }
 
@@ -78,7 +76,7 @@ type Bullets struct {
 	Tone  Tone
 }
 
-// Code is text to be copied as it stands, such as a command line.
+// Code is text to be copied verbatim, such as a command line.
 type Code struct{ Text string }
 
 // Table is a table. Rows have as many cells as there are columns.
@@ -86,22 +84,22 @@ type Table struct {
 	Caption string
 	Columns []Column
 	Rows    [][]Cell
-	// Trials are the numbers of the trials that the rows are of, 0 for a row of none; none
-	// where no row is. Shades are how dark the cells of a heat map are, from 0 to 1.
+	// Trials are the trial numbers of the rows, 0 for a row without; empty if no row has one. Shades are the
+	// intensities of a heat map's cells, from 0 to 1.
 	Trials []int       `json:",omitempty"`
 	Shades [][]float64 `json:",omitempty"`
-	// Bars, if there are any, are drawn as an image file too.
+	// Bars, if any, are also drawn as an image file.
 	Bars *Bars `json:",omitempty"`
 }
 
-// Column says how the cells of a column are set.
+// Column is the layout of a column.
 type Column struct {
 	Name string
-	// Right aligns numbers.
+	// Right aligns its cells to the right, for numbers.
 	Right bool
-	// Wrap lets a narrow text output break the cells over several lines.
+	// Wrap allows narrow text output to wrap the cells.
 	Wrap bool
-	// Extra columns go below the rows of a text that is too narrow, the last one first.
+	// Extra columns go below the rows of a text that is too narrow, starting with the last.
 	Extra bool
 }
 
@@ -111,13 +109,13 @@ type Cell struct {
 	Tone Tone
 }
 
-// Tone says how a statement is meant. The zero value is plain.
+// Tone is the meaning of a statement. The zero value is plain.
 type Tone int
 
-// The tones. Printers may colour them, but say nothing by colour alone.
+// The tones. Printers may colour them, but must not convey anything by colour alone.
 const (
 	Plain  Tone = iota
-	Strong      // what the reader came for
+	Strong      // the main result
 	Good        // a limit that holds
 	Bad         // a limit that does not, a failure
 	Doubt       // undecided, invalid, a warning
@@ -171,10 +169,10 @@ func (tab *Table) row(cells ...any) {
 	tab.Rows = append(tab.Rows, row)
 }
 
-// mostRows is how many rows a table has at most that grows with the search.
+// mostRows is the maximum number of rows of a table that grows with the search.
 const mostRows = 20
 
-// first cuts a table that grows with the search, and says where the rest stands.
+// first cuts a table that grows with the search, and says where the rest is.
 func (tab *Table) first(what, where string) {
 	if n := len(tab.Rows); n > mostRows {
 		tab.Rows = tab.Rows[:mostRows]
@@ -182,7 +180,7 @@ func (tab *Table) first(what, where string) {
 	}
 }
 
-// known is the table without the columns of which nothing is known.
+// known returns the table without columns of unknown values only.
 func (tab Table) known() Table {
 	out := Table{Caption: tab.Caption, Rows: make([][]Cell, len(tab.Rows)), Trials: tab.Trials, Bars: tab.Bars}
 	for k, c := range tab.Columns {
@@ -209,7 +207,7 @@ func saying(elements []Element) []Block {
 
 func (d *Document) add(elements ...Element) { d.Blocks = append(d.Blocks, saying(elements)...) }
 
-// section appends a heading and its elements; neither if all of these say nothing.
+// section appends a heading and its elements; nothing if all elements are empty.
 func (d *Document) section(title string, elements ...Element) {
 	if told := saying(elements); len(told) > 0 || len(elements) == 0 {
 		d.add(Heading{title, d.detailed})

@@ -13,21 +13,20 @@ import (
 	"planner/sweep/measure"
 )
 
-// Engines is what a report tells of engines beside an answer: by its zero value nothing.
+// Engines is what a report says of engines besides an answer; its zero value says nothing.
 type Engines struct {
-	// Start says how an instance with given knobs is started; nil where nobody knows.
+	// Start returns how an instance with given knobs is started; nil if unknown.
 	Start func(measure.Knobs) StartCommand
-	// Seen is what was seen of real engines, trial by trial; none on the simulated one.
+	// Seen is the telemetry of real engines by trial; empty for the simulated one.
 	Seen []sweep.EngineTelemetry
-	// Timeline is a trial step by step; nil where that is not known of any.
+	// Timeline returns a trial step by step; nil if that is unknown for all trials.
 	Timeline func(measure.Trial) (sweep.Timeline, error)
-	// GPU finds a GPU with its price by the name that knobs have.
+	// GPU returns the GPU with the name used in knobs, with its price.
 	GPU func(name string) (config.GPU, bool)
 }
 
-// spent is for how long engines were held, starts included, that times the GPUs of
-// each, 0 where nobody said that there are any, and what it cost, nil where a GPU's
-// price is not known. Trials that were interrupted are not in it.
+// spent returns the time for which engines were held, starts included; the GPU hours, 0 if no GPUs are known;
+// and their cost, nil if a GPU's price is unknown. Interrupted trials are not included.
 func (e *Engines) spent() (held time.Duration, gpuHours float64, usd *float64) {
 	total, priced := 0.0, len(e.Seen) > 0
 	for _, s := range e.Seen {
@@ -46,7 +45,7 @@ func (e *Engines) spent() (held time.Duration, gpuHours float64, usd *float64) {
 	return held, gpuHours, &total
 }
 
-// Spent says what the trials took: "0.70 GPU hours, $2.10".
+// Spent describes what the trials took: "0.70 GPU hours, $2.10".
 func (e *Engines) Spent() string {
 	held, hours, usd := e.spent()
 	text := latency(held) + " of engines"
@@ -66,7 +65,7 @@ func (e *Engines) started() string {
 	return where(n > 0, fmt.Sprintf("%d, %s in all, on top of what a budget counts, the trials", n, latency(took)))
 }
 
-// addEngines tells of the engines of a live run, with the trials of the chosen settings, nil for all.
+// addEngines describes the engines of a live run, with the trials of the chosen settings, or of all for nil.
 func addEngines(d *Document, e *Engines, trials []measure.Measurement, chosen *measure.Knobs) {
 	if len(e.Seen) == 0 {
 		return

@@ -12,9 +12,9 @@ import (
 	"planner/sweep/measure"
 )
 
-// exceedanceChart draws, for one bound of a search, the share of requests beyond
-// the limit in each trial and the fitted curve. Shares of zero have no place on
-// its logarithmic axis; their number stands in the title.
+// exceedanceChart draws, for one bound of a search, the share of requests beyond the limit in each trial and
+// the fitted curve. The title counts the trials with a share of zero, which has no place on the logarithmic
+// axis.
 func exceedanceChart(b search.BoundResult, trials []measure.Measurement) *Chart {
 	c := &Chart{
 		Name:   "beyond-" + strings.ReplaceAll(b.Bound, ".", "-"),
@@ -56,8 +56,8 @@ func counted(b search.BoundResult, trials []measure.Measurement) []*measure.Meas
 	})
 }
 
-// exceedanceFit is the fitted curve between two rates, down to a fifth of the
-// smallest share seen or allowed: below that no trial could say anything.
+// exceedanceFit returns the fitted curve between two rates, down to a fifth of the smallest share seen or
+// allowed, below which no trial could tell.
 func exceedanceFit(b search.BoundResult, lo, hi float64, seen []ChartPoint, scale float64) plotter.XYs {
 	least := scale * b.At(b.Rate)
 	for _, p := range seen {
@@ -69,9 +69,8 @@ func exceedanceFit(b search.BoundResult, lo, hi float64, seen []ChartPoint, scal
 	})
 }
 
-// beyondWithin is the 90 % interval of what a trial saw of a bound, with the
-// clumping that all trials of the search together show: a trial by itself knows
-// far less of it. A mean comes with an interval of its own.
+// beyondWithin returns the 90 % interval of a trial's share beyond a bound, with the clumping estimated from
+// all trials of the search, since a single trial says far less of it. A mean has an interval of its own.
 func beyondWithin(b search.BoundResult, k measure.Count) (low, high float64) {
 	if b.Share == 0 {
 		return k.Low, k.High

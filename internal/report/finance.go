@@ -13,10 +13,10 @@ import (
 	"planner/sweep/measure"
 )
 
-// uneconomical is from how many times the cost of the cheapest on an offer is only named.
+// uneconomical is the multiple of the cheapest cost above which an offer is only named.
 const uneconomical = 10
 
-// addFinance is what a buyer compares: a row a GPU by its best set, in the order of cost.
+// addFinance tabulates what a buyer compares: one row per GPU with its best set, in order of cost.
 func addFinance(d *Document, title string, all []plan.Alternative) {
 	tab := table(wrapped("GPU"), right("GPUs"), extra(right("inst.", "kW")), right("$ an hour", "a month", "a year", "the job"),
 		extra(right("$/M in")), right("$/M out", "$/M all", "times"))
@@ -72,17 +72,17 @@ func addFinance(d *Document, title string, all []plan.Alternative) {
 	d.add(Paragraph{Text: text, Tone: Quiet})
 }
 
-// mark is that of an offer of which no served run tells how far off its rate is.
+// mark marks an offer whose rate has no calibration from a served run of the like.
 func mark(o *plan.Offer) string { return where(o.Warnings.Has(note.Uncalibrated), " *") }
 
-// addMarked says what the mark of offers in a table means.
+// addMarked explains the mark if any offer in a table has it.
 func addMarked(d *Document, all []plan.Alternative) {
 	if slices.ContainsFunc(all, func(a plan.Alternative) bool { return a.Fleet.GPUs > 0 && mark(&a.Offer) != "" }) {
 		d.add(Paragraph{Text: "* no served run of the like is among those that the constants were calibrated on: times may be further off than without the mark", Tone: Quiet})
 	}
 }
 
-// eachGPU is the best offer of each GPU, in the order of all.
+// eachGPU returns the first offer of each GPU, in the order of all.
 func eachGPU(all []plan.Alternative) []plan.Alternative {
 	byGPU := list.Groups(all, func(a plan.Alternative) string { return gpuName(&a.Offer) })
 	return list.Map(byGPU, func(of []plan.Alternative) plan.Alternative { return of[0] })
@@ -90,7 +90,7 @@ func eachGPU(all []plan.Alternative) []plan.Alternative {
 
 func gpuName(o *plan.Offer) string { return cmp.Or(o.GPU, o.Knobs.GPU, "GPU") }
 
-// placed is "H100 SXM, TP 4": a GPU with how an instance is spread over it.
+// placed returns the GPU and the parallelism of an instance: "H100 SXM, TP 4".
 func placed(o *plan.Offer) string {
 	name := gpuName(o)
 	for _, n := range measure.KnobTable {
@@ -101,7 +101,7 @@ func placed(o *plan.Offer) string {
 	return name
 }
 
-// timesOf is an offer's cost over the cheapest one's, NaN where one is not known, or the cheapest is free.
+// timesOf returns an offer's cost relative to the cheapest; NaN if either is unknown or the cheapest is free.
 func timesOf(a, cheapest *plan.Alternative) float64 {
 	if a.Cost.Money() == nil || costless(&cheapest.Cost) {
 		return math.NaN()
@@ -109,7 +109,7 @@ func timesOf(a, cheapest *plan.Alternative) float64 {
 	return *a.Cost.Money() / *cheapest.Cost.Money()
 }
 
-// infeasibleFact says why a GPU would not do, and which limit it could keep.
+// infeasibleFact says why a GPU is not feasible, and which limit it could meet.
 func infeasibleFact(a *plan.Alternative) string {
 	what, why := "not feasible", a.Reason.Text
 	switch {
@@ -132,10 +132,10 @@ func kilowatts(kw float64) string {
 	return fixed(kw, max(0, min(1, 2-int(math.Log10(kw)))))
 }
 
-// amount is dollars without their sign, for columns that name it.
+// amount prints dollars without the sign, for columns that name the unit.
 func amount(v *float64) string { return strings.TrimPrefix(dollars(v), "$") }
 
-// shortAmount is an amount in whole dollars, and in three digits from a million on: 1.78M.
+// shortAmount prints whole dollars, and three digits from a million on: 1.78M.
 func shortAmount(v *float64) string {
 	switch {
 	case v == nil || *v < 1e3:
@@ -217,7 +217,7 @@ func addPrices(d *Document, p *plan.Plan) {
 	d.section("Prices and power", Bullets{Items: items})
 }
 
-// boughtFact takes the price of a bought GPU apart, and names what is not in it.
+// boughtFact breaks down the price of a bought GPU and names what is not included.
 func boughtFact(t *plan.Term) string {
 	parts, missing := []string{money(t.Capital) + " of capital"}, []string{}
 	for _, part := range []struct {
@@ -233,7 +233,7 @@ func boughtFact(t *plan.Term) string {
 	return "bought, a GPU-hour is " + strings.Join(parts, " and ") + behind(", without ", strings.Join(missing, " and ")) + ": " + t.By
 }
 
-// costless reports whether there is no cost to take shares of.
+// costless reports whether there is no cost of which to take shares.
 func costless(c *plan.Cost) bool { return c.Money() == nil || *c.Money() == 0 }
 
 func addDrivers(d *Document, p *plan.Plan) {
@@ -265,7 +265,7 @@ func driverItems(p *plan.Plan) (items []string) {
 	return items
 }
 
-// survival says how loaded a fleet is and what it survives, and how often enough of it is up.
+// survival says how loaded a fleet is, what it survives, and its availability.
 func survival(p *plan.Plan) Facts {
 	f := &p.Fleet
 	load, tone := percent(f.Utilization)+" of the safe rate", Plain
@@ -288,7 +288,7 @@ func survival(p *plan.Plan) Facts {
 		availability(a.Planned), availability(a.Loaded), percent(a.OfInstance), by)}}
 }
 
-// availability prints a probability near 1 with its nines and a digit more, rounded down.
+// availability prints a probability near 1 with all its nines and one more digit, rounded down.
 func availability(p float64) string {
 	const most = 7
 	switch {
@@ -301,8 +301,8 @@ func availability(p float64) string {
 	return down(100*p, digits) + " %"
 }
 
-// addSensitivity tabulates what a fleet would cost if things turn out other than planned, as a
-// tornado: the largest change first, with a bar.
+// addSensitivity tabulates a fleet's cost if assumptions turn out otherwise, as a tornado: the largest change
+// first, with a bar.
 func addSensitivity(d *Document, changes []plan.Change, gpus int, cost *plan.Cost) {
 	paid := "per hour"
 	if cost.Job != nil {
@@ -345,7 +345,7 @@ func addSensitivity(d *Document, changes []plan.Change, gpus int, cost *plan.Cos
 	}
 }
 
-// bar draws the size of a relative change; beyond a doubling it is cut.
+// bar draws the size of a relative change, cut at a doubling.
 func bar(moved float64) string {
 	return strings.Repeat("#", int(math.Round(min(math.Abs(moved), 1)*20-1e-9)))
 }

@@ -28,7 +28,7 @@ func fleetDocument(a *fleet.Answer) Document {
 	return d
 }
 
-// shareOver prints a share with its interval, "95.8 % (94.9-96.4)", and none below one as 100 %.
+// shareOver prints a share with its interval, "95.8 % (94.9-96.4)"; a share below one never as 100 %.
 func shareOver(e fleet.Estimate) string {
 	decimals := 1
 	if left := 100 * (1 - e.Value); left > 1e-9 && left < 0.05 {
@@ -37,7 +37,7 @@ func shareOver(e fleet.Estimate) string {
 	return figureOver(fleet.Estimate{Value: 100 * e.Value, Low: 100 * e.Low, High: 100 * e.High}, decimals, " %")
 }
 
-// figureOver prints a figure with its interval, where one is known.
+// figureOver prints a figure with its interval, if known.
 func figureOver(e fleet.Estimate, decimals int, unit ...string) string {
 	text := fixed(e.Value, decimals) + strings.Join(unit, "")
 	if !finite(e.Low) || !finite(e.High) {
@@ -211,7 +211,7 @@ func fleetCharts(a *fleet.Answer) []Element {
 	}
 }
 
-// addInTime sets the plan's fleet beside an autoscaled one, under traffic in time.
+// addInTime compares the plan's fleet with an autoscaled one under traffic over time.
 func addInTime(d *Document, p *plan.Plan) {
 	const title = "Static or autoscaled"
 	t := p.InTime

@@ -12,22 +12,22 @@ import (
 	"strings"
 )
 
-// assets are the page's template, style sheet and script, and those of uPlot 1.6.32, which
-// draws the charts that answer to a pointer (MIT licence, beside them).
+// assets are the page's template, style sheet and script, and those of uPlot 1.6.32, which draws the
+// interactive charts (MIT licence, included).
 //
 //go:embed report.html.tmpl report.css report.js uplot
 var assets embed.FS
 
-// HTML prints a document as one file that fetches nothing: style, scripts and charts
-// stand inside, a content security policy forbids the rest. Without scripts every figure
-// is there all the same. The file is well-formed XML too.
+// HTML prints a document as one file that fetches nothing: style, scripts and charts are inline, and a content
+// security policy forbids the rest. All figures are there without scripts as well. The file is also well-formed
+// XML.
 func HTML(d Document) []byte {
 	d = shown(d)
 	asset := func(name string) string {
 		data, _ := assets.ReadFile(name) // each is embedded
 		return string(data)
 	}
-	// A browser without a locale names one that its own formats refuse, and uPlot asks for it.
+	// A browser without a locale reports one that its own formats reject, and uPlot uses it.
 	const locale = `try { new Intl.NumberFormat(navigator.language) } catch { Object.defineProperty(navigator, "language", { value: "en-US" }) }`
 	script := strings.TrimSpace(locale + "\n/*\nuPlot 1.6.32\n" + asset("uplot/LICENSE") + "*/\n" + asset("uplot/uPlot.iife.min.js") + "\n" + asset("report.js"))
 	script = "//<![CDATA[\n" + script + "\n//]]>"
@@ -44,13 +44,13 @@ func HTML(d Document) []byte {
 		"Title": d.Title, "Sections": sections(d.Blocks), "Policy": template.HTMLAttr(policy),
 		"Style": template.CSS(asset("uplot/uPlot.min.css") + asset("report.css")), "Script": template.JS(script),
 	}); err != nil {
-		panic(err) // the template does not fit the document
+		panic(err) // a mismatch of template and document
 	}
 	return b.Bytes()
 }
 
-// section is a heading with the blocks below it; the first of a page has none, and the
-// first detail ends its first sheet.
+// section is a heading with its blocks; the first of a page has no heading, and the first detail ends the first
+// sheet.
 type section struct {
 	Heading
 	Number      int
@@ -78,8 +78,8 @@ func (tab Table) trial(row int) template.HTMLAttr {
 	return template.HTMLAttr(fmt.Sprintf(` data-trial="%d"`, tab.Trials[row]))
 }
 
-// cell are the attributes of a cell: its class, and how dark it is in a heat map, or from where to where
-// the bar goes that is drawn in place of the text's.
+// cell returns the attributes of a cell: its class, its intensity in a heat map, or the range of the bar drawn
+// in place of its text.
 func (tab Table) cell(row, column int) template.HTMLAttr {
 	if tab.Bars != nil && tab.Columns[column].Name == "" {
 		from, to, way := tab.Bars.span(row)
@@ -92,8 +92,8 @@ func (tab Table) cell(row, column int) template.HTMLAttr {
 	return attributes
 }
 
-// drawn is a chart in a page: its SVG image, for paper and where scripts do not run, the
-// data that the script draws, and a table for those who do not see it. Nil is nothing to draw.
+// drawn returns a chart for a page: its SVG image, for paper and without scripts, the data that the script
+// draws, and a table for accessibility. It is nil if there is nothing to draw.
 func (c *Chart) drawn() map[string]any {
 	image, err := c.inline()
 	data, errData := c.script()
@@ -124,7 +124,7 @@ func (c *Chart) table() Table {
 	return tab
 }
 
-// class is the class attribute of a text in a tone, in the cell of a column; empty if plain.
+// class returns the class attribute of text in a tone and column; empty if plain.
 func class(t Tone, c Column) template.HTMLAttr {
 	name := [...]string{Plain: "", Strong: "strong", Good: "good", Bad: "bad", Doubt: "doubt", Quiet: "quiet"}[t]
 	switch {
@@ -139,8 +139,8 @@ func class(t Tone, c Column) template.HTMLAttr {
 	return template.HTMLAttr(` class="` + name + `"`)
 }
 
-// script is the chart for the script of a page, as JSON that may stand in an element: the
-// encoder escapes what would be markup.
+// script returns the chart as JSON for the page's script; the encoder escapes markup, so that it may be in an
+// element.
 func (c *Chart) script() ([]byte, error) {
 	d := c.drawing()
 	d.X.Ticks, d.Y.Ticks = d.X.ticks(10), d.Y.ticks(10)

@@ -13,8 +13,8 @@ import (
 	"planner/sweep/measure"
 )
 
-// noPlanDocument is the report of a decision without a plan: what was asked, why there
-// is none, what to do about it, and what was seen.
+// noPlanDocument is the report of a decision without a plan: what was asked, why there is none, what to do, and
+// what was seen.
 func noPlanDocument(n *decide.NoPlan, e Engines) Document {
 	b := &n.Background
 	d := Document{Data: data(b.Trials)}
@@ -41,7 +41,7 @@ func noPlanDocument(n *decide.NoPlan, e Engines) Document {
 		}
 		d.add(append(facts, whyInfeasible(why, b)...))
 		if len(offers) == 0 {
-			rejected = nil // all that was asked for, for the reasons that stand above
+			rejected = nil // all were rejected, for the reasons given above
 		}
 		d.section("What would help", Bullets{Items: remedies(why, b.Search)})
 	default:
@@ -72,8 +72,8 @@ func noPlanDocument(n *decide.NoPlan, e Engines) Document {
 	return d
 }
 
-// whyInfeasible names the cheapest fleet where a limit of the demand is in its way, and
-// what an idle engine misses where one does.
+// whyInfeasible names the cheapest fleet if a limit of the demand rules it out, what an idle engine misses if
+// it does, or else the reasons.
 func whyInfeasible(e *plan.Unsolved, b *decide.Background) Facts {
 	switch {
 	case e.Cheapest != nil:
@@ -94,8 +94,9 @@ func whyInfeasible(e *plan.Unsolved, b *decide.Background) Facts {
 	return Facts{{"why", e.Error(), Bad}}
 }
 
-// leastSeen is the smallest figure, or of goodput the smallest share beyond its limits, of the trials that missed
-// the limit: what a few requests show while it is open may be within it. "" if there is none.
+// leastSeen returns the smallest figure, or for goodput the smallest share beyond its limits, among the trials
+// that missed the limit; trials still open are not counted, as a few requests may be within it by chance. "" if
+// none.
 func leastSeen(b *decide.Background) string {
 	var least *measure.Measurement
 	var bound measure.Bound
@@ -156,7 +157,7 @@ func advice(s measure.Overview, e *plan.Unsolved, searched bool) []string {
 			"a load generator on a host of its own, where the engine takes the processors that requests are sent with",
 		}
 	}
-	if !searched { // results that are fitted
+	if !searched { // fitted results
 		return []string{"trials at lower rates, or longer ones: those that were measured do not tell at which the limits are kept"}
 	}
 	return []string{
@@ -170,7 +171,7 @@ func sized(a *plan.Alternative) string {
 	return fleetOf(&a.Fleet, &a.Offer) + costing(a.Cost.PerHour, " per hour")
 }
 
-// remedies are what could be changed, as far as the reason tells.
+// remedies are possible changes, as far as the reason suggests any.
 func remedies(e *plan.Unsolved, r *search.Result) []string {
 	var help []string
 	if c := e.Cheapest; c != nil {
@@ -210,8 +211,8 @@ func remedies(e *plan.Unsolved, r *search.Result) []string {
 	return help
 }
 
-// widerIsSlower reports whether of one kind of GPU an instance of more is slower without load
-// than one of fewer.
+// widerIsSlower reports whether, on one type of GPU, a larger instance is slower without load than a smaller
+// one.
 func widerIsSlower(all []plan.Alternative) bool {
 	idle := func(a plan.Alternative) float64 {
 		if a.Offer.Idle == nil {

@@ -9,7 +9,7 @@ import (
 	"planner/plan/trust"
 )
 
-// doubted is what stands first in a report whose data fails items of the checklist.
+// doubted is the first paragraph of a report whose data fails items of the checklist.
 func doubted(items []trust.Item) Paragraph {
 	failed := trust.Failed(items)
 	if len(failed) == 0 {
@@ -19,11 +19,10 @@ func doubted(items []trust.Item) Paragraph {
 		len(failed), len(items), strings.Join(failed, ", ")), Tone: Bad}
 }
 
-// trustTones say how an item of the checklist stands.
+// trustTones are the tones of the states of a checklist item.
 var trustTones = map[trust.ItemState]Tone{trust.Pass: Good, trust.Fail: Bad, trust.Unknown: Doubt}
 
-// addTrust says how each item of the checklist stands: those that pass by name, the others
-// with what the data shows.
+// addTrust lists the items of the checklist: those that pass by name, the others with their evidence.
 func addTrust(d *Document, items []trust.Item) {
 	var facts Facts
 	var passed []string

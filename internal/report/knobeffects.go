@@ -12,7 +12,7 @@ import (
 	"planner/sweep/measure"
 )
 
-// addEffects ranks the knobs by what they do to the maximum rate, and maps the first two.
+// addEffects ranks the knobs by their effect on the maximum rate, and maps the first two.
 func addEffects(d *Document, p *plan.Plan, trials []measure.Measurement) {
 	all := p.Evidence.Effects
 	if len(all) == 0 {
@@ -38,7 +38,7 @@ func addEffects(d *Document, p *plan.Plan, trials []measure.Measurement) {
 
 func orDefault(value string) string { return cmp.Or(value, "default") }
 
-// heatMap tabulates the best rate with each pair of values of two knobs, whatever the others.
+// heatMap tabulates the best rate for each pair of values of two knobs, over all others.
 func heatMap(settings []effects.Setting, rowKnob, columnKnob string) Table {
 	down, _ := measure.KnobNamed(rowKnob)
 	across, _ := measure.KnobNamed(columnKnob)

@@ -10,7 +10,7 @@ import (
 	"planner/sweep/measure"
 )
 
-// knobText is the value of a knob in tables, empty where the engine's default holds.
+// knobText prints the value of a knob in tables; empty for the engine's default.
 func knobText(n measure.Knob, k measure.Knobs) string {
 	switch v := n.Get(k).(type) {
 	case bool:
@@ -26,22 +26,22 @@ func knobText(n measure.Knob, k measure.Knobs) string {
 	return n.Text(k)
 }
 
-// StartCommand says how one instance is started.
+// StartCommand is how one instance is started.
 type StartCommand struct {
-	// Line is its command line. File is the path of a file that it reads its options
-	// from and Content what stands there; "" for none.
+	// Line is its command line. File is the path of its option file and Content the file's text; "" if there is
+	// none.
 	Line, File, Content string
-	// Notes say what the command line cannot.
+	// Notes say what the command line cannot express.
 	Notes []string
 }
 
-// addStart shows how an instance is started, by its knobs where no more is known.
+// addStart shows how an instance is started, or its knobs if that is all that is known.
 func addStart(d *Document, title string, e *Engines, k measure.Knobs) {
 	var s StartCommand
 	if e.Start != nil {
 		s = e.Start(k)
 	}
-	// Of results of others the GPU may be all that is known: that makes no command.
+	// Results of other tools may give only the GPU, which makes no command.
 	known := k
 	known.GPU, known.PrefixUnknown = "", false
 	if s.Line == "" && known != (measure.Knobs{}) {
@@ -65,7 +65,7 @@ func showStart(d *Document, title string, s StartCommand) {
 	d.add(Bullets{s.Notes, Doubt})
 }
 
-// addServer shows how an instance of a plan is started: as plan.json says, where it does.
+// addServer shows how an instance of a plan is started: from the plan's handover if it has that.
 func addServer(d *Document, p *plan.Plan, e *Engines) {
 	const title = "Server flags of one instance"
 	s := p.Handover.Engine
@@ -93,19 +93,19 @@ func addModelled(d *Document, features []plan.Feature) {
 	d.section("What the simulated engine does not have as it is", append(refused, approximated...))
 }
 
-// differing says which knobs are not the same in all sets, by their place in the table.
+// differing marks the knobs that are not the same in all sets, by their index in the table.
 func differing(sets []measure.Knobs) []bool {
 	return list.Map(measure.KnobTable, func(n measure.Knob) bool {
 		return slices.ContainsFunc(sets, func(k measure.Knobs) bool { return n.Get(k) != n.Get(sets[0]) })
 	})
 }
 
-// describe names the chosen knobs of a set: "TP 4, seqs 256".
+// describe prints the chosen knobs of a set: "TP 4, seqs 256".
 func describe(k measure.Knobs, which []bool) string {
 	return cmp.Or(values([]measure.Knobs{k}, which), "the same")
 }
 
-// apart are the knobs that tell sets apart; of a single set those that are given.
+// apart marks the knobs in which sets differ; for a single set those that are given.
 func apart(sets []measure.Knobs) []bool {
 	if len(sets) == 1 {
 		return given(sets[0])
@@ -113,7 +113,7 @@ func apart(sets []measure.Knobs) []bool {
 	return differing(sets)
 }
 
-// given marks the knobs that are not left to the engine.
+// given marks the knobs not left to the engine, without degrees of 1 other than tensor_parallel.
 func given(k measure.Knobs) []bool {
 	return list.Map(measure.KnobTable, func(n measure.Knob) bool {
 		v := n.Get(k)
@@ -123,7 +123,7 @@ func given(k measure.Knobs) []bool {
 }
 
 func of(trials []measure.Measurement, k measure.Knobs) (mine []measure.Measurement) {
-	for i := range trials { // of which few are, and all would be copied
+	for i := range trials { // by index, so that only the few matches are copied
 		if trials[i].Trial.Knobs == k {
 			mine = append(mine, trials[i])
 		}

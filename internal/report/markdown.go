@@ -70,7 +70,7 @@ func markdownTable(m *bytes.Buffer, tab Table) {
 	}
 }
 
-// fence writes a code block, fenced by more backquotes than it holds.
+// fence writes a code block, fenced by more backquotes than it contains.
 func fence(m *bytes.Buffer, language, text string) {
 	mark := "```"
 	for strings.Contains(text, mark) {
@@ -79,10 +79,10 @@ func fence(m *bytes.Buffer, language, text string) {
 	fmt.Fprintf(m, "%s%s\n%s\n%s\n", mark, language, strings.TrimRight(text, "\n"), mark)
 }
 
-// toneMarks enclose a text in a tone.
+// toneMarks enclose text by tone.
 var toneMarks = [...]string{Plain: "", Strong: "**", Good: "", Bad: "", Doubt: "", Quiet: "_"}
 
-// cellMarkdown escapes a text for a table: a bar would end the cell.
+// cellMarkdown escapes text for a table, in which a bar would end the cell.
 func cellMarkdown(s string) string {
 	if s == unknown {
 		return s
@@ -90,11 +90,11 @@ func cellMarkdown(s string) string {
 	return strings.ReplaceAll(escapeMarkdown(s), "|", `\|`)
 }
 
-// markup is what Markdown would take for markup inside a line, and at its beginning: not an
-// underscore inside a word, which GitHub leaves alone too.
+// markup matches what Markdown would take for markup inside a line or at its beginning; not an underscore
+// inside a word, which GitHub ignores, too.
 var markup = regexp.MustCompile("[\\\\`*\\[\\]<>~$]|\\b_|_\\b|^(?:#[ #]|\\+[ +]|-[ -]|[#+-]$)")
 
-// escapeMarkdown escapes what Markdown would take for markup. Line breaks become spaces.
+// escapeMarkdown escapes markup. Line breaks become spaces.
 func escapeMarkdown(s string) string {
 	return markup.ReplaceAllString(strings.Join(strings.Fields(s), " "), `\$0`)
 }

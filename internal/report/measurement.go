@@ -56,15 +56,15 @@ func outcomeOf(m *measure.Measurement) string {
 	s := state + at + where(limits != "", ": "+limits)
 	switch {
 	case !m.Valid && m.Verdict.State == measure.Unsure && m.Verdict.Slack >= 0 && len(m.Warnings) > 0:
-		return s + "; " + m.Warnings[0].String() // no limit is passed, and the first warning is the doubt
+		return s + "; " + m.Warnings[0].String() // no limit is exceeded, and the first warning is the doubt
 	case m.Verdict.Binding == "":
 		return s
 	}
 	return s + "; " + decided(m)
 }
 
-// decided says by how much the binding bound is met or missed; where neither is sure it is the
-// worst, and need not be why.
+// decided prints the binding bound and its figure; in an unsure verdict it is only the worst bound, and need
+// not be the reason.
 func decided(m *measure.Measurement) string {
 	v := m.Verdict
 	name := boundName(v.Binding)
@@ -151,7 +151,7 @@ func latencyTable(m *measure.Measurement) Table {
 	return tab
 }
 
-// objectiveTable shows the counts that the verdict is made of.
+// objectiveTable shows the counts behind the verdict.
 func objectiveTable(m *measure.Measurement) Table {
 	tab := table(left("bound"), right("limit", "seen", "beyond"), extra(right("within (90 %)", "of")), right("allowed"), left("decides"))
 	for i, c := range m.Counts {
@@ -168,7 +168,7 @@ func objectiveTable(m *measure.Measurement) Table {
 			}
 		}
 		beyond := percent(c.Value)
-		if c.Bound == measure.ThroughputBound { // of which less than nothing stays where a backlog shrinks
+		if c.Bound == measure.ThroughputBound { // negative if a backlog shrinks
 			if c.N == 0 {
 				continue
 			}
@@ -184,10 +184,10 @@ func objectiveTable(m *measure.Measurement) Table {
 	return tab
 }
 
-// clumpNote says why the intervals of shares are as wide as they are: requests
-// beyond a limit come in clumps, and those of a short trial may all lie between two.
+// clumpNote explains wide intervals of shares: requests beyond a limit come in clumps, and those of a short
+// trial may all lie between two clumps.
 func clumpNote(m *measure.Measurement) string {
-	const wide = 0.1 // from which a reader asks why
+	const wide = 0.1 // needs an explanation
 	for i, c := range m.Counts {
 		mean := i < len(m.Trial.Objective.Bounds) && m.Trial.Objective.Bounds[i].Quantile == 0
 		if mean || c.Bound == measure.ErrorsBound || c.Bound == measure.ThroughputBound || c.N == 0 || c.High-c.Low < wide {

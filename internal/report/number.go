@@ -11,13 +11,13 @@ import (
 	"planner/search"
 )
 
-// unknown stands for a figure that is not known.
+// unknown is printed for an unknown figure.
 const unknown = "-"
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// number prints v with the given number of significant digits and thousands
-// separators; very large and very small values in scientific notation.
+// number prints v with the given number of significant digits and thousands separators, and very large and
+// small values in scientific notation.
 func number(v float64, digits int) string {
 	switch {
 	case !finite(v):
@@ -30,10 +30,10 @@ func number(v float64, digits int) string {
 	return fixed(v, digits-1-exponent(v, digits))
 }
 
-// exponent is the decimal exponent of v after rounding to digits.
+// exponent returns the decimal exponent of v after rounding to the given digits.
 func exponent(v float64, digits int) int {
 	_, e, _ := strings.Cut(strconv.FormatFloat(v, 'e', digits-1, 64), "e")
-	n, _ := strconv.Atoi(e) // FormatFloat writes a number behind the e
+	n, _ := strconv.Atoi(e) // FormatFloat always writes a number after the e
 	return n
 }
 
@@ -50,7 +50,7 @@ func fixed(v float64, decimals int) string {
 	return group(strconv.FormatFloat(v, 'f', decimals, 64))
 }
 
-// group puts commas between the thousands of a decimal number, and takes the sign off a zero.
+// group puts commas between the thousands of a decimal number, and removes the sign of a zero.
 func group(s string) string {
 	s, negative := strings.CutPrefix(s, "-")
 	whole, frac, point := strings.Cut(s, ".")
@@ -66,7 +66,7 @@ func group(s string) string {
 	return whole
 }
 
-// plus puts a sign before a figure above zero too.
+// plus also gives positive figures a sign.
 func plus(figure string) string {
 	if figure == unknown || figure[0] == '-' || strings.Trim(figure, "0.") == "" {
 		return figure
@@ -81,7 +81,7 @@ func signedShare(share float64) string {
 	return plus(fixed(100*share, 1)) + " %"
 }
 
-// exact prints a figure that somebody typed: six digits, and all before the point.
+// exact prints a figure given by a user: six digits, or all before the point if more.
 func exact(v float64) string {
 	if !finite(v) {
 		return unknown
@@ -98,7 +98,7 @@ func exact(v float64) string {
 
 func count(n int) string { return group(strconv.Itoa(n)) }
 
-// some prints a count that is 0 where none is known.
+// some prints a count, of which 0 means unknown.
 func some(n int) string {
 	if n <= 0 {
 		return unknown
@@ -106,7 +106,7 @@ func some(n int) string {
 	return count(n)
 }
 
-// someOf prints a figure that is 0 where there is none.
+// someOf prints a figure, of which 0 means unknown.
 func someOf(v float64, digits int) string {
 	if v <= 0 {
 		return unknown
@@ -114,7 +114,7 @@ func someOf(v float64, digits int) string {
 	return number(v, digits)
 }
 
-// rate prints requests/s that somebody asked for, in requests a day when they are few.
+// rate prints requests/s given by a user, or requests per day if few.
 func rate(v float64) string {
 	if v > 0 && v < 1e-3 {
 		if s := exact(round(v*86400, 6)); s != "1" {
@@ -125,8 +125,7 @@ func rate(v float64) string {
 	return exact(v) + " requests/s"
 }
 
-// few rounds a rate that was computed to four digits; a small one is left to rate,
-// which prints it in another unit.
+// few rounds a computed rate to four digits; a small one is left to rate, which prints it in another unit.
 func few(v float64) float64 {
 	if v < 1e-3 {
 		return v
@@ -135,12 +134,12 @@ func few(v float64) float64 {
 }
 
 func round(v float64, digits int) float64 {
-	r, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'e', digits-1, 64), 64) // what FormatFloat writes
+	r, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'e', digits-1, 64), 64) // FormatFloat's output always parses
 	return r
 }
 
-// decimals is how many decimals an uncertainty supports: two of its digits if
-// they are below 36 and one if not, as the Particle Data Group rounds.
+// decimals returns how many decimals an uncertainty supports: two of its digits if they are below 36 and one
+// otherwise, the rule of the Particle Data Group.
 func decimals(uncertainty float64) int {
 	if !finite(uncertainty) || uncertainty <= 0 {
 		return 0
@@ -152,22 +151,21 @@ func decimals(uncertainty float64) int {
 	return min(-e, 6)
 }
 
-// down and up print v with the given number of decimals, rounded to the side that
-// promises no more than v does: an interval's ends outwards, and what a fleet may
-// rely on downwards.
+// down and up print v with the given number of decimals, rounded so as not to promise more than v: the ends of
+// an interval outwards, and what a fleet may rely on downwards.
 func down(v float64, decimals int) string { return outward(v, decimals, math.Floor, 1) }
 
 func up(v float64, decimals int) string { return outward(v, decimals, math.Ceil, -1) }
 
-// outward takes what floating point adds to a decimal for none of it.
+// outward ignores the rounding errors of floating point.
 func outward(v float64, decimals int, side func(float64) float64, inward float64) string {
 	p := math.Pow(10, float64(decimals))
 	return fixed(side(v*p+inward*1e-9*math.Abs(v*p))/p, decimals)
 }
 
-// estimate prints an estimate with the decimals that its interval supports, and
-// three digits of the value and the safe rate at least: whoever divides a load by them is
-// to get the fleet that stands beside. The interval is "20.4-21.7 at 90 %", empty if there is none.
+// estimate prints an estimate with the decimals that its interval supports, and at least three digits of the
+// value and the safe rate, so that dividing a load by them gives the fleet shown. The interval reads "20.4-21.7
+// at 90 %", empty if there is none.
 func estimate(e search.Estimate) (value, interval, safe string) {
 	half := (e.High - e.Low) / 2
 	sensible := finite(e.Value) && finite(half) && e.Value >= 0
@@ -181,14 +179,14 @@ func estimate(e search.Estimate) (value, interval, safe string) {
 			low = max(d, min(2-exponent(e.Safe, 3), d+2))
 		}
 		value, interval, safe = fixed(e.Value, d), down(e.Low, low)+"-"+up(e.High, d), down(e.Safe, low)
-	} else { // a hyphen would read as a sign of an exponent
+	} else { // a hyphen would look like the sign of an exponent
 		value, interval, safe = number(e.Value, 3), number(e.Low, 3)+" to "+number(e.High, 3), number(stat.RoundedDown(e.Safe, 3), 3)
 	}
 	return value, where(sensible && half > 0, interval+where(e.Confidence > 0, " at "+percent(e.Confidence))), safe
 }
 
-// percent prints a share with one decimal, 99.9 %, and two digits of a small one, 0.012 %, or of
-// what is left to all, 99.987 %.
+// percent prints a share with at most one decimal, 99.9 %, but two digits of a small one, 0.012 %, or of a
+// small distance from 100 %, 99.987 %.
 func percent(share float64) string {
 	p := 100 * share
 	small := p
@@ -208,8 +206,8 @@ func percent(share float64) string {
 
 func share(v float64) string { return percent(math.Round(100*v) / 100) }
 
-// quotient prints how many instances a load takes, so that a reader can follow
-// the rounding: a decimal however many there are.
+// quotient prints the number of instances that a load needs, with at least one decimal so that the rounding
+// shows.
 func quotient(v float64) string {
 	if v < 1e-3 {
 		return "less than 0.001"
@@ -217,7 +215,7 @@ func quotient(v float64) string {
 	return fixed(v, max(1, 2-exponent(v, 3)))
 }
 
-// latency prints a duration in the unit that suits it, with three digits.
+// latency prints a duration in a suitable unit with three digits.
 func latency(d time.Duration) string {
 	switch {
 	case d < 0:
@@ -232,7 +230,7 @@ func latency(d time.Duration) string {
 	return number(d.Hours(), 3) + " h"
 }
 
-// latencyAbove is latency rounded up, so that too little never reads as enough.
+// latencyAbove is latency rounded up, so that an insufficient limit never looks sufficient.
 func latencyAbove(d time.Duration) string {
 	if d <= 0 {
 		return latency(d)
@@ -244,7 +242,7 @@ func latencyAbove(d time.Duration) string {
 	return latency(d)
 }
 
-// limit prints a latency that somebody asked for.
+// limit prints a latency given by a user.
 func limit(d time.Duration) string {
 	if d >= time.Second {
 		return exact(d.Seconds()) + " s"
@@ -258,7 +256,7 @@ func milliseconds(ms float64) time.Duration { return time.Duration(ms * float64(
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// money prints US dollars: whole ones from 10,000, then cents, below ten cents two digits.
+// money prints US dollars: whole from 10,000 on, with cents below, and two digits below ten cents.
 func money(v float64) string {
 	switch a := math.Abs(v); {
 	case !finite(v):
@@ -273,7 +271,7 @@ func money(v float64) string {
 
 func dollars(v *float64) string { return cmp.Or(told(v, money), unknown) }
 
-// plural is "1 instance", "2 instances".
+// plural prints "1 instance", "2 instances".
 func plural(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

@@ -18,8 +18,8 @@ const (
 	mostKinds = 6    // of instances, or of sets, that a chart tells apart by colour
 )
 
-// addPareto draws what all sets on all GPUs trade: throughput a GPU against the speed that
-// a user sees, with the frontier of both.
+// addPareto draws the trade-off over all sets and GPUs: throughput per GPU against the speed for one user, with
+// the frontier.
 func addPareto(d *Document, p *plan.Plan, trials []measure.Measurement) {
 	c := &Chart{Title: "Throughput a GPU against the speed of one answer, all trials", Name: "pareto", LinearY: true,
 		XLabel: "output tokens/s for one user (1 / median TPOT)", YLabel: "output tokens/s for each GPU"}
@@ -105,7 +105,7 @@ func frontier(all []ChartPoint) []ChartPoint {
 	return out
 }
 
-// steps is the line along a frontier: what is reached at each speed.
+// steps returns the stepped line along a frontier: the throughput reached at each speed.
 func steps(edge []ChartPoint) plotter.XYs {
 	var line plotter.XYs
 	for i, p := range edge {

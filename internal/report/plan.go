@@ -13,8 +13,8 @@ import (
 	"planner/sweep/measure"
 )
 
-// planDocument is the report of a plan: the decision, what it rests on, and what else
-// was looked at. Of what is missing in the background the section is, too.
+// planDocument is the report of a plan: the decision, its basis, and the alternatives. Sections without
+// background data are omitted.
 func planDocument(p *plan.Plan, b decide.Background, e Engines) Document {
 	d := Document{Title: decision(p), Data: data(b.Trials), Sheets: sheets(p)}
 	d.add(doubted(b.Trust))
@@ -64,7 +64,7 @@ func costTitle(p *plan.Plan) string {
 	return "What it costs"
 }
 
-// decision is the answer in one line, numbers first.
+// decision returns the answer in one line, numbers first.
 func decision(p *plan.Plan) string {
 	if p.Cost.Job != nil {
 		return jobDecision(p)
@@ -76,12 +76,12 @@ func decision(p *plan.Plan) string {
 	return s + ": " + money(*p.Cost.PerHour) + " per hour" + costing(p.Cost.PerMillionOutputTokens, " per million output tokens")
 }
 
-// fleetOf is "28 x H100 SXM (7 instances of 4 GPUs)".
+// fleetOf prints "28 x H100 SXM (7 instances of 4 GPUs)".
 func fleetOf(f *plan.Fleet, o *plan.Offer) string {
 	return fmt.Sprintf("%s (%s of %s)", gpus(f.GPUs, o), plural(f.Instances, "instance"), plural(o.GPUs, "GPU"))
 }
 
-// gpus is "28 x H100 SXM", or "28 GPUs" where imported results do not name theirs.
+// gpus prints "28 x H100 SXM", or "28 GPUs" if imported results do not name theirs.
 func gpus(n int, o *plan.Offer) string {
 	if name := cmp.Or(o.GPU, o.Knobs.GPU); name != "" {
 		return count(n) + " x " + name
@@ -89,8 +89,8 @@ func gpus(n int, o *plan.Offer) string {
 	return plural(n, "GPU")
 }
 
-// headlines are the facts under the decision, which make it with the title in the first
-// five lines of 80 columns, and behind them what else a reader must know.
+// headlines are the facts below the decision: with the title, the first of them are the summary in five lines
+// of 80 columns; others that a reader must know follow.
 func headlines(p *plan.Plan, b *decide.Background) Facts {
 	one, limited := rateFact(p.Offer.Rate), boundName(p.Offer.Binding)
 	switch {
@@ -113,11 +113,11 @@ func headlines(p *plan.Plan, b *decide.Background) Facts {
 		with("warnings", where(len(p.Warnings) > 0, count(len(p.Warnings))+", at the end"), Doubt)
 }
 
-// mostlyIdle is of what share of the roofline's rate a fleet is sized at most for that to be
-// remarked: a plan may be right and still be one that nobody should buy.
+// mostlyIdle is the share of the roofline's rate below which the rate of a fleet's instances is remarked on:
+// such a plan may be correct and still not worth buying.
 const mostlyIdle = 0.05
 
-// idleHardware says that the limits leave an instance little of what its hardware carries.
+// idleHardware says that the limits leave most of an instance's hardware unused.
 func idleHardware(p *plan.Plan) string {
 	sheet := p.Evidence.Roofline
 	if sheet == nil {
@@ -136,10 +136,10 @@ func idleHardware(p *plan.Plan) string {
 		percent(share), number(ceiling, 3), by, change)
 }
 
-// costlyDoubt is how many times the fleet of the likely rate one must be for that to be remarked.
+// costlyDoubt is the ratio to the fleet for the likely rate from which on the difference is remarked on.
 const costlyDoubt = 1.5
 
-// doubtCosts says what a fleet is that the likely rate sizes, where that is a far smaller one.
+// doubtCosts says what the fleet for the likely rate would be, if it is far smaller.
 func doubtCosts(p *plan.Plan) string {
 	f, err := p.FleetAt(p.Offer.Rate.Value)
 	if err != nil || float64(p.Fleet.GPUs) < costlyDoubt*float64(f.GPUs) {
@@ -195,7 +195,7 @@ func fleetSteps(p *plan.Plan) []string {
 	return steps
 }
 
-// addCosts prices the fleet at the loads that a reader may have in mind.
+// addCosts prices the fleet at the loads of interest.
 func addCosts(d *Document, p *plan.Plan) {
 	if p.Cost.PerHour == nil || p.Cost.Job != nil { // a job's cost is that of its running time
 		return
@@ -213,7 +213,7 @@ func addCosts(d *Document, p *plan.Plan) {
 	d.section("Cost by load", tab.known())
 }
 
-// addDefault compares the engine's own settings with the best others, and says why which.
+// addDefault compares the engine's default settings with the best others, and explains the choice.
 func addDefault(d *Document, p *plan.Plan) {
 	c := p.Comparison
 	if c == nil {
@@ -264,7 +264,7 @@ func choice(p *plan.Plan) string {
 	return fmt.Sprintf("the tuned settings: no gain is shown, but the safe rate of the default is %s lower", percent(1-c.Default.Rate.Safe/c.Tuned.Rate.Safe))
 }
 
-// gain states how much more the tuned settings carry, to what its interval supports.
+// gain prints how much more the tuned settings carry, with the digits that the interval supports.
 func gain(g search.Estimate) string {
 	signed := func(share float64) string { return plus(fixed(100*share, min(decimals(50*(g.High-g.Low)), 1))) }
 	return fmt.Sprintf("%s %% (%s to %s at %s)", signed(g.Value), signed(g.Low), signed(g.High), percent(g.Confidence))
@@ -310,7 +310,7 @@ func jobDecision(p *plan.Plan) string {
 	return s + costing(j.USD, where(p.Demand.Job.Daily, " a day")) + costing(p.Cost.PerMillionTokens, " per million tokens")
 }
 
-// jobAsked says what a job is: "1,000,000 requests in 24 h".
+// jobAsked describes a job: "1,000,000 requests in 24 h".
 func jobAsked(j *plan.Job) string {
 	if j.Daily {
 		return number(j.Requests, 4) + " requests a day"
@@ -318,7 +318,7 @@ func jobAsked(j *plan.Job) string {
 	return number(j.Requests, 4) + " requests in " + hours(j.Deadline)
 }
 
-// hours is a duration to the minute, as it is said of jobs: "19 h 42 min".
+// hours prints the duration of a job to the minute: "19 h 42 min".
 func hours(d time.Duration) string {
 	if d < 10*time.Minute {
 		return latency(d)

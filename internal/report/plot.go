@@ -31,7 +31,7 @@ const (
 	laneHeight            = vg.Length(12)
 )
 
-// inks are the colours of the series, which the colour-blind tell apart (Okabe and Ito 2008).
+// inks are the colours of the series, distinguishable for the colour-blind (Okabe and Ito 2008).
 var inks = []color.NRGBA{
 	{0x00, 0x72, 0xb2, 0xff}, {0xc0, 0x4a, 0x00, 0xff}, {0x00, 0x79, 0x4f, 0xff},
 	{0xa6, 0x4d, 0x86, 0xff}, {0x8c, 0x6d, 0x00, 0xff}, {0x3b, 0x7f, 0xa8, 0xff},
@@ -45,7 +45,7 @@ var (
 	badInk  = color.NRGBA{0xa4, 0x0e, 0x26, 0xff}
 )
 
-// styled are the colours by their names in the style sheet, which has others for dark pages.
+// styled are the colours by their names in the style sheet, which replaces them on dark pages.
 var styled = map[string]color.NRGBA{
 	"paper": paper, "ink": ink, "soft": softInk, "rule": gridInk, "bad": badInk,
 	"s0": inks[0], "s1": inks[1], "s2": inks[2], "s3": inks[3], "s4": inks[4], "s5": inks[5],
@@ -56,17 +56,17 @@ func toPNG(plot func(draw.Canvas)) ([]byte, error) {
 	return image(plot, vgimg.PngCanvas{Canvas: img})
 }
 
-// toSVG draws a vector image. It names its font, Liberation Sans, and falls back to the
-// viewer's where that is not installed.
+// toSVG draws a vector image. It names the font Liberation Sans, and the viewer substitutes its own if
+// necessary.
 func toSVG(plot func(draw.Canvas)) ([]byte, error) {
 	return image(plot, vgsvg.New(plotWidth, plotHeight))
 }
 
-// pdfDate is a date in a PDF file.
+// pdfDate matches a date in a PDF file.
 var pdfDate = regexp.MustCompile(`\(D:[0-9]{14}`)
 
-// toPDF draws a page of the picture's size, with its fonts, whose file says that it was made
-// at the beginning of 2000.
+// toPDF draws a page of the picture's size with embedded fonts, dated to the beginning of 2000 for
+// reproducibility.
 func toPDF(plot func(draw.Canvas)) (page []byte, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -77,7 +77,7 @@ func toPDF(plot func(draw.Canvas)) (page []byte, err error) {
 	return pdfDate.ReplaceAll(page, []byte("(D:20000101000000")), err
 }
 
-// errPDF is had where vgpdf panics, as it does where it cannot write its fonts.
+// errPDF is returned if vgpdf panics, as it does if it cannot write its fonts.
 var errPDF = errors.New("no charts as PDF")
 
 func (c *Chart) inline() (string, error) {
@@ -88,7 +88,7 @@ func (c *Chart) inline() (string, error) {
 	var colors []string
 	for name, c := range styled {
 		for _, c := range []color.NRGBA{c, faint(c)} {
-			r, g, b, a := c.RGBA() // the SVG has these without their alpha
+			r, g, b, a := c.RGBA() // the SVG has the colours without alpha
 			colors = append(colors, fmt.Sprintf("#%02X%02X%02X", r*0xff/a, g*0xff/a, b*0xff/a), "var(--"+name+")")
 		}
 	}
@@ -114,8 +114,8 @@ func titled(canvas draw.Canvas, title string) draw.Canvas {
 	return canvas
 }
 
-// style is a text style in the report's font. gonum's default font is a variable
-// of its package, so every style is given here instead.
+// style returns a text style in the report's font. gonum's default font is a package variable, so every style
+// is given here instead.
 func style(size vg.Length, c color.Color, x text.XAlignment, y text.YAlignment) text.Style {
 	return text.Style{
 		Color:   c,
@@ -126,9 +126,8 @@ func style(size vg.Length, c color.Color, x text.XAlignment, y text.YAlignment) 
 	}
 }
 
-// plot lays the chart out: title and legend in a strip above the axes, the labels of marked
-// rates between, each on a line of its own and the rightmost in the lowest, so that nothing
-// covers the data and no mark runs through a label.
+// plot lays out the chart: title and legend above the axes, and between them the rate labels, each on its own
+// line with the rightmost in the lowest, so that nothing covers the data and no mark crosses a label.
 func (c *Chart) plot(canvas draw.Canvas) {
 	canvas = titled(canvas, c.Title)
 	f := c.drawing()
@@ -145,7 +144,7 @@ func (c *Chart) plot(canvas draw.Canvas) {
 		begin := min(x, canvas.Max.X-label.Width(r.Label)-6)
 		y := data.Max.Y + laneHeight*vg.Length(len(f.Rates)-1-i) + 2
 		top := y + laneHeight - 3
-		if begin < x { // the label was moved over its own line
+		if begin < x { // the label was moved over its mark
 			top = y - 1
 		}
 		canvas.StrokeLine2(draw.LineStyle{Color: softInk, Width: 0.6, Dashes: []vg.Length{2, 2}}, x, data.Min.Y, x, top)
@@ -160,7 +159,7 @@ func (c *Chart) plot(canvas draw.Canvas) {
 
 func (c *Chart) axes(f drawing) *plot.Plot {
 	p := plot.New()
-	p.X.Label.Text = c.XLabel // that of the other axis stands above it, upright
+	p.X.Label.Text = c.XLabel // the other axis has its label above it, horizontally
 	for _, a := range []*plot.Axis{&p.X, &p.Y} {
 		a.Label.TextStyle.Font = style(11, ink, 0, 0).Font
 		a.Tick.Label.Font = style(10, ink, 0, 0).Font
@@ -202,7 +201,7 @@ func addLines(p *plot.Plot, l drawnLine) {
 	}
 }
 
-// beyondStyle is that of a line where nothing was measured, faint the colour of a band.
+// beyondStyle is the style of an extrapolated line, faint the colour of a band.
 func beyondStyle(c color.NRGBA) draw.LineStyle {
 	return draw.LineStyle{Color: c, Width: 1.2, Dashes: []vg.Length{4, 4}}
 }
@@ -227,7 +226,7 @@ func addPoints(p *plot.Plot, points []ChartPoint, i int) {
 	p.Add(bars, stable, over)
 }
 
-// glyph is the sign of a point: its shape tells the series, a hollow one an overload.
+// glyph returns the symbol of a point: its shape tells the series, a hollow one an overload.
 func glyph(series int, overload bool) draw.GlyphStyle {
 	g := draw.GlyphStyle{Color: inks[series%len(inks)], Radius: 3, Shape: draw.CircleGlyph{}}
 	switch {

@@ -13,13 +13,13 @@ import (
 	"planner/sweep/engine"
 )
 
-// pooled reports whether a pool for each class is what a plan recommends.
+// pooled reports whether a plan recommends a pool per class.
 func pooled(p *plan.Plan) bool {
 	return p.Handover.Pools != nil && p.Handover.Pools.Recommended == plan.PoolEach
 }
 
-// fleetChoices are the fleets that a reader chooses among: those of one pool, and before them the pools
-// of the classes where these are recommended.
+// fleetChoices are the fleets to choose from: those of one pool, preceded by the pools per class if
+// recommended.
 func fleetChoices(p *plan.Plan) []plan.Alternative {
 	all := p.All()
 	if pooled(p) {
@@ -29,8 +29,8 @@ func fleetChoices(p *plan.Plan) []plan.Alternative {
 	return all
 }
 
-// addPools sets a pool of instances for each class beside one pool for all, the facts of which
-// are details where the pools are the cheaper ones.
+// addPools compares a pool per class with one pool for all, whose facts become details if the former is
+// recommended.
 func addPools(d *Document, p *plan.Plan, b *decide.Background) {
 	pools, facts := p.Handover.Pools, headlines(p, b)
 	if pooled(p) {
@@ -59,7 +59,7 @@ func poolsTitle(pools *plan.Pools, d plan.Demand) string {
 		costing(pools.PerHour, " per hour"), strings.Join(parts, "; "))
 }
 
-// poolOf is "8 x H100 SXM (2 instances of 4 GPUs) at $31.20".
+// poolOf prints "8 x H100 SXM (2 instances of 4 GPUs) at $31.20".
 func poolOf(p *plan.Plan) string {
 	a := plan.Alternative{Offer: p.Offer, Fleet: p.Fleet, Cost: p.Cost.Cost}
 	return sized(&a)

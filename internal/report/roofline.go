@@ -11,13 +11,13 @@ import (
 	"planner/sweep/measure"
 )
 
-// nearest is the stable, valid trial of a set of knobs nearest to a rate; nil if there is none.
+// nearest returns the stable, valid trial of a set of knobs nearest to a rate; nil if there is none.
 func nearest(trials []measure.Measurement, k measure.Knobs, rate float64) *measure.Measurement {
 	return decide.Nearest(trials, k, rate, func(m *measure.Measurement) bool { return m.Valid && m.KeptUp() })
 }
 
-// addRoofline sets what the hardware allows beside what was reached in the trials of the
-// chosen settings, in figures in that which is nearest to the maximum rate.
+// addRoofline compares the hardware's limits with what the trials of the chosen settings reached, in figures
+// for the trial nearest to the maximum rate.
 func addRoofline(d *Document, p *plan.Plan, trials []measure.Measurement) {
 	b, o := p.Evidence.Roofline, &p.Offer
 	m := nearest(trials, o.Knobs, o.Rate.Value)
@@ -42,7 +42,7 @@ func addRoofline(d *Document, p *plan.Plan, trials []measure.Measurement) {
 		}
 		tab.row(name, allowed, seen, part)
 	}
-	var tpot, output, achieved, flight float64 // ms in the median, tokens/s, requests/s, requests by Little's law; 0 is not known
+	var tpot, output, achieved, flight float64 // median in ms, tokens/s, requests/s, requests by Little's law; 0 if unknown
 	if m != nil {
 		tpot, output, achieved = max(millis(m.TPOT.P50), 0), m.OutputTokens, m.Achieved
 		flight = m.Achieved * max(m.E2E.Mean.Seconds(), 0)
@@ -76,8 +76,7 @@ func addRoofline(d *Document, p *plan.Plan, trials []measure.Measurement) {
 	d.add(facts, rooflineChart(&b.Bounds, trials))
 }
 
-// timeFacts say where an engine's time went and how well it used the hardware; nil where
-// nothing tells.
+// timeFacts say where an engine's time went and how well it used the hardware; nil if unknown.
 func timeFacts(t *measure.TimeShares) Facts {
 	if t == nil {
 		return nil
@@ -90,9 +89,8 @@ func timeFacts(t *measure.TimeShares) Facts {
 	}
 }
 
-// rooflineChart sets each trial of an instance under the roofline of one of its GPUs: what
-// it computed for each byte that it read, and how much of it in a second. Nil where a trial
-// or the data sheets do not tell.
+// rooflineChart places the trials of an instance under the roofline of one of its GPUs: operations per byte
+// read, and per second. Nil if no trial or the data sheets do not tell.
 func rooflineChart(b *model.Bounds, trials []measure.Measurement) *Chart {
 	if b == nil || b.PeakFlops <= 0 || b.PeakBandwidth <= 0 {
 		return nil
@@ -125,8 +123,8 @@ func rooflineChart(b *model.Bounds, trials []measure.Measurement) *Chart {
 		Limits: []Reference{{b.PeakFlops / tera, "peak compute " + number(b.PeakFlops/tera, 3)}}, Rates: []Reference{{edge, "compute bound from " + number(edge, 3)}}}
 }
 
-// utilisation are the shares of bandwidth and compute that a trial reached: as the
-// simulated engine counts them, and of a real one as its tokens ask for at least.
+// utilisation returns the shares of bandwidth and compute that a trial reached: as counted by the simulated
+// engine, or the least that a real one needs for its tokens.
 func utilisation(b *model.Bounds, m *measure.Measurement) (mbu, mfu float64, how string) {
 	if t := m.Server.Time; t != nil {
 		return t.MBU, t.MFU, ""

@@ -56,8 +56,8 @@ func searchDocument(a *decide.FoundRate, e Engines) Document {
 	return d
 }
 
-// found is the result in one line. An engine that did not run to the end of the
-// trials says nothing of lower rates than the one it was at.
+// found returns the result in one line. If the engine failed before the trials ended, it says nothing of lower
+// rates than the current one.
 func found(r *search.Result, slo measure.SLO, trials []measure.Measurement) string {
 	at := meantBy("", r.TraceRates) + behind(" at ", objective(slo))
 	value, interval, _ := estimate(r.Estimate)
@@ -83,8 +83,7 @@ func found(r *search.Result, slo measure.SLO, trials []measure.Measurement) stri
 	return answer
 }
 
-// floorFact says what an idle engine does to a limit that it cannot meet; of requests
-// that fail the trials know how.
+// floorFact describes the limit that even an idle engine misses; how requests fail is told by the trials.
 func floorFact(f *search.Floor, trials []measure.Measurement) string {
 	name := boundName(f.Bound)
 	if f.Bound == measure.ErrorsBound {
@@ -127,8 +126,8 @@ func failedAlone(trials []measure.Measurement) string {
 	return s
 }
 
-// limitedBy says what limits the rate, with its probability where others may. Of throughput that
-// is where the engine saturates, and the first bound that still holds at the highest rate measured.
+// limitedBy says what limits the rate, with its probability if others may. For throughput it gives the
+// saturation rate and the first bound that still holds at the highest rate measured.
 func limitedBy(r *search.Result, binding string, trials []measure.Measurement) string {
 	s := boundName(binding)
 	bound, ok := list.Find(r.Bounds, func(b search.BoundResult) bool { return b.Bound == binding })
@@ -153,8 +152,8 @@ func limitedBy(r *search.Result, binding string, trials []measure.Measurement) s
 	return s
 }
 
-// addExceedances draws each trial on the fitted curve of the bound on single requests that
-// likeliest limits the rate, and tells how far each bound holds.
+// addExceedances draws the trials and fitted curve of the bound on single requests that most likely limits the
+// rate, and tabulates up to which rate each bound holds.
 func addExceedances(d *Document, r *search.Result, trials []measure.Measurement) {
 	best := -1
 	for i, b := range r.Bounds {
@@ -178,9 +177,8 @@ func addExceedances(d *Document, r *search.Result, trials []measure.Measurement)
 	}
 }
 
-// boundTable tells the bounds of a search apart, each with the interval of the largest
-// rate that meets it. How far one holds that is not near at the highest rate tried is an
-// extrapolation, and not told; throughput that nothing is known of has no row.
+// boundTable lists the bounds of a search, each with the interval of the largest rate that meets it. A rate far
+// beyond the highest tried would be an extrapolation and is not given; throughput has no row then.
 func boundTable(r *search.Result, highest float64) Table {
 	tab := table(left("bound"), right("binds with probability", "holds to, req/s"), extra(right("clumping (phi)")))
 	far := 1.5 * highest

@@ -27,7 +27,7 @@ type Sheet struct {
 	Data Data
 }
 
-// Sheet returns the data of a name: "trials", or one of the further sheets.
+// Sheet returns the data with a name: "trials", or one of the further sheets.
 func (d Document) Sheet(name string) (Data, bool) {
 	s, ok := list.Find(append(d.Sheets, Sheet{TrialsSheet, d.Data}), func(s Sheet) bool { return s.Name == name })
 	return s.Data, ok
@@ -50,8 +50,8 @@ func sheets(p *plan.Plan) []Sheet {
 	return []Sheet{{AlternativesSheet, alternativesData(fleetChoices(p))}, {SensitivitySheet, sensitivity}}
 }
 
-// sheet tabulates figures under the names that they have in JSON, such as rate_per_s, or under
-// others: gpus=fleet.gpus. What add adds to those of a row are figures too.
+// sheet tabulates figures under their JSON names, such as rate_per_s, or under others: gpus=fleet.gpus. add may
+// add figures to those of a row.
 func sheet[T any](rows []*T, columns string, add func(row *T, figures map[string]string)) Data {
 	var d Data
 	var keys []string
@@ -64,7 +64,7 @@ func sheet[T any](rows []*T, columns string, add func(row *T, figures map[string
 		var object map[string]any
 		data, err := wire.Marshal(row)
 		if err = errors.Join(err, json.Unmarshal(data, &object)); err != nil {
-			panic(err) // run folders hold it as JSON
+			panic(err) // impossible: run folders store it as JSON
 		}
 		flatten(f, "", object)
 		add(row, f)
@@ -73,11 +73,11 @@ func sheet[T any](rows []*T, columns string, add func(row *T, figures map[string
 	return d
 }
 
-// unit is what the name of a figure ends in that has one.
+// unit matches the unit at the end of a figure's name.
 var unit = regexp.MustCompile(`(_ms|_per_s)?$`)
 
-// flatten collects figures: one of a nested object has both names with a dot between, but a
-// statistic stands before the unit, as in ttft_p99_ms, and an estimate's value for the estimate.
+// flatten collects figures. A nested one is named by the keys joined with a dot, but a statistic goes before
+// the unit, as in ttft_p99_ms, and an estimate's value has the name of the estimate.
 func flatten(out map[string]string, prefix string, object map[string]any) {
 	_, estimate := object["value"]
 	_, summary := object["p50"]
@@ -110,7 +110,7 @@ func pointers[T any](all []T) []*T {
 	return out
 }
 
-// offered are the columns of what a buyer compares.
+// offered are the columns that a buyer compares.
 const offered = `gpu feasible gpus=fleet.gpus instances=fleet.instances gpus_per_instance kw=fleet.kw
 	usd_per_hour=cost.usd_per_hour usd_per_month=cost.usd_per_month usd_per_year=cost.usd_per_year
 	usd_per_million_input_tokens=cost.usd_per_million_input_tokens usd_per_million_output_tokens=cost.usd_per_million_output_tokens
@@ -125,19 +125,19 @@ func alternativesData(all []plan.Alternative) Data {
 		for _, n := range a.Offer.Warnings.Of(note.Uncalibrated) {
 			f["uncalibrated"] = fmt.Sprint(n.Figures["what"])
 		}
-		if a.Offer.GPUs > 0 { // not of several pools
+		if a.Offer.GPUs > 0 { // not several pools
 			addKnobs(f, a.Offer.Knobs)
 		}
 	})
 }
 
-// dropZeros drops the figures of a fleet that there is not, but no known price of nothing.
+// dropZeros removes the zeros of a fleet that does not exist, but keeps known prices of 0.
 func dropZeros(f map[string]string, priced bool) {
 	maps.DeleteFunc(f, func(key, text string) bool { return text == "0" && !(priced && strings.Contains(key, "usd_")) })
 }
 
-// data tabulates trials under the names that result files use, with further columns
-// behind the first. Rejected configurations measured nothing and are left out.
+// data tabulates trials under the names used in result files, with further columns after the first. Rejected
+// configurations measured nothing and are omitted.
 func data(trials []measure.Measurement, further ...string) Data {
 	columns := "trial " + strings.Join(further, " ") + " rate_per_s concurrency sent_per_s achieved_per_s duration_s requests failed "
 	for _, metric := range measure.AllLatencies() {
@@ -167,8 +167,7 @@ func asTheyAre[T any](rows []T, columns string) Data {
 	return sheet(pointers(rows), columns, func(*T, map[string]string) {})
 }
 
-// raw prints a figure in full but for what floating point adds to decimals, empty if it is
-// no number.
+// raw prints a figure in full except for floating-point noise; empty if it is not a number.
 func raw(v float64) string {
 	if !finite(v) {
 		return ""
@@ -183,9 +182,8 @@ func told[T any](v *T, print func(T) string) string {
 	return print(*v)
 }
 
-// CSV prints data with a header, for spreadsheets and for reading back: 15 digits,
-// empty where a figure is not known. A text that a spreadsheet would take for a formula is
-// led by an apostrophe.
+// CSV prints data with a header, for spreadsheets and for reading back: 15 digits, empty if unknown. Text that
+// a spreadsheet would take for a formula is prefixed with an apostrophe.
 func (d Data) CSV() []byte {
 	d = shown(d)
 	var b bytes.Buffer
@@ -197,15 +195,15 @@ func (d Data) CSV() []byte {
 			}
 			return s
 		})
-		// A bytes.Buffer takes every write, so there is no error to report.
+		// A bytes.Buffer never fails, so there is no error to report.
 		_ = w.Write(safe)
 	}
 	w.Flush()
 	return b.Bytes()
 }
 
-// isFormula reports whether a spreadsheet takes a cell for a formula: also behind blanks,
-// and behind a sign unless the cell is a number.
+// isFormula reports whether a spreadsheet would take a cell for a formula: also after blanks, and after a sign
+// unless the cell is a number.
 func isFormula(cell string) bool {
 	text := strings.TrimLeftFunc(cell, unicode.IsSpace)
 	_, err := strconv.ParseFloat(text, 64)

@@ -6,8 +6,8 @@ import (
 	"planner/internal/printable"
 )
 
-// shown is a document, or a part of one, with all of its texts as they may be shown: some
-// are those of servers, engines and files. Every printer prints what this returns.
+// shown returns a document, or a part of one, with all texts made safe to show: some come from servers, engines
+// and files. Every printer prints only its result.
 func shown[T any](of T) T {
 	out := reflect.New(reflect.TypeFor[T]()).Elem()
 	show(out, reflect.ValueOf(&of).Elem())

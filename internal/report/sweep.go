@@ -34,7 +34,7 @@ func sweepDocument(s *design.Swept, e Engines) Document {
 	return d
 }
 
-// findings say what became of a hypothesis.
+// findings describe the result of a hypothesis.
 var findings = map[design.HypothesisResult]Cell{
 	design.Held: {"held", Good}, design.Refuted: {"refuted", Bad}, design.Unclear: {"undecided", Doubt}, design.NotRun: {"not run", Quiet},
 }
@@ -80,8 +80,8 @@ func sweepTable(trials []measure.Measurement, slo measure.SLO) Table {
 	return tab.known()
 }
 
-// sweptCharts draw each latency that is tabulated, by its highest quantile with a limit or else its median, against the
-// rate of completion, which has a meaning in closed loops, too.
+// sweptCharts draw each tabulated latency, by its highest quantile with a limit or else its median, against the
+// completion rate, which is defined for closed loops, too.
 func sweptCharts(trials []measure.Measurement, slo measure.SLO) (charts []Element) {
 	for _, b := range tabulatedOfAll(slo) {
 		if b.Quantile != 0.50 {
@@ -105,7 +105,7 @@ func sweptCharts(trials []measure.Measurement, slo measure.SLO) (charts []Elemen
 	return charts
 }
 
-// sweptChart draws a statistic with a line for each set of knobs that has it at three loads.
+// sweptChart draws a statistic with a line for each set of knobs that has it at three loads or more.
 func sweptChart(trials []measure.Measurement, stat measure.Bound) *Chart {
 	sets := measure.KnobSets(trials)
 	which, latency, name := differing(sets), strings.ToUpper(stat.Metric.String()), measure.StatName(stat.Quantile)
@@ -128,7 +128,7 @@ func sweptChart(trials []measure.Measurement, stat measure.Bound) *Chart {
 	return c
 }
 
-// Imported builds the report of load points that other tools measured.
+// Imported builds the report of load points measured by other tools.
 func Imported(folder string, trials []measure.Measurement) Document {
 	d := Document{Title: fmt.Sprintf("%s in %s", plural(len(trials), "load point"), folder), Data: data(trials)}
 	for _, k := range measure.KnobSets(trials) {

@@ -8,9 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Text prints a document for a terminal, with its escape sequences if color is
-// set. No line is wider than width, which is 40 at least, except for a single word
-// and an option of a [Code] that are.
+// Text prints a document for a terminal, with escape sequences if color is set. No line exceeds width, which is
+// at least 40, except for a single longer word or option of a [Code].
 func Text(d Document, width int, color bool) []byte {
 	d = shown(d)
 	p := &textPrinter{width: max(width, 40), color: color}
@@ -24,16 +23,16 @@ func Text(d Document, width int, color bool) []byte {
 	return p.Bytes()
 }
 
-// textPrinter holds the state of one text output.
+// textPrinter is the state of one text output.
 type textPrinter struct {
 	bytes.Buffer
 	width int
 	color bool
-	// gap says that a blank line is due before the next block.
+	// gap says that the next block is preceded by a blank line.
 	gap bool
 }
 
-// indent is what the body of a section is set in by.
+// indent is the indentation of a section's body.
 const indent = "  "
 
 func (t *textPrinter) block(b Block) {
@@ -63,7 +62,7 @@ func (t *textPrinter) block(b Block) {
 	}
 }
 
-// toneCodes are the escape codes of a terminal.
+// toneCodes are terminal escape codes by tone.
 var toneCodes = [...]string{Plain: "", Strong: "1", Good: "32", Bad: "31", Doubt: "33", Quiet: "2"}
 
 func (t *textPrinter) paint(tone Tone, s string) string {
@@ -75,7 +74,7 @@ func (t *textPrinter) paint(tone Tone, s string) string {
 
 func (t *textPrinter) text(tone Tone, s string) { t.hanging("", wrap(s, t.width), tone) }
 
-// hanging writes lines behind a prefix, the further ones indented as far.
+// hanging writes lines after a prefix, with continuation lines indented by its width.
 func (t *textPrinter) hanging(prefix string, lines []string, tone Tone) {
 	for i, l := range lines {
 		if i > 0 {
@@ -96,10 +95,10 @@ func (t *textPrinter) pairs(pairs Facts) {
 	}
 }
 
-// width is the number of columns of a text. Reports hold no wide characters.
+// width returns the columns of a text. Reports contain no wide characters.
 func width(s string) int { return utf8.RuneCountInString(s) }
 
-// wrap breaks a text at spaces into lines of at most n columns, or of one longer word.
+// wrap breaks text at spaces into lines of at most n columns, or of one longer word.
 func wrap(s string, n int) []string {
 	var lines []string
 	line := ""
@@ -116,8 +115,8 @@ func wrap(s string, n int) []string {
 	return append(lines, line)
 }
 
-// breakCommand breaks a command line before its options, with the backslash that
-// lets a shell read it as one. What has several lines stays as it is.
+// breakCommand breaks a command line before its options, with the backslashes that let a shell read it as one
+// line. Text of several lines stays as it is.
 func breakCommand(s string, n int) string {
 	if width(s) <= n || strings.Contains(s, "\n") {
 		return s
@@ -135,8 +134,7 @@ func breakCommand(s string, n int) string {
 	return strings.Join(append(lines, line), "\n")
 }
 
-// shellWord is a word of a command line. What stands between single quotes is part of it, to
-// the byte.
+// shellWord matches a word of a command line, with what is between single quotes kept verbatim.
 var shellWord = regexp.MustCompile(`(?:'[^']*(?:'|$)|\\.|[^' ])+`)
 
 // options splits a command line before every word that begins with a dash.

@@ -9,24 +9,24 @@ import (
 	"gonum.org/v1/plot/plotter"
 )
 
-// The number of rows between the axes of a text chart, and of a low one.
+// The numbers of rows between the axes of a text chart and of a low one.
 const textChartHeight, lowChartHeight = 16, 7
 
-// stroke holds the characters of a line: level, upright, and the corners of a
-// line that rises and falls, as they are met from left to right.
+// stroke holds the characters of a line: horizontal, vertical, and the corners of rises and falls from left to
+// right.
 type stroke struct{ level, upright, riseTop, riseFoot, fallTop, fallFoot rune }
 
-// strokes and markers tell the series of a text chart apart without colour.
+// strokes and markers distinguish the series of a text chart without colour.
 var (
 	strokes = []stroke{{'─', '│', '╭', '╯', '╮', '╰'}, {'━', '┃', '┏', '┛', '┓', '┗'}, {'═', '║', '╔', '╝', '╗', '╚'}}
 	beyond  = stroke{'·', '·', '·', '·', '·', '·'}
 	markers = []rune{'○', '●', '◆', '□', '▲', '◇', '■', '△'}
 )
 
-// overloadMarker stands for a point at which the load outgrew the server.
+// overloadMarker marks a point at which the load outgrew the server.
 const overloadMarker = '×'
 
-// canvas is the inside of a chart being drawn with characters; row 0 is the top.
+// canvas is the inside of a text chart being drawn; row 0 is the top.
 type canvas struct {
 	drawing
 	cols  int
@@ -98,7 +98,7 @@ func (c *Chart) legend() string {
 	return strings.TrimPrefix(all, "  ")
 }
 
-// column maps a rate to a column, row a height to a row; both stay inside.
+// column and row map coordinates to cells, clipped to the canvas.
 func (cv *canvas) column(x float64) int {
 	return min(max(int(cv.X.share(x)*float64(cv.cols)), 0), cv.cols-1)
 }
@@ -143,7 +143,7 @@ func (cv *canvas) draw() {
 
 func blanks(n int) []rune { return []rune(strings.Repeat(" ", n)) }
 
-// line draws a line column by column, interrupted where it jumps.
+// line draws a line column by column, with gaps between its parts.
 func (cv *canvas) line(parts []plotter.XYs, s stroke, tone Tone) {
 	rows := make([]int, cv.cols+1)
 	for i := range rows {
@@ -203,9 +203,8 @@ func (cv *canvas) axis() (line, figures string) {
 	return string(marks), strings.TrimRight(string(below), " ")
 }
 
-// labels writes the labels of marked rates below their columns, the rightmost in the first
-// line, so that no label stands below another's mark. A label with no room to the right of its
-// arrow stands to the left.
+// labels writes the rate labels below their columns, the rightmost in the first line, so that no label is below
+// another's mark. A label without room to the right of its arrow is to its left.
 func (cv *canvas) labels() []string {
 	var lines []string
 	for _, r := range slices.Backward(cv.Rates) {

@@ -10,8 +10,8 @@ import (
 // tableGap separates the columns of a text table.
 const tableGap = 2
 
-// table writes a table that fits the width: columns that may be are wrapped, then extra
-// columns stand below each row instead, and then others but the first, the last one first.
+// table writes a table that fits the width: wrappable columns are wrapped first, then extra columns move below
+// each row, and then other columns except the first, starting with the last.
 func (t *textPrinter) table(tab Table) {
 	if tab.Caption != "" {
 		t.text(Plain, tab.Caption)
@@ -56,7 +56,7 @@ func (t *textPrinter) table(tab Table) {
 	}
 }
 
-// common tells the columns apart in which all rows say the same, which is said once.
+// common separates the columns in which all rows are the same, which are printed once.
 func (tab Table) common(columns []int) (same, others []int) {
 	for _, k := range columns {
 		if len(tab.Rows) > 1 && !slices.ContainsFunc(tab.Rows, func(row []Cell) bool { return row[k].Text != tab.Rows[0][k].Text }) {
@@ -68,8 +68,7 @@ func (tab Table) common(columns []int) (same, others []int) {
 	return same, others
 }
 
-// list is what some cells of a row say with the names of their columns; a column without
-// a name is a picture of another.
+// list prints some cells of a row with their column names; a column without a name only illustrates another.
 func (tab Table) list(row []Cell, columns []int) string {
 	var parts []string
 	for _, k := range columns {
@@ -80,8 +79,8 @@ func (tab Table) list(row []Cell, columns []int) string {
 	return strings.Join(parts, "; ")
 }
 
-// fit gives the widths at which the kept columns take no more than room. Headers
-// are broken before cells are. It is false if even that does not do.
+// fit returns widths with which the kept columns fit into room; false if that is impossible. Headers are
+// wrapped before cells.
 func (tab Table) fit(keep []int, room int) ([]int, bool) {
 	widths, total := tab.widths(keep, width)
 	if total > room {
@@ -108,8 +107,8 @@ func (tab Table) fit(keep []int, room int) ([]int, bool) {
 	return widths, widths[flexible] >= least
 }
 
-// widths are those of the kept columns with unbroken cells and headers as wide as
-// header says, and what they take together.
+// widths returns the widths of the kept columns with unwrapped cells and headers as wide as header says, and
+// their total.
 func (tab Table) widths(keep []int, header func(string) int) (widths []int, total int) {
 	total = tableGap * (len(keep) - 1)
 	for _, k := range keep {
@@ -123,7 +122,7 @@ func (tab Table) widths(keep []int, header func(string) int) (widths []int, tota
 	return widths, total
 }
 
-// longestWord is the width below which a text cannot be wrapped.
+// longestWord is the narrowest width to which text can be wrapped.
 func longestWord(s string) int {
 	n := 0
 	for _, w := range strings.Fields(s) {

@@ -7,7 +7,7 @@ import (
 	"planner/sweep/measure"
 )
 
-// Trial is the report of one trial with its course in time, as far as that can be read.
+// Trial is the report of one trial, with its course over time if available.
 func Trial(m measure.Measurement, e Engines) (Document, error) {
 	d := measurementDocument(m, e)
 	if e.Timeline == nil {
@@ -30,8 +30,8 @@ func addNearest(d *Document, e *Engines, trials []measure.Measurement, k measure
 	}
 }
 
-// addTimeline draws a trial step by step: what came and what went, how much was in flight,
-// how full the KV cache was, and how long first tokens took.
+// addTimeline draws a trial over time: arrivals and completions, requests in flight, KV cache usage, and times
+// to first token.
 func addTimeline(d *Document, line *sweep.Timeline) {
 	if line == nil || len(line.Moments) < 3 {
 		return

@@ -8,16 +8,15 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// Bars are changes that a table has a row of each, as shares: drawn as an image file, from
-// a line in the middle to either side.
+// Bars are relative changes, one per row of a table, drawn as an image with bars to either side of a centre
+// line.
 type Bars struct {
-	// Name is the base name of the image files, Title what stands above.
+	// Name is the base name of the image files, Title the text above.
 	Name, Title string
 	Changes     []float64
 }
 
-// span is from where to where the bar of a row goes, in per cent of the width of the widest on either side,
-// and which way.
+// span returns the extent of a row's bar, in percent of the range of all bars, and its direction.
 func (b *Bars) span(row int) (from, to float64, way string) {
 	low := min(slices.Min(b.Changes), 0)
 	unit := 100 / max(slices.Max(b.Changes)-low, -low, 1e-9)
@@ -36,7 +35,7 @@ func (tab Table) plot(canvas draw.Canvas) {
 	for _, row := range tab.Rows {
 		labels = max(labels, label.Width(row[0].Text))
 	}
-	const gap, figures = 6, 34 // beside the labels, and for the figures at either end
+	const gap, figures = 6, 34 // beside the labels, and for the figures at each end
 	low := min(slices.Min(tab.Bars.Changes), 0)
 	left, right := canvas.Min.X+labels+gap+figures, canvas.Max.X-figures
 	unit := (right - left) / vg.Length(max(slices.Max(tab.Bars.Changes), 0)-low)

@@ -96,7 +96,7 @@ func prefixFact(p *workload.PrefixSummary) Paragraph {
 		percent(p.Repeated), percent(p.Sharing), plural(p.Distinct, "different beginning"), count(p.Shared)+are)}
 }
 
-// LengthsOnly builds the description of a file that holds lengths and no arrivals.
+// LengthsOnly builds the description of a file with lengths but no arrivals.
 func LengthsOnly(name string, d workload.Description, warnings note.Notes) Document {
 	doc := Document{Title: fmt.Sprintf("%s without arrivals, %s prompt and %s output tokens in the mean", plural(d.Requests, "request"),
 		number(d.Prompt.Mean, 3), number(d.Output.Mean, 3))}

@@ -14,7 +14,7 @@ func ran(trials []measure.Measurement) []*measure.Measurement {
 	return list.Filter(pointers(trials), (*measure.Measurement).Ran)
 }
 
-// byLoad orders the trials that ran by rate, closed loops first by concurrency.
+// byLoad returns the trials that ran, ordered by rate; closed loops come first, by concurrency.
 func byLoad(trials []measure.Measurement) []*measure.Measurement {
 	out := ran(trials)
 	slices.SortStableFunc(out, func(a, b *measure.Measurement) int {
@@ -23,7 +23,7 @@ func byLoad(trials []measure.Measurement) []*measure.Measurement {
 	return out
 }
 
-// trialTable lists measurements of one set of knobs, one a row, by load.
+// trialTable lists measurements of one set of knobs by load, one per row.
 func trialTable(trials []measure.Measurement, slo measure.SLO) Table {
 	stats := tabulated(slo)
 	tab := table(left("load"), right("done, req/s"), extra(right("requests", "prompt tokens", "answer tokens")), latencyColumns(stats, slo), right("beyond the limit"), extra(left("of")),
@@ -39,8 +39,8 @@ func (tab *Table) ofTrial(m *measure.Measurement, cells ...any) {
 	tab.Trials = append(tab.Trials, m.Trial.Number)
 }
 
-// tabulated are the statistics worth a column: of TTFT and TPOT, and of what else is
-// bounded; where classes have bounds of their own, these.
+// tabulated returns the statistics that get a column: if classes have bounds, those; otherwise TTFT, TPOT and
+// other bounded metrics.
 func tabulated(slo measure.SLO) []measure.Bound {
 	var out []measure.Bound
 	for _, b := range slo.Bounds {
@@ -54,7 +54,7 @@ func tabulated(slo measure.SLO) []measure.Bound {
 	return tabulatedOfAll(slo)
 }
 
-// tabulatedOfAll are the statistics of all requests that are worth a column.
+// tabulatedOfAll returns the statistics of all requests that get a column.
 func tabulatedOfAll(slo measure.SLO) []measure.Bound {
 	metrics := append(slo.Metrics(), measure.TTFT, measure.TPOT)
 	slices.Sort(metrics)
@@ -67,7 +67,7 @@ func tabulatedOfAll(slo measure.SLO) []measure.Bound {
 	return out
 }
 
-// quantiles are p50, and of a metric those that are bounded, p99 if none is.
+// quantiles returns p50 and the bounded quantiles of a metric, or p99 if none is bounded.
 func quantiles(slo measure.SLO, m measure.Metric) []float64 {
 	out := []float64{0.50}
 	for _, b := range slo.Bounds {
@@ -95,7 +95,7 @@ func load(t *measure.Trial) string {
 	return "trace"
 }
 
-// achieved is the completed rate; results of others may not hold it, which does not mean none.
+// achieved returns the completed rate; if results of other tools lack it, it is unknown, not 0.
 func achieved(m *measure.Measurement) string {
 	if m.Requests == 0 || m.Achieved == 0 && m.Failed < m.Requests && m.TTFT.N+m.E2E.N > 0 {
 		return unknown
@@ -103,7 +103,7 @@ func achieved(m *measure.Measurement) string {
 	return number(m.Achieved, 3)
 }
 
-// latencyColumns are those of statistics of trials, extra ones where limits are of others.
+// latencyColumns are the columns of statistics; those without a limit are extra if others have one.
 func latencyColumns(stats []measure.Bound, slo measure.SLO) []Column {
 	return list.Map(stats, func(b measure.Bound) Column {
 		bounded := slices.ContainsFunc(slo.Bounds, func(o measure.Bound) bool { o.Limit = b.Limit; return o.String() == b.String() })
@@ -121,10 +121,10 @@ func latencyCells(m *measure.Measurement, stats []measure.Bound, slo measure.SLO
 	})
 }
 
-// unresolved marks a quantile that the sample is too small for.
+// unresolved marks a quantile for which the sample is too small.
 const unresolved = "?"
 
-// statCell is a statistic in milliseconds, coloured by its limit; verdicts are made of counts.
+// statCell prints a statistic in milliseconds, coloured by its limit, although verdicts rest on counts.
 func statCell(s *measure.Summary, stat measure.Bound, slo measure.SLO) Cell {
 	v := s.Stat(stat.Quantile)
 	if !resolved(s, v) {
@@ -142,8 +142,7 @@ func statCell(s *measure.Summary, stat measure.Bound, slo measure.SLO) Cell {
 	return c
 }
 
-// resolved reports whether a statistic of a summary is known. A table from
-// elsewhere may give latencies without saying of how many requests.
+// resolved reports whether a statistic is known. Tables of other tools may give latencies without counts.
 func resolved(s *measure.Summary, v time.Duration) bool { return v > 0 || v == 0 && s.N > 0 }
 
 func binding(m *measure.Measurement) string {
@@ -153,7 +152,7 @@ func binding(m *measure.Measurement) string {
 	return boundName(m.Verdict.Binding)
 }
 
-// beyondShare is the share of requests beyond the limit that binds, of a mean that over its limit.
+// beyondShare returns the share of requests beyond the binding limit, or for a mean its ratio to the limit.
 func beyondShare(m *measure.Measurement) string {
 	if m.Verdict == nil {
 		return unknown
@@ -165,7 +164,7 @@ func beyondShare(m *measure.Measurement) string {
 	return percent(c.Value)
 }
 
-// remark says what a reader of a row should know besides; "" where that is nothing.
+// remark says what else a reader of a row should know; "" if nothing.
 func remark(m *measure.Measurement) string {
 	switch {
 	case 2*m.Failed > m.Requests, m.Failed > 0 && m.Verdict != nil && m.Verdict.State == measure.Missed && m.Verdict.Binding == measure.ErrorsBound:
@@ -182,14 +181,13 @@ func remark(m *measure.Measurement) string {
 	return ""
 }
 
-// failures says how most of the failed requests of a trial failed, or how many did.
+// failures says how most failed requests of a trial failed, or else how many did.
 func failures(m *measure.Measurement) string {
 	return cmp.Or(m.Complaint(), fmt.Sprintf("%s failed", count(m.Failed)))
 }
 
-// summaryTable says of every set of knobs how many trials it got and between
-// which loads its limit lies. Sets other than the chosen one that came to the
-// same share a row.
+// summaryTable says, for every set of knobs, how many trials it got and between which loads its limit lies.
+// Sets with equal limits share a row, except for the chosen one.
 func summaryTable(trials []measure.Measurement, chosen measure.Knobs) Table {
 	all := measure.KnobSets(trials)
 	which := differing(all)
@@ -209,7 +207,7 @@ func summaryTable(trials []measure.Measurement, chosen measure.Knobs) Table {
 	return tab
 }
 
-// setSummary is what the trials of sets of knobs came to.
+// setSummary is the outcome of the trials of sets of knobs.
 type setSummary struct {
 	sets   []measure.Knobs
 	trials int
@@ -217,7 +215,7 @@ type setSummary struct {
 	limits [3]string // the rates between which the limit lies, and the bound
 }
 
-// fold joins the sets of the same limits. The chosen set comes first, alone.
+// fold merges the sets with equal limits. The chosen set comes first, alone.
 func fold(trials []measure.Measurement, all []measure.Knobs, chosen measure.Knobs) []setSummary {
 	var out []setSummary
 	for _, k := range all {

@@ -9,7 +9,7 @@ import (
 	"planner/sweep/workload"
 )
 
-// where is a text where something holds, and empty elsewhere.
+// where returns a text if a condition holds, and "" otherwise.
 func where(holds bool, text string) string {
 	if !holds {
 		return ""
@@ -17,24 +17,23 @@ func where(holds bool, text string) string {
 	return text
 }
 
-// behind is a text behind what joins it to a sentence, and empty where it is.
+// behind returns a text after a joint to a sentence; "" if the text is empty.
 func behind(joint, text string) string { return where(text != "", joint+text) }
 
-// costing is an amount that is known, at the end of a sentence: ", $83.72 per hour".
+// costing prints a known amount at the end of a sentence: ", $83.72 per hour".
 func costing(usd *float64, per string) string {
 	return told(usd, func(v float64) string { return ", " + money(v) + per })
 }
 
-// meantBy adds to the words for a rate which one of its trace it is, if any.
+// meantBy adds to a rate which of its trace's rates it is, if any.
 func meantBy(words string, of *workload.Rates) string {
 	return strings.TrimRight(words+" "+of.Meant(), " ")
 }
 
-// rateMeant prints a rate and which one it is of the trace that it belongs to, if any.
+// rateMeant prints a rate and which of its trace's rates it is, if any.
 func rateMeant(v float64, of *workload.Rates) string { return meantBy(rate(v), of) }
 
-// traced gives the rates of the trace that requests come from, and which of them a load
-// is told by; none without one.
+// traced returns the rates of the requests' trace and which of them loads refer to; nothing without a trace.
 func traced(of *workload.Rates) Facts {
 	if of == nil {
 		return nil
@@ -62,8 +61,8 @@ func boundName(bound string) string {
 	return strings.TrimSpace(name + " " + class)
 }
 
-// objective lists the bounds: "p99 TTFT 500 ms and p99 TPOT 50 ms", those of classes as
-// "p99 TTFT 500 ms of chat".
+// objective lists the bounds: "p99 TTFT 500 ms and p99 TPOT 50 ms"; those of classes as "p99 TTFT 500 ms of
+// chat".
 func objective(s measure.SLO) string {
 	var parts []string
 	for _, class := range append([]string{""}, s.Classes()...) {
@@ -83,7 +82,7 @@ func objective(s measure.SLO) string {
 	return join(parts)
 }
 
-// limits is the limit of a bound, with goodput all of them: "TTFT 500 ms and TPOT 50 ms".
+// limits prints the limit of a bound, or all limits of a goodput: "TTFT 500 ms and TPOT 50 ms".
 func limits(b measure.Bound) string {
 	if b.Metric != measure.Goodput {
 		return limit(b.Limit)
@@ -91,7 +90,7 @@ func limits(b measure.Bound) string {
 	return join(list.Map(b.Limits.Parts(b.Quantile), func(p measure.Bound) string { return strings.ToUpper(p.Metric.String()) + " " + limit(p.Limit) }))
 }
 
-// join lists things as a sentence does: "a, b and c".
+// join lists items as in a sentence: "a, b and c".
 func join(parts []string) string {
 	n := len(parts)
 	if n < 2 {
@@ -100,8 +99,8 @@ func join(parts []string) string {
 	return strings.Join(parts[:n-1], ", ") + " and " + parts[n-1]
 }
 
-// verdict tells the state of a measurement as a table cell. One that is not valid
-// has no state, unless it missed by more than its client explains.
+// verdict returns the state of a measurement as a cell. An invalid one has no state, unless it missed by more
+// than its client explains.
 func verdict(m *measure.Measurement) Cell {
 	switch {
 	case !m.Ran():
