@@ -79,8 +79,8 @@ func gpuCount(m *machine, w *wanted) Check {
 	return passed("%d x %s, driver %s", n, first.Name, cmp.Or(first.Driver, "not told"))
 }
 
-// sameGPU compares a catalog name with a tool's: every word of the catalog's but
-// the form factor, which tools write differently, is in the other.
+// sameGPU compares a GPU's catalog name with a tool's: the latter must contain every word of the former but the
+// form factor, which tools write differently.
 func sameGPU(catalog, tool string) bool {
 	forms, tool := []string{"sxm", "pcie", "nvl", "oam"}, strings.ToLower(tool)
 	return !slices.ContainsFunc(strings.Fields(strings.ToLower(catalog)), func(word string) bool {
@@ -88,7 +88,7 @@ func sameGPU(catalog, tool string) bool {
 	})
 }
 
-// gpuMemory looks for GPUs that somebody else uses.
+// gpuMemory checks for GPUs used by others.
 func gpuMemory(m *machine, w *wanted) Check {
 	if len(m.gpus) == 0 {
 		return Check{}
@@ -112,7 +112,7 @@ func gpuMemory(m *machine, w *wanted) Check {
 	return found
 }
 
-// gib prints bytes.
+// gib prints bytes in GiB or MiB.
 func gib(bytes float64) string {
 	if bytes < 1<<30 {
 		return fmt.Sprintf("%.0f MiB", bytes/(1<<20))
@@ -127,8 +127,7 @@ func port(m *machine, _ *wanted) Check {
 	return passed("a port on 127.0.0.1 is free")
 }
 
-// openFiles looks at their limit: a request in flight takes one, and so do the
-// connections that are kept.
+// openFiles checks the limit on open files: each request in flight takes one, and so do idle connections.
 func openFiles(m *machine, _ *wanted) Check {
 	const remedy = "raise it: ulimit -n 65536"
 	switch {
@@ -156,9 +155,8 @@ func clock(m *machine, _ *wanted) Check {
 	return passed("source %s, steps of %v", source, m.clock.step)
 }
 
-// The send lag of the self-test at which latencies are off by a little, and by
-// much: a p99 lag above a millisecond makes a trial invalid under the usual limits.
-// Where nothing real is measured it is never more than a warning.
+// The p99 send lags of the self-test at which latencies are off by a little and by much: above a millisecond, a
+// trial is invalid under the usual limits. If no real engine is measured, they give at most a warning.
 const (
 	smallLag = 500 * time.Microsecond
 	largeLag = 5 * time.Millisecond
@@ -207,9 +205,8 @@ func memory(m *machine, _ *wanted) Check {
 	return passed("%s of %s are available", gib(m.available), gib(m.memory))
 }
 
-// disk looks at the free space: below the first bound a run may end in the middle,
-// below the second a long one may. A record takes some 100 bytes compressed, an
-// engine's log 64 MiB.
+// disk checks the free space: below the first bound a run may end prematurely, below the second a long one may.
+// A record takes some 100 bytes compressed, an engine's log 64 MiB.
 func disk(m *machine, _ *wanted) Check {
 	d := m.runs
 	switch {

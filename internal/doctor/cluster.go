@@ -9,8 +9,8 @@ import (
 	jobs "planner/sweep/cluster"
 )
 
-// cluster asks the scheduler of a configuration whether it answers, and whether it would
-// take the job of each part; nothing where engines run here.
+// cluster checks that the configured scheduler answers and would take the job of each part; nothing if engines
+// run here.
 func cluster(ctx context.Context, cfg *config.Config) []Check {
 	if cfg == nil || cfg.Launcher() == "local" {
 		return nil

@@ -1,4 +1,4 @@
-// Package doctor looks at the machine and says what would spoil a measurement.
+// Package doctor examines the machine for what would spoil a measurement.
 package doctor
 
 import (
@@ -8,7 +8,7 @@ import (
 	"planner/internal/config"
 )
 
-// CheckState says how a check came out.
+// CheckState is the result of a check.
 type CheckState string
 
 // The states of a check.
@@ -18,18 +18,17 @@ const (
 	Passed  CheckState = "ok"
 )
 
-// Check is one thing that was looked at.
+// Check is one check and its result.
 type Check struct {
 	Name  string     `json:"name"`
 	State CheckState `json:"state"`
-	// Found is what was seen, Remedy what to do about it; empty if nothing needs to
-	// be done.
+	// Found is the observation, Remedy what to do about it; empty if nothing needs to be done.
 	Found  string `json:"found"`
 	Remedy string `json:"remedy"`
 }
 
-// Examine looks at the machine, and where cfg is given at what that asks of it.
-// With selfTest it sends half a second of load to itself.
+// Examine examines the machine and, if cfg is given, what that requires of it. With selfTest it sends half a
+// second of load to itself, up to three times.
 func Examine(ctx context.Context, cfg *config.Config, selfTest bool) []Check {
 	m, w := look(ctx, cfg), wantedBy(cfg)
 	if selfTest && !w.remote() {
@@ -38,9 +37,8 @@ func Examine(ctx context.Context, cfg *config.Config, selfTest bool) []Check {
 	return append(judge(&m, w), cluster(ctx, cfg)...)
 }
 
-// checks are all that is looked at, in the order of the report. What they return
-// gets the name; one without a finding does not apply. Some look at what load is sent
-// with, which is not this machine where jobs send it.
+// checks are all checks, in the order of the report. Their results get the name; one without a finding does not
+// apply. Those with load concern the machine that sends the load, which is another one if jobs send it.
 var checks = []struct {
 	name  string
 	judge func(*machine, *wanted) Check
@@ -51,7 +49,7 @@ var checks = []struct {
 	{"disk", disk, false}, {"temporary files", temporaryFiles, false}, {"API key", apiKey, false}, {"server", server, false},
 }
 
-// judge runs all checks that apply.
+// judge runs all applicable checks.
 func judge(m *machine, w *wanted) []Check {
 	var all []Check
 	for _, c := range checks {
@@ -78,21 +76,20 @@ func problem(remedy, format string, a ...any) Check {
 	return Check{State: Problem, Found: fmt.Sprintf(format, a...), Remedy: remedy}
 }
 
-// wanted is what a configuration asks of the machine; the zero value asks for
-// nothing in particular.
+// wanted is what a configuration requires of the machine; the zero value requires nothing in particular.
 type wanted struct {
-	// kind is the engine's, "" or "simulated" for none.
+	// kind is the engine's; "" or "simulated" means none.
 	kind string
 	// launcher starts it elsewhere; "" and "local" start it here.
 	launcher string
-	// gpu is a name of the catalog, gpus how many one instance takes, share what of
-	// a GPU's memory the engine will take.
+	// gpu is a catalog name, gpus the number per instance, share the part of a GPU's memory that the engine
+	// will take.
 	gpu   string
 	gpus  int
 	share float64
-	// file is what the engine loads, "" where that is no single file.
+	// file is the file that the engine loads; "" if that is not a single file.
 	file string
-	// key is the environment variable of the API key, url the server's.
+	// key is the environment variable of the API key, url that of the server.
 	key, url string
 }
 

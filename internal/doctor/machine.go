@@ -22,41 +22,40 @@ import (
 	"planner/sweep/workload"
 )
 
-// machine is what was seen of it. It decides nothing.
+// machine holds observations of the machine, without judging them.
 type machine struct {
 	programs []launcher
-	// gpuTool is the vendor's tool that was asked for gpus, "" for none.
+	// gpuTool is the vendor's tool that was asked for gpus; "" if there is none.
 	gpuTool string
 	gpus    []engine.GPUSample
 	gpuErr  error
-	// port says why none can be opened, server why none answers, and temp why no
-	// temporary file can be written.
+	// port says why no port can be opened, server why no server answers, and temp why no temporary file can be
+	// written.
 	port, server, temp error
-	// unprobed says why a server that answers does not say whether it is well.
+	// unprobed says why a server that answers does not report its health.
 	unprobed error
-	// files is the limit on open files, 0 if it is not known.
+	// files is the limit on open files, 0 if unknown.
 	files uint64
 	clock ticks
 	// client is nil if the load generator was not tested.
 	client *selfTest
-	// processors are those that planner may use, load the average of a minute.
-	// Like memory, in bytes, it is negative if it is not known.
+	// processors is the number that planner may use, load the average over one minute. load and memory, in
+	// bytes, are negative if unknown.
 	processors        int
 	load              float64
 	memory, available float64
-	// runs is where run folders are made.
+	// runs is the folder for run folders.
 	runs directory
 }
 
-// ticks is how the clock goes: where it comes from, its smallest step that was seen,
-// and whether it ever went back.
+// ticks describes the clock: its source, the smallest step seen, and whether it ever went back.
 type ticks struct {
 	source string
 	step   time.Duration
 	back   bool
 }
 
-// directory is one to write into, with its free bytes, and why it cannot be written.
+// directory is a folder to write to, with its free bytes and why it cannot be written.
 type directory struct {
 	path string
 	free float64
@@ -66,14 +65,14 @@ type directory struct {
 // launcher is a program that starts a kind of engine.
 type launcher struct {
 	kind, name string
-	// path is where it lies, empty if it is not there.
+	// path is its location, empty if it was not found.
 	path string
 }
 
-// patience is how long a server, and the programs of the machine together, may take to answer.
+// patience is the time limit for a server's answer, and for that of the machine's programs together.
 const patience = 15 * time.Second
 
-// look looks at the machine, for a configuration if there is one.
+// look examines the machine, for a configuration if there is one.
 func look(ctx context.Context, cfg *config.Config) machine {
 	m := machine{processors: runtime.GOMAXPROCS(0), load: -1, memory: meminfo("MemTotal"), available: meminfo("MemAvailable"), clock: watchClock()}
 	dir := "runs"
@@ -109,10 +108,10 @@ func look(ctx context.Context, cfg *config.Config) machine {
 	return m
 }
 
-// findPrograms looks for what starts each kind of engine: a program on PATH, or a
-// module that a Python on PATH has. command starts kind command, if it is given.
+// findPrograms looks for what starts each kind of engine: a program on PATH, or a module of a Python on PATH.
+// command starts kind command, if given.
 func findPrograms(ctx context.Context, command []string) []launcher {
-	// It asks a Python whether it would find a module, without loading it.
+	// This asks Python whether it would find a module, without loading it.
 	const hasModule = "import importlib.util, sys; sys.exit(importlib.util.find_spec(sys.argv[1]) is None)"
 	var out []launcher
 	for _, s := range engine.Supported() {
@@ -121,7 +120,7 @@ func findPrograms(ctx context.Context, command []string) []launcher {
 			words = command
 		}
 		if len(words) == 0 {
-			continue // it has no program of its own
+			continue // no program of its own
 		}
 		p := launcher{kind: s.Kind, name: words[0]}
 		p.path, _ = exec.LookPath(p.name)
@@ -139,7 +138,7 @@ func findPrograms(ctx context.Context, command []string) []launcher {
 	return out
 }
 
-// watchClock reads the clock as fast as it goes.
+// watchClock reads the clock as fast as possible.
 func watchClock() ticks {
 	source, _ := os.ReadFile("/sys/devices/system/clocksource/clocksource0/current_clocksource")
 	t := ticks{source: strings.TrimSpace(string(source)), step: time.Second}
@@ -156,8 +155,8 @@ func watchClock() ticks {
 	return t
 }
 
-// tryToWrite writes into a folder, or into the nearest one above it that is there
-// already, leaves nothing behind and tells how many bytes are free.
+// tryToWrite writes to a folder, or to its nearest existing parent, leaves nothing behind and returns the free
+// bytes.
 func tryToWrite(path string) directory {
 	dir := path
 	for dir != "/" && dir != "." {
@@ -176,8 +175,7 @@ func tryToWrite(path string) directory {
 	return directory{path, float64(s.Bavail) * float64(s.Bsize), err}
 }
 
-// meminfo is an entry of the kernel's account of the memory in bytes, negative
-// where there is none.
+// meminfo returns an entry of /proc/meminfo in bytes, negative if there is none.
 func meminfo(name string) float64 {
 	b, _ := os.ReadFile("/proc/meminfo")
 	_, entry, _ := strings.Cut(string(b), name+":")
@@ -188,23 +186,21 @@ func meminfo(name string) float64 {
 	return kib * 1024
 }
 
-// selfTest is how the load generator fared against a server that answers at
-// once, in this process.
+// selfTest is the result of the load generator against a server in this process that answers at once.
 type selfTest struct {
 	telemetry load.Telemetry
 	err       error
 }
 
-// The load of the self-test: enough to show a client that is late, and over soon.
-// It is repeated while it looks bad: a machine that was busy for a moment is no
-// bad machine.
+// The load of the self-test: enough to show a client that is late, and soon over. It is repeated while the
+// result is bad, as a machine may be busy only for a moment.
 const (
 	testRate   = 400
 	testLength = 500 * time.Millisecond
 	testTries  = 3
 )
 
-// bestSelfTest is the best of a few.
+// bestSelfTest returns the best of a few self-tests.
 func bestSelfTest(ctx context.Context) *selfTest {
 	best := trySelf(ctx)
 	for tries := 1; tries < testTries && (best.err != nil || best.telemetry.Lag99 > smallLag); tries++ {
@@ -241,7 +237,7 @@ func trySelf(ctx context.Context) *selfTest {
 	return &selfTest{err: err, telemetry: run.Telemetry()}
 }
 
-// answerAtOnce is a completion of one token.
+// answerAtOnce answers with a completion of one token.
 func answerAtOnce(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	fmt.Fprint(w, `data: {"choices":[{"index":0,"text":"a","finish_reason":"length"}]}`+"\n\n"+

@@ -1,4 +1,4 @@
-// Package endpoint sends requests to OpenAI-compatible servers that are not part of a load.
+// Package endpoint sends requests to OpenAI-compatible servers outside of a load test.
 package endpoint
 
 import (
@@ -19,23 +19,23 @@ import (
 	"planner/internal/secret"
 )
 
-// Endpoint is a server and what goes with each request to it.
+// Endpoint is a server and what is sent with each request to it.
 type Endpoint struct {
-	// URL is the server's address, with or without the /v1 behind it.
+	// URL is the server's address, with or without a trailing /v1.
 	URL string
-	// Headers may have the values of variables in them, as {env:NAME}.
+	// Headers may contain values of environment variables as {env:NAME}.
 	Headers map[string]string
 	// APIKeyEnv names the environment variable that holds the key; the key
 	// itself goes into requests and nowhere else.
 	APIKeyEnv string
 }
 
-// Base is the address to which paths from /v1 on are added.
+// Base returns the address to which paths beginning with /v1 are appended.
 func (e Endpoint) Base() string {
 	return strings.TrimSuffix(strings.TrimRight(e.URL, "/"), "/v1")
 }
 
-// Header is what goes with each request; a Host in it takes the place of that of the URL.
+// Header returns the headers of each request; a Host in it replaces that of the URL.
 func (e Endpoint) Header() (http.Header, error) {
 	h := http.Header{"Content-Type": {"application/json"}, "User-Agent": {"planner"}}
 	for k, v := range e.Headers {
@@ -64,12 +64,12 @@ func (e Endpoint) Header() (http.Header, error) {
 	return h, nil
 }
 
-// Stay is the redirect policy of clients: none is followed, as the key goes to the server
-// that was named and nowhere else.
+// Stay is the redirect policy of clients: redirects are not followed, so that the key goes only to the named
+// server.
 func Stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// Call sends one request and reads at most so many bytes of its answer. Another status
-// than 200 is an error, of which [StatusOf] tells the status.
+// Call sends one request and reads at most most bytes of the answer. A status other than 200 is an error, which
+// [StatusOf] reads.
 func (e Endpoint) Call(ctx context.Context, client *http.Client, method, path string, body []byte, most int64) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, method, e.Base()+path, bytes.NewReader(body))
 	if err != nil {
@@ -79,7 +79,7 @@ func (e Endpoint) Call(ctx context.Context, client *http.Client, method, path st
 		return nil, err
 	}
 	req.Host = req.Header.Get("Host")
-	// Not sent: it tells net/http to try again where a kept connection was closed.
+	// Not sent: it lets net/http retry if an idle connection was closed.
 	req.Header["Idempotency-Key"] = nil
 	res, err := client.Do(req)
 	if err != nil {
@@ -96,27 +96,26 @@ func (e Endpoint) Call(ctx context.Context, client *http.Client, method, path st
 	return data, nil
 }
 
-// TooLate is the error of an answer that did not come in time: what was seen, and what it is
-// held against.
+// TooLate is the error of an answer that did not come in time: what was seen, and the limit.
 type TooLate string
 
-// Error is the words.
+// Error returns the text.
 func (w TooLate) Error() string { return string(w) }
 
-// Is makes it a deadline that has passed.
+// Is makes it a [context.DeadlineExceeded].
 func (w TooLate) Is(target error) bool { return target == context.DeadlineExceeded }
 
-// StatusError is an answer of another status than was hoped for.
+// StatusError is an answer with an unexpected status.
 type StatusError struct {
 	Status int
-	Words  string // of the server
-	// Rest is how long the server wants not to be asked again, 0 where it does not say.
+	Words  string // the server's answer
+	// Rest is how long the server asks to wait before a retry, 0 if it does not say.
 	Rest time.Duration
-	// redirect is what [Redirected] says.
+	// redirect is the result of [Redirected].
 	redirect string
 }
 
-// RetryAfter reads the header of that name, of seconds or of a date; 0 where there is none.
+// RetryAfter reads the Retry-After header, in seconds or as a date; 0 if there is none.
 func RetryAfter(h http.Header) time.Duration {
 	text := h.Get("Retry-After")
 	if s, err := strconv.ParseUint(text, 10, 31); err == nil {
@@ -128,8 +127,8 @@ func RetryAfter(h http.Header) time.Duration {
 	return 0
 }
 
-// RestOf is how long a server wants not to be asked again that answered with an error, 0
-// where it did not say.
+// RestOf returns how long a server that answered with an error asks to wait before a retry, 0 if it did not
+// say.
 func RestOf(err error) time.Duration {
 	if e, ok := errors.AsType[*StatusError](err); ok {
 		return e.Rest
@@ -137,12 +136,12 @@ func RestOf(err error) time.Duration {
 	return 0
 }
 
-// Error gives the status and what came with it.
+// Error returns the status and the server's answer.
 func (e *StatusError) Error() string {
 	return strings.TrimSuffix(fmt.Sprintf("status %d%s: %s", e.Status, e.redirect, e.Words), ": ")
 }
 
-// StatusOf is the status of an answer that is the reason of an error, 0 if none is.
+// StatusOf returns the status of the answer that caused an error, 0 if none did.
 func StatusOf(err error) int {
 	if e, ok := errors.AsType[*StatusError](err); ok {
 		return e.Status
@@ -150,8 +149,7 @@ func StatusOf(err error) int {
 	return 0
 }
 
-// Redirected tells of a redirect to a location, without what may be secret in it; "" of
-// none.
+// Redirected describes a redirect to a location, without parts that may be secret; "" if there is none.
 func Redirected(location string) string {
 	u, err := url.Parse(location)
 	if err != nil || location == "" {

@@ -16,7 +16,7 @@ import (
 	"planner/sweep/workload"
 )
 
-// HandOver tells a plan how its instances are started. Nothing is told where nothing is.
+// HandOver adds to a plan how its instances are started; nothing if that is unknown.
 func HandOver(cfg *config.Config, p *decide.Planned) {
 	settings := recommended(cfg)
 	k := p.Offer.Knobs
@@ -37,7 +37,7 @@ func HandOver(cfg *config.Config, p *decide.Planned) {
 		case hidden[i]:
 			argv[i] = secret.Hidden
 		case arg == loopback:
-			argv[i] = everywhere // planner measures on loopback, instances serve others
+			argv[i] = everywhere // planner measures on loopback, but instances serve other hosts
 		}
 	}
 	served := &plan.Served{Name: cfg.Model.Name, Checkpoint: settings.Model, Weights: cmp.Or(k.Weights, settings.Format.Weights),
@@ -69,15 +69,14 @@ func HandOver(cfg *config.Config, p *decide.Planned) {
 	p.Handover.Engine, p.Handover.Model = e, served
 }
 
-// Addresses in command lines: that of an engine which planner loads, and of one that
-// serves others.
+// Addresses in command lines: of an engine that planner loads, and of one that serves other hosts.
 const (
 	loopback   = "127.0.0.1"
 	everywhere = "0.0.0.0"
 )
 
-// recommended are the settings of the engine that a plan recommends: the configuration's,
-// or vLLM as it was simulated.
+// recommended returns the engine settings that a plan recommends: the configuration's, or vLLM for a simulated
+// engine.
 func recommended(cfg *config.Config) engine.Settings {
 	s := Settings(cfg)
 	if s.Kind == "simulated" {
@@ -87,8 +86,7 @@ func recommended(cfg *config.Config) engine.Settings {
 	return s
 }
 
-// kernelOptions are the options of vLLM for settings of the simulated engine, as far as
-// all releases have them.
+// kernelOptions returns the vLLM options for settings of the simulated engine, if all releases have them.
 func kernelOptions(k model.Kernels) (args []string) {
 	switch k.Async {
 	case model.On:
@@ -102,7 +100,7 @@ func kernelOptions(k model.Kernels) (args []string) {
 	return args
 }
 
-// kernelNotes name the settings of the simulated engine that are not in the command.
+// kernelNotes names the settings of the simulated engine that are not in the command.
 func kernelNotes(cfg *config.Config) []string {
 	k := cfg.Engine.Kernels
 	k.Async = model.ByDefault
@@ -116,7 +114,7 @@ func kernelNotes(cfg *config.Config) []string {
 		"what engine.graphs, graph_tokens, moe_backend, allreduce_fusion and sampler say"}
 }
 
-// serverSaid is what the trials of a set of knobs tell of their server.
+// serverSaid returns the version that any trial's server reports, and the KV cache of that of a set of knobs.
 func serverSaid(trials []measure.Measurement, k measure.Knobs) (version string, kvTokens int) {
 	for i := range trials {
 		server := &trials[i].Server
@@ -128,10 +126,9 @@ func serverSaid(trials []measure.Measurement, k measure.Knobs) (version string, 
 	return version, kvTokens
 }
 
-// roomForSamples is the longest request to allow where the workload is a sample, of a
-// trace or a file of lengths, in which the longest request to come need not be: twice the
-// longest there, as far as model and KV cache hold it. It is 0 where the workload or the
-// configuration says how long requests can be.
+// roomForSamples is the longest request to allow if the workload is a sample, from a trace or a file of
+// lengths, which need not contain the longest request to come: twice the longest there, as far as model and KV
+// cache permit. It is 0 if the workload or the configuration limits the length of requests.
 func roomForSamples(cfg *config.Config, k measure.Knobs, kvTokens int) int {
 	w := &cfg.Workload
 	sampled := w.Replayed() || slices.ContainsFunc(w.Shapes, func(s workload.Shape) bool {

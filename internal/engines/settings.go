@@ -15,8 +15,8 @@ import (
 	"planner/sweep/load"
 )
 
-// Launchable refuses an engine that nobody told what to load, before anything is
-// written. A command line of the user's own may name its model itself.
+// Launchable refuses an engine that was not told what to load, before anything is written. A user's own command
+// line may name its model itself.
 func Launchable(cfg *config.Config) error {
 	if err := spreadable(cfg); err != nil {
 		return err
@@ -36,7 +36,7 @@ func Launchable(cfg *config.Config) error {
 	return nil
 }
 
-// spreadable refuses an engine over several nodes that cannot run so.
+// spreadable refuses an engine over several nodes if it cannot run so.
 func spreadable(cfg *config.Config) error {
 	if cfg.Launcher() == "local" {
 		return nil
@@ -58,7 +58,7 @@ func spreadable(cfg *config.Config) error {
 	return nil
 }
 
-// Settings say how to start or reach the engine of the configuration.
+// Settings returns how to start or reach the configured engine.
 func Settings(cfg *config.Config) engine.Settings {
 	e, precision := cfg.Engine, cfg.Model.Precision
 	return engine.Settings{
@@ -71,9 +71,8 @@ func Settings(cfg *config.Config) engine.Settings {
 	}
 }
 
-// ServedModel is what an engine is told to load: unless another is named, the checkpoint that
-// was tuned to be told what to do, and where all traffic is of the class "code", by that
-// name, and no conversation, the one that only continues text.
+// ServedModel is what an engine is told to load: the instruction-tuned checkpoint unless another is named, or
+// the base checkpoint if all traffic is of the class named "code", without conversations or the chat API.
 func ServedModel(cfg *config.Config) string {
 	switch {
 	case cfg.Model.File != "":
@@ -88,15 +87,14 @@ func ServedModel(cfg *config.Config) string {
 	return cfg.Model.Arch.Repo
 }
 
-// Client is the load generator for the configuration's endpoint.
+// Client returns the load generator for the configured endpoint.
 func Client(cfg *config.Config, dialect string) *load.Client {
 	e := &cfg.Engine
 	return &load.Client{URL: e.Endpoint.URL, Model: e.ServedName, Chat: e.API == "chat", Stream: e.Stream, Engine: dialect,
 		Headers: e.Endpoint.Headers, APIKeyEnv: e.Endpoint.APIKeyEnv, Salt: uint64(time.Now().UnixNano()), Vocab: cfg.Model.Arch.Vocab}
 }
 
-// options are what is configured of an engine besides its knobs, by the names that
-// command lines give it.
+// options returns the engine's configuration besides its knobs, by the names used in command lines.
 func options(e *config.EngineSettings) map[string]string {
 	named := map[string]string{}
 	if l := e.LoRA; l.On() {
@@ -108,7 +106,7 @@ func options(e *config.EngineSettings) map[string]string {
 	}
 	name := e.DraftModel
 	if s.Method == model.DraftEagle && name == "" {
-		name = "HEAD" // which a simulation need not know
+		name = "HEAD" // not needed by a simulation
 	}
 	if a := s.Draft; a != nil && a.Repo != "" {
 		name = a.Repo
@@ -129,7 +127,7 @@ func options(e *config.EngineSettings) map[string]string {
 	return named
 }
 
-// vllmMethods are vLLM's names of the methods.
+// vllmMethods are vLLM's names for the methods.
 var vllmMethods = map[model.DraftMethod]string{
 	model.DraftMTP: "mtp", model.DraftEagle: "eagle3", model.DraftNGram: "ngram", model.DraftModel: "draft_model",
 }

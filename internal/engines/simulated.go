@@ -1,5 +1,5 @@
-// Package engines makes of a configuration what serves it: a simulated engine, or how a real
-// one is started, reached and handed over.
+// Package engines turns a configuration into what serves it: a simulated engine, or how a real one is started,
+// reached and handed over.
 package engines
 
 import (
@@ -14,8 +14,8 @@ import (
 	"planner/sweep"
 )
 
-// Simulated is the simulated engine of a configuration. A calibration must hold
-// for every instance that the configuration names.
+// Simulated returns the simulated engine of a configuration. A calibration must hold for every instance that
+// the configuration names.
 func Simulated(cfg *config.Config) (*sweep.Simulated, error) {
 	s := &sweep.Simulated{Deployment: cfg.Deployment, Version: cfg.Engine.Version, Settings: cfg.Engine.Features()}
 	if cfg.Engine.Calibration == "" {
@@ -44,8 +44,8 @@ func Simulated(cfg *config.Config) (*sweep.Simulated, error) {
 	return s, nil
 }
 
-// readCalibration reads a file that `planner calibrate` wrote. What it was not
-// fitted to keeps the constants of its generation, and the user is told.
+// readCalibration reads a file written by `planner calibrate`. Constants that it does not fit keep their
+// values.
 func readCalibration(path string) (calibrate.File, error) {
 	data, err := input.ReadFile(path, input.Settings)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"planner/sweep/measure"
 )
 
-// Start says how one instance is started: of an engine that planner starts the
-// very command, but for the port. The simulated engine stands for vLLM.
+// Start returns how one instance is started: for an engine that planner starts the actual command, except for
+// the port. A simulated engine stands for vLLM.
 func Start(cfg *config.Config, k measure.Knobs) report.StartCommand {
 	settings := recommended(cfg)
 	if cfg.Engine.Kind == "attach" {
@@ -20,12 +20,12 @@ func Start(cfg *config.Config, k measure.Knobs) report.StartCommand {
 		return report.StartCommand{Line: err.Error()}
 	}
 	if cfg.Engine.Kind == "simulated" {
-		command.Env = nil // which planner sets where it measures
+		command.Env = nil // planner sets it only for measurements
 	}
 	return report.StartCommand{Line: command.String(), File: command.File, Content: command.Content, Notes: besides(command.Without)}
 }
 
-// besides puts what a command line lacks in words.
+// besides says what a command line lacks.
 func besides(without []string) []string {
 	return list.Map(without, func(w string) string { return "not in the command, which has no option for it: " + w })
 }

@@ -1,4 +1,4 @@
-// Package expose tells Prometheus how a load test goes while it runs.
+// Package expose exports the progress of a load test to Prometheus.
 package expose
 
 import (
@@ -17,8 +17,8 @@ import (
 	"planner/sweep/measure"
 )
 
-// Exporter exposes the load test that runs, as a page for Prometheus to fetch or as a
-// text file that a node exporter reads. It is told of it as a [planner/sweep.Watcher].
+// Exporter exposes the running load test as a page for Prometheus to scrape or as a text file for a node
+// exporter. It receives events as a [planner/sweep.Watcher].
 type Exporter struct {
 	registry *prometheus.Registry
 	file     string
@@ -27,19 +27,17 @@ type Exporter struct {
 	writing  sync.WaitGroup
 
 	mu sync.Mutex
-	// test is the one that runs, trial what it was asked for; test is nil between two.
-	// last is the state of the one before, with the counts of all that ended. All are
-	// guarded by mu.
+	// test is the running test, nil between two, and trial its specification. last is the final state of the
+	// previous test, with the counts of all tests that ended. mu guards them all.
 	test  *load.Test
 	trial measure.Trial
 	last  load.Interim
 }
 
-// every is how often a file is written.
+// every is the time between two writes of the file.
 const every = time.Second
 
-// New exposes at an address, ":9099" or "127.0.0.1:9099", or in the file of any other
-// name.
+// New exposes at an address, such as ":9099" or "127.0.0.1:9099"; any other text is the name of a file.
 func New(where string) (*Exporter, error) {
 	x := &Exporter{registry: prometheus.NewRegistry(), quit: make(chan struct{})}
 	x.registry.MustRegister(x)
@@ -58,11 +56,11 @@ func New(where string) (*Exporter, error) {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(x.registry, promhttp.HandlerOpts{}))
 	x.server = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
-	x.writing.Go(func() { _ = x.server.Serve(l) }) // ends with Close
+	x.writing.Go(func() { _ = x.server.Serve(l) }) // until Close
 	return x, nil
 }
 
-// See takes the load test that runs.
+// See receives the running load test.
 func (x *Exporter) See(event any) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -77,7 +75,7 @@ func (x *Exporter) See(event any) {
 	}
 }
 
-// end adds the test that ran to those of the past. The caller holds mu.
+// end adds the test that ran to the past ones. The caller holds mu.
 func (x *Exporter) end() {
 	if x.test == nil {
 		return
@@ -86,8 +84,7 @@ func (x *Exporter) end() {
 	x.last.InFlight, x.last.Rate, x.last.Left = 0, 0, 0
 }
 
-// now is the state of the test that runs, or ran last, with the counts of all. The caller
-// holds mu.
+// now returns the state of the running or last test, with the counts of all tests. The caller holds mu.
 func (x *Exporter) now() load.Interim {
 	if x.test == nil {
 		return x.last
@@ -97,14 +94,14 @@ func (x *Exporter) now() load.Interim {
 	return s
 }
 
-// write writes the file, in the place of the one before.
+// write replaces the file.
 func (x *Exporter) write() error { return prometheus.WriteToTextfile(x.file, x.registry) }
 
 func (x *Exporter) keepWriting() {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
-		_ = x.write() // Close tells of the last one
+		_ = x.write() // Close reports an error of the last write
 		select {
 		case <-tick.C:
 		case <-x.quit:
@@ -113,7 +110,7 @@ func (x *Exporter) keepWriting() {
 	}
 }
 
-// Close writes the last state, and ends.
+// Close writes the last state and stops.
 func (x *Exporter) Close() error {
 	x.mu.Lock()
 	x.end()
@@ -131,10 +128,10 @@ func (x *Exporter) Close() error {
 	return nil
 }
 
-// Describe is that of a [prometheus.Collector] that tells what it has when it is asked.
+// Describe sends nothing, which makes the [prometheus.Collector] an unchecked one.
 func (x *Exporter) Describe(chan<- *prometheus.Desc) {}
 
-// Collect is that of a [prometheus.Collector].
+// Collect implements [prometheus.Collector].
 func (x *Exporter) Collect(to chan<- prometheus.Metric) {
 	const gauge, counter = prometheus.GaugeValue, prometheus.CounterValue
 	x.mu.Lock()

@@ -1,4 +1,4 @@
-// Package heap keeps values so that the first of them, by their order, is at hand.
+// Package heap implements a priority queue.
 package heap
 
 // Heap is a binary heap with the first value on top.

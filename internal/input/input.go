@@ -1,5 +1,5 @@
-// Package input reads files of others within limits, so that no file takes the memory of
-// the machine: not one that never ends, nor a small one that unpacks to a large one.
+// Package input reads untrusted files within limits, so that none exhausts the machine's memory: neither one
+// that never ends nor a small one that decompresses to a large one.
 package input
 
 import (
@@ -10,24 +10,24 @@ import (
 	"os"
 )
 
-// Sizes of files, each far above what is met in practice.
+// Maximum file sizes, each far above what occurs in practice.
 const (
-	// Settings are written by hand: configurations, catalogs, calibrations.
+	// Settings are files written by hand: configurations, catalogs, calibrations.
 	Settings = 1 << 20
-	// ModelConfig is a model's config.json, which may list every module that was not quantized: 3 MiB are seen.
+	// ModelConfig is a model's config.json, which may list every module not quantized: 3 MiB have been seen.
 	ModelConfig = 16 << 20
-	// Results are those of other tools, which may list every token of every request.
+	// Results are result files of other tools, which may list every token of every request.
 	Results = 32 << 20
-	// Lengths are a list of numbers.
+	// Lengths is a list of numbers.
 	Lengths = 16 << 20
 	// Journal is a file of a run folder.
 	Journal = 128 << 20
 )
 
-// A LimitError says that a file is larger than what is read of such a file.
+// A LimitError says that a file exceeds the maximum for its kind.
 type LimitError struct{ Most int64 }
 
-// Error says how large the file may be.
+// Error gives the maximum size.
 func (e *LimitError) Error() string {
 	unit, size := "bytes", e.Most
 	for _, larger := range []string{"KiB", "MiB"} {
@@ -38,7 +38,7 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("larger than %d %s, which is the most that is read of such a file", size, unit)
 }
 
-// ReadFile reads a file of at most most bytes.
+// ReadFile reads a file of at most most bytes, decompressed.
 func ReadFile(name string, most int64) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -48,7 +48,7 @@ func ReadFile(name string, most int64) ([]byte, error) {
 	return ReadOpen(f, most)
 }
 
-// ReadOpen reads what an open file holds, unpacked, at most most bytes.
+// ReadOpen reads an open file of at most most bytes, decompressed.
 func ReadOpen(f *os.File, most int64) ([]byte, error) {
 	var b bytes.Buffer
 	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
@@ -67,20 +67,19 @@ func ReadOpen(f *os.File, most int64) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Limit passes on at most most bytes of r, and fails with a [LimitError] where there are
-// more.
+// Limit passes on at most most bytes of r, and fails with a [LimitError] if there are more.
 func Limit(r io.Reader, most int64) *LimitedReader { return &LimitedReader{r, most, most} }
 
-// LimitedReader reads no more than a limit.
+// LimitedReader reads up to a limit.
 type LimitedReader struct {
 	from       io.Reader
 	left, most int64
 }
 
-// Again lets as many bytes follow as at first.
+// Again resets the limit, counting from here.
 func (l *LimitedReader) Again() { l.left = l.most }
 
-// Read reads one byte more than is left at most, to know whether there is one.
+// Read reads at most one byte more than is left, to detect whether there is one.
 func (l *LimitedReader) Read(p []byte) (int, error) {
 	if l.left < 0 {
 		return 0, &LimitError{l.most}

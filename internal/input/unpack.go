@@ -8,10 +8,10 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// mostWindow bounds what a decoder of Zstandard keeps of what came before.
+// mostWindow is the largest window of a Zstandard decoder, in bytes.
 const mostWindow = 16 << 20
 
-// Unpack passes on what r holds, unpacked where that is of gzip or Zstandard.
+// Unpack passes on the contents of r, decompressed if it is gzip or Zstandard.
 func Unpack(r io.Reader) (io.Reader, error) {
 	in := bufio.NewReader(r)
 	magic, _ := in.Peek(4)

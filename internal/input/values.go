@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// CheckJSON refuses a JSON text of more than most values, each of which takes far more
-// memory than the two bytes that it may have. Signs are those that stand before a value.
+// CheckJSON refuses a JSON text of more than most values, each of which takes far more memory than the two
+// bytes that it may have. Signs are the characters that precede a value.
 func CheckJSON[T ~string | ~[]byte](text T, signs string, most int) error {
 	values := 0
 	for i := range len(text) {
@@ -20,17 +20,18 @@ func CheckJSON[T ~string | ~[]byte](text T, signs string, most int) error {
 	return nil
 }
 
-// AnyValue begins every value of a JSON text but the first, Composite those that hold others.
+// AnyValue are the characters before every value of a JSON text but the first, Composite those before a
+// composite.
 const (
 	AnyValue  = ",[{"
 	Composite = "[{"
 )
 
-// mostDepth is how deep tables, lists and keys of settings may be within each other.
+// mostDepth is the maximum nesting of tables, lists and keys in settings.
 const mostDepth = 64
 
-// CheckTOML refuses a TOML text whose nesting would take memory by the square of its size,
-// and says in which line it is too deep.
+// CheckTOML refuses a TOML text whose nesting would take memory quadratic in its size, and returns the line at
+// which it is too deep.
 func CheckTOML(text string) (line int, err error) {
 	depth, dots := 0, 0
 	for i := 0; i < len(text); i++ {
@@ -57,7 +58,7 @@ func CheckTOML(text string) (line int, err error) {
 	return 0, nil
 }
 
-// stringEnd is the last byte of the string that begins at i, of any of the four kinds.
+// stringEnd returns the index of the last byte of the string that begins at i, of any of the four kinds.
 func stringEnd(text string, i int) int {
 	quote, long := text[i], i+2 < len(text) && text[i+1] == text[i] && text[i+2] == text[i]
 	if long {

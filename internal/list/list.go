@@ -1,7 +1,7 @@
-// Package list makes lists of lists.
+// Package list has functions on slices.
 package list
 
-// Map is a list of what f makes of each item.
+// Map returns f of each item.
 func Map[T, U any](items []T, f func(T) U) []U {
 	out := make([]U, len(items))
 	for i, item := range items {
@@ -10,7 +10,7 @@ func Map[T, U any](items []T, f func(T) U) []U {
 	return out
 }
 
-// Find is the first item for which something is true; false if there is none.
+// Find returns the first item for which is holds; false if there is none.
 func Find[T any](items []T, is func(T) bool) (found T, ok bool) {
 	for _, item := range items {
 		if is(item) {
@@ -20,7 +20,7 @@ func Find[T any](items []T, is func(T) bool) (found T, ok bool) {
 	return found, false
 }
 
-// Filter are the items for which something is true.
+// Filter returns the items for which is holds.
 func Filter[T any](items []T, is func(T) bool) (out []T) {
 	for _, item := range items {
 		if is(item) {
@@ -30,7 +30,7 @@ func Filter[T any](items []T, is func(T) bool) (out []T) {
 	return out
 }
 
-// Groups divides items by a key, in the order of the first of each.
+// Groups groups items by a key, in the order of each group's first item.
 func Groups[T any, K comparable](items []T, key func(T) K) (groups [][]T) {
 	at := map[K]int{}
 	for _, item := range items {
@@ -45,7 +45,7 @@ func Groups[T any, K comparable](items []T, key func(T) K) (groups [][]T) {
 	return groups
 }
 
-// Distinct are the items without those that came before, in their order.
+// Distinct returns the items without repetitions, in order.
 func Distinct[T comparable](items []T) []T {
 	var out []T
 	seen := map[T]bool{}
@@ -57,7 +57,7 @@ func Distinct[T comparable](items []T) []T {
 	return out
 }
 
-// Count is the number of items for which something is true.
+// Count returns the number of items for which is holds.
 func Count[T any](items []T, is func(T) bool) (n int) {
 	for _, item := range items {
 		if is(item) {

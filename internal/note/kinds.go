@@ -1,7 +1,7 @@
 package note
 
-// Kind says what a note is about: by its name and, behind a colon, the sentence. A
-// figure stands there in braces with the verb that writes it.
+// Kind is the type of a note: its name and, after a colon, its sentence, with figures in braces and their
+// formatting verb.
 type Kind string
 
 // Unknown is the kind of a note of which only the sentence is known.
@@ -303,7 +303,7 @@ const (
 	ListedLater   Kind = "listed_later: as good: listed later"
 )
 
-// kinds are all of them, for notes that are read by their names.
+// kinds are all kinds, for reading notes by name.
 var kinds = []Kind{
 	Unknown, ClientUnsent, ClientOffWindow, ClientBusy, ClientCollecting, ClientWaiting, ClientStood, ClientFiles,
 	RequestsDropped, RequestsUnsent, SendLag, LargestSendLag, ArrivalsOff, NoRequests, NotStationary, TokensEstimated, TokensWhole,

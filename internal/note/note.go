@@ -1,6 +1,5 @@
-// Package note holds what is worth knowing of an answer, such as warnings and
-// reasons, as values: a kind and its figures. One table turns them into
-// sentences, so that nothing has to read a sentence to know what it says.
+// Package note holds remarks on an answer, such as warnings and reasons, as values: a kind and its figures. One
+// table turns them into sentences, so that no code has to parse a sentence.
 package note
 
 import (
@@ -15,17 +14,16 @@ import (
 	"planner/internal/wire"
 )
 
-// Note is one thing that is worth knowing.
+// Note is one remark.
 type Note struct {
 	Kind Kind
-	// Figures holds the values that the sentence of the kind names: numbers as
-	// float64, all else as strings. The unit stands at the end of a name (_s, _ms,
-	// _percent, _per_s).
+	// Figures holds the values that the kind's sentence names: numbers as float64, others as strings. A name
+	// ends in its unit (_s, _ms, _percent, _per_s).
 	Figures map[string]any
 }
 
-// New makes a note of the figures, in the order in which the sentence of the kind
-// names them. Durations become numbers of the unit that the name ends in.
+// New returns a note with the figures in the order in which the kind's sentence names them. Durations become
+// numbers in the unit of the name.
 func New(k Kind, figures ...any) Note {
 	names := k.names()
 	if len(names) != len(figures) {
@@ -52,7 +50,7 @@ func figure(name string, value any) any {
 	return fmt.Sprint(value)
 }
 
-// unitOf is the unit of durations that a name ends in.
+// unitOf returns the unit for durations in which a name ends, seconds by default.
 func unitOf(name string) time.Duration {
 	if strings.HasSuffix(name, "_ms") {
 		return time.Millisecond
@@ -60,7 +58,7 @@ func unitOf(name string) time.Duration {
 	return time.Second
 }
 
-// If is the note of some figures where something holds, and none where it does not.
+// If returns a note if a condition holds, and none otherwise.
 func If(holds bool, k Kind, figures ...any) Notes {
 	if !holds {
 		return nil
@@ -68,14 +66,14 @@ func If(holds bool, k Kind, figures ...any) Notes {
 	return Notes{New(k, figures...)}
 }
 
-// Text is a note of which only the sentence is known: another program's words, or
-// what an earlier version wrote.
+// Text returns a note of which only the sentence is known: another program's words, or those of an earlier
+// version.
 func Text(text string) Note { return New(Unknown, text) }
 
-// String is the note's sentence.
+// String returns the note's sentence.
 func (n Note) String() string { return sentence(Notes{n}) }
 
-// Error is the note's sentence: a note can be why something failed.
+// Error returns the note's sentence: a note can be the reason of a failure.
 func (n Note) Error() string { return n.String() }
 
 // Equal reports whether two notes say the same.
@@ -83,7 +81,7 @@ func (n Note) Equal(other Note) bool {
 	return n.Kind == other.Kind && maps.Equal(n.Figures, other.Figures)
 }
 
-// Notes are several of them, in the order in which they are told.
+// Notes are several notes, in the order to be shown.
 type Notes []Note
 
 // Has reports whether one of the notes is of the kind.
@@ -96,7 +94,7 @@ func (ns Notes) Of(k Kind) Notes {
 	return list.Filter(ns, func(n Note) bool { return n.Kind == k })
 }
 
-// Distinct lists the notes without those that say what an earlier one said.
+// Distinct lists the notes without repetitions.
 func (ns Notes) Distinct() Notes {
 	var out Notes
 	for _, n := range ns {
@@ -107,13 +105,13 @@ func (ns Notes) Distinct() Notes {
 	return out
 }
 
-// Texts lists the sentences, one a note.
+// Texts lists the sentences of the notes.
 func (ns Notes) Texts() []string { return list.Map(ns, Note.String) }
 
-// String is the sentences, one a line.
+// String returns the sentences, one per line.
 func (ns Notes) String() string { return strings.Join(ns.Texts(), "\n") }
 
-// alike reports whether two notes say the same but for what each of them measured.
+// alike reports whether two notes are the same except for measured figures.
 func (n Note) alike(other Note) bool {
 	if n.Kind != other.Kind {
 		return false
@@ -127,12 +125,10 @@ func (n Note) alike(other Note) bool {
 	return true
 }
 
-// Groups gathers the notes that say the same but for numbers, in the order of the
-// first of each.
+// Groups groups the notes that are the same except for numbers, in the order of each group's first.
 func (ns Notes) Groups() []Notes { return GroupsOf[Notes](ns, func(n Note) Note { return n }) }
 
-// GroupsOf gathers what has notes that say the same but for numbers, in the order of
-// the first of each.
+// GroupsOf groups items whose notes are the same except for numbers, in the order of each group's first.
 func GroupsOf[S ~[]T, T any](all S, of func(T) Note) []S {
 	var out []S
 	for _, x := range all {
@@ -146,8 +142,7 @@ func GroupsOf[S ~[]T, T any](all S, of func(T) Note) []S {
 	return out
 }
 
-// Summary is one line a group: what its notes say, with the range of each number, and
-// how many they are.
+// Summary returns one line per group: its sentence, with the range of each number, and the count.
 func (ns Notes) Summary() []string {
 	var out []string
 	for _, g := range ns.Groups() {
@@ -160,7 +155,7 @@ func (ns Notes) Summary() []string {
 	return out
 }
 
-// Short is the first two kinds of the notes in one line, see [Notes.Summary].
+// Short returns the first two lines of [Notes.Summary] as one.
 func (ns Notes) Short() string {
 	kinds := ns.Summary()
 	return strings.Join(kinds[:min(len(kinds), 2)], "; ")
@@ -173,12 +168,11 @@ type noteFile struct {
 	Figures map[string]any `json:"figures"` // what the sentence names, with units at the end of the keys
 }
 
-// Written is the note in a file: kind, sentence and figures.
+// Written returns the note as in a file: kind, sentence and figures.
 func (n Note) Written() any { return noteFile{n.Kind.name(), n.String(), n.Figures} }
 
-// UnmarshalJSON reads what was written. Of a kind that this version does not
-// know, or that has other figures here, the sentence is kept, which may be all that
-// there is.
+// UnmarshalJSON reads what was written. If this version does not know the kind, or gives it other figures, the
+// sentence is kept; there may be nothing but a sentence.
 func (n *Note) UnmarshalJSON(b []byte) error {
 	var text string
 	if wire.Unmarshal(b, &text) == nil {
@@ -203,13 +197,13 @@ func (n *Note) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Warnings are notes in a file: their sentences, and beside them the notes.
+// Warnings are notes as in a file: their sentences and the notes themselves.
 type Warnings struct {
 	Texts []string `json:"warnings"` // the notes in words
 	Notes Notes    `json:"notes"`    // the same for programs
 }
 
-// Warnings are the notes as a file has them.
+// Warnings returns the notes as in a file.
 func (ns Notes) Warnings() Warnings { return Warnings{ns.Texts(), ns} }
 
 // Add adds a note.
@@ -218,15 +212,14 @@ func (w *Warnings) Add(k Kind, figures ...any) {
 	w.Texts, w.Notes = append(w.Texts, n.String()), append(w.Notes, n)
 }
 
-// AddIf adds a note where something holds.
+// AddIf adds a note if a condition holds.
 func (w *Warnings) AddIf(holds bool, k Kind, figures ...any) {
 	if holds {
 		w.Add(k, figures...)
 	}
 }
 
-// Read is what a file says: its notes or, where an earlier version wrote none, its
-// sentences.
+// Read returns the notes of a file or, if an earlier version wrote none, its sentences as notes.
 func (w Warnings) Read() Notes {
 	if len(w.Notes) > 0 {
 		return w.Notes
@@ -234,23 +227,22 @@ func (w Warnings) Read() Notes {
 	return FromTexts(w.Texts)
 }
 
-// FromTexts are the notes of sentences.
+// FromTexts returns sentences as notes.
 func FromTexts(texts []string) Notes { return list.Map(texts, Text) }
 
-// Reason is a note that says why, as a file has it: its sentence, and beside it the
-// note. The zero value says nothing.
+// Reason is a note that gives a reason, as in a file: its sentence and the note. The zero value is no reason.
 type Reason struct {
 	Text string `json:"reason"` // in words
 	Note Note   `json:"note,omitzero"`
 }
 
-// Because is the reason of some figures.
+// Because returns the reason of a kind with figures.
 func Because(k Kind, figures ...any) Reason { return New(k, figures...).Reason() }
 
-// Reason is the note as a reason.
+// Reason returns the note as a reason.
 func (n Note) Reason() Reason { return Reason{n.String(), n} }
 
-// ReasonOf is the reason that an error gives: a note, or its words.
+// ReasonOf returns the reason given by an error: a note, or its text.
 func ReasonOf(err error) Reason {
 	if n, ok := err.(Note); ok {
 		return n.Reason()
@@ -258,7 +250,7 @@ func ReasonOf(err error) Reason {
 	return Text(err.Error()).Reason()
 }
 
-// Or is the reason, or another where it says nothing.
+// Or returns the reason, or another one if it is empty.
 func (r Reason) Or(other Reason) Reason {
 	if r.Text == "" {
 		return other
@@ -266,8 +258,7 @@ func (r Reason) Or(other Reason) Reason {
 	return r
 }
 
-// Read is the note that a file gives or, where an earlier version wrote none, its
-// sentence.
+// Read returns the note of a file or, if an earlier version wrote none, its sentence as a note.
 func (r Reason) Read() Note {
 	if r.Note.Kind == "" {
 		return Text(r.Text)
@@ -275,7 +266,7 @@ func (r Reason) Read() Note {
 	return r.Note
 }
 
-// Count is a number of things in words: "1 instance", "2 instances".
+// Count prints a number of things: "1 instance", "2 instances".
 func Count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

@@ -12,13 +12,12 @@ import (
 	"planner/internal/list"
 )
 
-// placeholder is a figure in a sentence: its name and how it is written, {lag_ms%.2f}.
-// Without a verb it is written as it stands; %dur writes a duration, and %more a percentage
-// as what is more or less, or from three times on as how many times as much. %s writes words that
-// differ from one note to the next as numbers do.
+// placeholder matches a figure in a sentence: its name and format, {lag_ms%.2f}. Without a format it is written
+// as it is; %dur writes a duration, and %more a percentage as more or less, or from three times on as a
+// multiple. %s writes text that, like a number, may differ between notes that are otherwise the same.
 var placeholder = regexp.MustCompile(`\{(\w+)(%[^}]+)?\}`)
 
-// name is what files call a kind.
+// name returns the kind's name in files.
 func (k Kind) name() string {
 	name, _, _ := strings.Cut(string(k), ": ")
 	return name
@@ -30,8 +29,7 @@ func (k Kind) names() []string {
 	return list.Distinct(list.Map(placeholder.FindAllStringSubmatch(k.template(), -1), func(m []string) string { return m[1] }))
 }
 
-// sentence says what notes that are alike say. Where they differ in a number its
-// range is given.
+// sentence returns the common sentence of notes that are alike, with the range of each number that differs.
 func sentence(notes Notes) string {
 	return placeholder.ReplaceAllStringFunc(notes[0].Kind.template(), func(s string) string {
 		m := placeholder.FindStringSubmatch(s)
@@ -82,7 +80,7 @@ func number(x float64, name, verb string) string {
 	}
 	text := fmt.Sprintf(verb, x)
 	if rounded, err := strconv.ParseFloat(text, 64); err == nil && strings.Contains(text, "e+") {
-		return strconv.FormatFloat(rounded, 'f', -1, 64) // nobody reads 1e+02 %
+		return strconv.FormatFloat(rounded, 'f', -1, 64) // 1e+02 % is unreadable
 	}
 	return text
 }

@@ -1,4 +1,4 @@
-// Package parallel does several things at once.
+// Package parallel runs functions concurrently.
 package parallel
 
 import (
@@ -7,11 +7,11 @@ import (
 	"sync"
 )
 
-// Do calls f for 0 to n-1, as many at a time as there are processors, and returns the
-// error of the first that has one.
+// Do calls f for 0 to n-1, as many at a time as there are processors, and returns the error with the lowest
+// index.
 func Do(n int, f func(int) error) error { return DoAtMost(runtime.GOMAXPROCS(0), n, f) }
 
-// DoAtMost is Do with so many at a time.
+// DoAtMost is Do with a given number at a time.
 func DoAtMost(together, n int, f func(int) error) error {
 	errs := make([]error, n)
 	slots := make(chan struct{}, together)
@@ -27,7 +27,7 @@ func DoAtMost(together, n int, f func(int) error) error {
 	return cmp.Or(errs...)
 }
 
-// Map returns f of 0 to n-1, as many at a time as there are processors.
+// Map returns f of 0 to n-1, computed as many at a time as there are processors.
 func Map[T any](n int, f func(int) T) []T {
 	out := make([]T, n)
 	_ = Do(n, func(i int) error {

@@ -1,5 +1,5 @@
-// Package printable shows texts of others, those of servers, engines and files, so that a
-// terminal obeys nothing in them and that they read as they are.
+// Package printable makes texts of servers, engines and files safe to show, so that a terminal obeys nothing in
+// them and they still read as they are.
 package printable
 
 import (
@@ -11,9 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// obeyed are the characters that a terminal or a viewer obeys instead of showing them:
-// controls but for the line break and the tab, and those that turn the direction of a text
-// or break its lines.
+// obeyed are the characters that a terminal or viewer obeys instead of showing: controls except line break and
+// tab, and those that change the direction of text or break its lines.
 var obeyed = &unicode.RangeTable{
 	R16: []unicode.Range16{
 		{Lo: 0x00, Hi: 0x08, Stride: 1}, {Lo: 0x0b, Hi: 0x1f, Stride: 1}, {Lo: 0x7f, Hi: 0x9f, Stride: 1}, {Lo: 0x061c, Hi: 0x061c, Stride: 1},
@@ -22,8 +21,7 @@ var obeyed = &unicode.RangeTable{
 	LatinOffset: 3,
 }
 
-// Text writes what would be obeyed as its escape, such as \u001b, and takes what is no
-// UTF-8 out.
+// Text escapes what would be obeyed, such as \u001b, and replaces invalid UTF-8 by U+FFFD.
 func Text(s string) string {
 	if harmless(s) {
 		return s
@@ -43,8 +41,8 @@ func harmless(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return unicode.Is(obeyed, r) })
 }
 
-// JSON writes what would be obeyed inside the strings of a JSON text, the only place where
-// it may stand, as the escape that reads back the same. So it does with strings of TOML.
+// JSON escapes what would be obeyed in the strings of a JSON text, the only place where it may be, so that it
+// reads back the same. It also works for strings of TOML.
 func JSON(text []byte) []byte {
 	if !slices.ContainsFunc(text, func(b byte) bool { return b >= 0x7f }) {
 		return text // JSON itself escapes the other controls
@@ -52,8 +50,7 @@ func JSON(text []byte) []byte {
 	return []byte(Text(string(text)))
 }
 
-// Writer passes on what is written, as [Text] shows it. A character must not be cut by the
-// end of a write.
+// Writer passes on what is written as by [Text]. A write must not end within a character.
 func Writer(w io.Writer) io.Writer { return escapingWriter{w} }
 
 type escapingWriter struct{ to io.Writer }
@@ -66,8 +63,7 @@ func (w escapingWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Line makes text fit for a message or a table: at most so many bytes, without breaks, nor
-// any character that is not printed.
+// Line makes text fit a message or table: at most most bytes, without line breaks or unprintable characters.
 func Line(s string, most int) string {
 	s = strings.ToValidUTF8(s[:min(len(s), 4<<10)], "")
 	s = strings.Map(func(r rune) rune {
@@ -83,7 +79,7 @@ func Line(s string, most int) string {
 	return s
 }
 
-// Short is a text of at most so many characters: of a longer one the end is left out.
+// Short returns a text cut to at most most characters.
 func Short(s string, most int) string {
 	if r := []rune(s); len(r) > most {
 		return string(r[:most-3]) + "..."

@@ -31,7 +31,7 @@ func (d *Display) lines(elapsed time.Duration) []string {
 	return append([]string{clock(elapsed) + "  " + d.state.effort()}, d.state.rest(scale)...)
 }
 
-// rest is what is known beside the effort; scale stands before the rate.
+// rest returns what is known besides the effort; scale precedes the rate.
 func (s *runState) rest(scale string) []string {
 	var parts []string
 	if r := s.rate(); r != "" {
@@ -99,10 +99,10 @@ func (s *runState) rate() string {
 	return text
 }
 
-// rival is the probability from which a second bound is told of that may limit the rate.
+// rival is the probability from which on a second bound is shown as a possible limit.
 const rival = 0.05
 
-// limits says which bound limits the rate or, where two may, how far each of them holds.
+// limits says which bound limits the rate or, if two may, up to which rate each holds.
 func limits(bounds []search.BoundResult) string {
 	sorted := slices.SortedStableFunc(slices.Values(bounds), func(a, b search.BoundResult) int { return cmp.Compare(b.Probability, a.Probability) })
 	if len(sorted) == 0 {
@@ -121,11 +121,10 @@ func limits(bounds []search.BoundResult) string {
 	return text
 }
 
-// barWidth is the number of columns in which an interval narrows.
+// barWidth is the width of the bar in columns.
 const barWidth = 24
 
-// bar draws the interval within the first one that was shown, both on a
-// logarithmic scale.
+// bar draws the interval within the first one shown, on a logarithmic scale.
 func bar(widest [2]float64, e *search.Estimate, columns int) string {
 	lo, hi := widest[0], widest[1]
 	if !(lo > 0) || !(hi > lo) || math.IsInf(hi, 0) || !(e.Low > 0) || !(e.High >= e.Low) || !(e.Value > 0) {
@@ -143,11 +142,10 @@ func bar(widest [2]float64, e *search.Estimate, columns int) string {
 	return string(cells)
 }
 
-// figure prints a rate with three significant digits, without an exponent where
-// people would not write one.
+// figure prints a rate with three significant digits, and with an exponent only if very large or small.
 func figure(v float64) string {
 	if v >= 1e-4 && v < 1e9 {
-		v, _ = strconv.ParseFloat(strconv.FormatFloat(v, 'e', 2, 64), 64) // what FormatFloat writes: 9.996 is 10.0
+		v, _ = strconv.ParseFloat(strconv.FormatFloat(v, 'e', 2, 64), 64) // round first: 9.996 is 10.0
 		e := int(math.Floor(math.Log10(v)))
 		return strconv.FormatFloat(v, 'f', max(2-e, 0), 64)
 	}
@@ -209,7 +207,7 @@ func testText(now load.Interim) string {
 	return s
 }
 
-// startedText says what an engine that serves is, and how long it took.
+// startedText describes an engine that serves, and its start-up time.
 func startedText(e *engine.Engine) string {
 	stages := list.Map(e.Stages, func(s engine.StartStage) string { return fmt.Sprintf("%s %.1f s", s.Name, s.Took.Seconds()) })
 	text := e.Facts.Name(e.Kind) + " at " + e.URL

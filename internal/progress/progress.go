@@ -1,4 +1,4 @@
-// Package progress tells a waiting user how a run goes.
+// Package progress shows a waiting user the progress of a run.
 package progress
 
 import (
@@ -17,91 +17,89 @@ import (
 	"planner/sweep/measure"
 )
 
-// DisplayOptions say how much a display tells, and of what.
+// DisplayOptions say how much a display shows.
 type DisplayOptions struct {
-	// Quiet tells nothing at all; Verbose one line for each trial and, where
-	// nothing is drawn, one every 5 s in place of 30, fit for a log file.
+	// Quiet shows nothing; Verbose one line per trial and, if nothing is drawn, a line every 5 s instead of 30,
+	// suitable for a log file.
 	Quiet, Verbose bool
-	// Columns is the width of the terminal, on which a few lines are drawn over
-	// themselves; 0 draws nothing.
+	// Columns is the width of the terminal, on which a few lines are redrawn; 0 draws nothing.
 	Columns int
-	// Budget bounds the engine time of the whole run; 0 where nothing does. Where its trials are
-	// known beforehand it is the time of their load, and Trials is how many they are.
+	// Budget is the limit on the engine time of the whole run, 0 if there is none. If its trials are known
+	// beforehand, it is the duration of their load, and Trials their number.
 	Budget time.Duration
 	Trials int
-	// Virtual says that engine time costs nothing: what is to go is then told by the trials, or the parts of a stage, that are done.
+	// Virtual says that engine time costs nothing: the rest is then estimated from trials, or parts of a stage,
+	// done.
 	Virtual bool
-	// Stage, if set, says how many parts of what stage are done; of none where it has none. Best, if set, is the best result so far
-	// and what carries its rate, Cost what the trials on real engines cost so far, in words.
+	// Stage, if set, returns how many parts of which stage are done; of is 0 without one. Best, if set, returns
+	// the best result so far and what carries its rate; Cost the cost of trials on real engines so far, in
+	// words.
 	Stage func() (done, of int, what string)
 	Best  func() (search.Result, string)
 	Cost  func([]sweep.EngineTelemetry) string
 }
 
-// Display shows on a writer, usually standard error, how a run goes. Errors of the
-// writer are ignored: a display that cannot be seen is no reason to stop measuring.
+// Display shows the progress of a run on a writer, usually standard error. Errors of the writer are ignored: a
+// display that cannot be seen is no reason to stop measuring.
 type Display struct {
 	DisplayOptions
 	w     io.Writer
 	begun time.Time
 
-	// What follows is guarded by mu: trials and starts of engines tell of
-	// themselves from goroutines of their own, and the time that passes from another.
+	// mu guards all that follows: trials, engine starts and the passing time report from different goroutines.
 	mu    sync.Mutex
 	state runState
 	seen  []sweep.EngineTelemetry
-	// running says how far the trial is that runs; nil for none. A goroutine asks
-	// it, and shows the time, again and again from the first event until quit is closed.
+	// running describes the progress of the running trial; nil if there is none. A goroutine calls it, and
+	// updates the time, periodically from the first event until quit is closed.
 	running func() string
 	quit    chan struct{}
 	asking  sync.WaitGroup
-	// last is when the display last wrote, drawn the lines on the screen.
+	// last is the time of the last output, drawn the number of lines on the screen.
 	last  time.Time
 	drawn int
-	// widest is the first interval that was shown; the scale of the bar.
+	// widest is the first interval shown, which sets the scale of the bar.
 	widest [2]float64
 }
 
-// runState is how far a run is. Unknown parts are left zero and not shown.
+// runState is the progress of a run. Unknown parts are zero and not shown.
 type runState struct {
-	// trials are done, of so many where that is known. spent is the engine time that they
-	// took, left what may still be spent.
+	// trials is the number done, of the total if known. spent is the engine time that they took, left the
+	// remaining budget.
 	trials, of  int
 	spent, left time.Duration
-	// about is how long the rest takes at the pace so far.
+	// about is how long the rest takes at the present pace.
 	about time.Duration
-	// best is the best figure for the maximum rate, and subject what it is of,
-	// such as the best settings so far; limits says what limits it.
+	// best is the best estimate of the maximum rate, and subject what it belongs to, such as the best settings
+	// so far; limits says what limits it.
 	best            search.Estimate
 	subject, limits string
-	// next is the next trial, why what it was chosen for, and now how far it or
-	// the start of its engine is.
+	// next is the next trial, why the reason it was chosen, and now its progress or that of its engine's start.
 	next, why, now string
-	// working says that there are no trials, and now tells all.
+	// working says that there are no trials, and now is all there is to show.
 	working bool
-	// jobs are those of a cluster.
+	// jobs are the jobs on a cluster.
 	jobs sweep.Jobs
-	// cost says what was spent besides time, in words.
+	// cost says what was spent, other than time, in words.
 	cost string
-	// stage is the one that the run is at since a time of its own, with its parts, of which done are.
+	// stage is the current stage, begun at since, with its number of parts, of which done are finished.
 	stage       string
 	done, parts int
 	since       time.Time
 }
 
 const (
-	// grace keeps a command that is soon done from flashing a display.
+	// grace avoids the flash of a display for a command that ends soon.
 	grace = time.Second
-	// redraw, between and seldom are the shortest times between two drawings, two plain
-	// lines of who asked for more, and two of who did not; pause is that between two looks
-	// at a trial that runs.
+	// redraw, between and seldom are the shortest times between two drawings, two plain lines if verbose, and
+	// two if not; pause is the time between two looks at a running trial.
 	redraw  = 100 * time.Millisecond
 	between = 5 * time.Second
 	seldom  = 30 * time.Second
 	pause   = 250 * time.Millisecond
 )
 
-// New makes a display, which must be closed.
+// New returns a display, which must be closed.
 func New(w io.Writer, o DisplayOptions) *Display {
 	d := &Display{DisplayOptions: o, w: w, begun: time.Now(), state: runState{of: o.Trials, left: o.Budget}}
 	if o.Trials > 1 && !o.Virtual {
@@ -110,8 +108,8 @@ func New(w io.Writer, o DisplayOptions) *Display {
 	return d
 }
 
-// See shows an event of a run, as a [sweep.Watcher] is told of it. That of a command that
-// makes no trials is a function: what it says, asked again and again, is how far it is.
+// See shows an event of a run, as passed to a [sweep.Watcher]. A command without trials passes a function,
+// which is called periodically and describes its progress.
 func (d *Display) See(event any) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -184,7 +182,7 @@ func (s *runState) at(done, of int, what string) {
 	s.done, s.parts, s.stage = done, of, what
 }
 
-// watch shows the state again and again, also where nothing happens.
+// watch shows the state periodically, even if nothing happens.
 func (d *Display) watch() {
 	if d.quit != nil || d.Quiet {
 		return
@@ -239,7 +237,7 @@ func (d *Display) log(line string) {
 	fmt.Fprintln(d.w, printable.Text(line))
 }
 
-// show tells the state if it is time to.
+// show shows the state if it is time to.
 func (d *Display) show() {
 	now, best := time.Now(), &d.state.best
 	if d.widest[1] == 0 && best.Low > 0 && best.High > best.Low {
@@ -269,7 +267,7 @@ func (d *Display) show() {
 	d.draw(d.lines(elapsed))
 }
 
-// pace is how long the rest takes where so many were done in a time; 0 where that is not known.
+// pace extrapolates how long the rest takes; 0 if nothing is done yet.
 func pace(elapsed time.Duration, done, of int) time.Duration {
 	if done == 0 {
 		return 0

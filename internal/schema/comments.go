@@ -13,8 +13,7 @@ import (
 	"planner"
 )
 
-// readComments is what the source says of types, by "plan.Plan", and of their fields, by
-// "plan.Plan.Fleet".
+// readComments returns the doc comments of types, as "plan.Plan", and of their fields, as "plan.Plan.Fleet".
 func readComments() (map[string]string, error) {
 	said := map[string]string{}
 	return said, fs.WalkDir(planner.Source, ".", func(name string, _ fs.DirEntry, err error) error {
@@ -35,8 +34,8 @@ func readComments() (map[string]string, error) {
 	})
 }
 
-// addComments takes the comments of types. A field without is told of by the comment before it
-// that names it, as of "Low and High".
+// addComments collects the comments of types. A field without one is described by the preceding comment that
+// names it, as in "Low and High".
 func addComments(said map[string]string, pkg string, types *ast.GenDecl) {
 	for _, spec := range types.Specs {
 		t := spec.(*ast.TypeSpec)
@@ -61,10 +60,10 @@ func addComments(said map[string]string, pkg string, types *ast.GenDecl) {
 	}
 }
 
-// docLink is a name in a comment that documentation makes a link.
+// docLink matches a doc link in a comment.
 var docLink = regexp.MustCompile(`\[([\w.*]+)\]`)
 
-// plain is the text of a comment in one line.
+// plain returns the text of a comment on one line.
 func plain(g *ast.CommentGroup) string {
 	return docLink.ReplaceAllString(strings.Join(strings.Fields(g.Text()), " "), "$1")
 }

@@ -1,6 +1,5 @@
-// Package schema describes what is written as JSON, by JSON Schema 2020-12. It reads the
-// types that [planner/internal/wire] writes, by the same rules: the unit of a time stands
-// in its key, a number that is not known is null, and a list never is.
+// Package schema describes JSON output by JSON Schema 2020-12. It reads the types that [planner/internal/wire]
+// writes, by the same rules: a key names the unit of its time, an unknown number is null, and a list never is.
 package schema
 
 import (
@@ -18,18 +17,16 @@ import (
 	"planner/internal/wire"
 )
 
-// Definition describes an output that is any of some types.
+// Definition describes an output of any of some types.
 type Definition struct {
 	Title, Description string
-	// Types holds a value of each.
+	// Types holds one value of each.
 	Types []any
-	// Closed refuses keys that are not described. Readers of files should not: further
-	// keys may come.
+	// Closed rejects keys that are not described. Readers of files should accept them, as keys may be added.
 	Closed bool
 }
 
-// Schema is the description as JSON has it. It is an error of the types if they write
-// JSON of their own without saying how.
+// Schema returns the JSON Schema. It fails if a type writes its own JSON without declaring its form.
 func (d Definition) Schema() (map[string]any, error) {
 	b := builder{defs: map[string]any{}, closed: d.Closed}
 	b.said, b.err = readComments()
@@ -38,7 +35,7 @@ func (d Definition) Schema() (map[string]any, error) {
 		"description": d.Description, "$defs": b.defs, "anyOf": forms}, b.err
 }
 
-// builder collects the types that are described.
+// builder collects the described types.
 type builder struct {
 	defs   map[string]any
 	closed bool
@@ -109,7 +106,7 @@ func kinds(names ...string) map[string]any {
 	return map[string]any{"type": names}
 }
 
-// nullable describes what may be null besides.
+// nullable describes a value that may also be null.
 func nullable(s map[string]any) map[string]any {
 	if types, ok := s["type"].([]string); ok && slices.Contains(types, "null") {
 		return s
@@ -125,13 +122,13 @@ func (b *builder) named(t, as reflect.Type) map[string]any {
 	if _, known := b.defs[name]; known {
 		return ref
 	}
-	b.defs[name] = nil // it may hold itself
+	b.defs[name] = nil // it may contain itself
 	if as.Kind() != reflect.Struct {
 		b.defs[name] = b.plain(as)
 		return ref
 	}
 	properties, required := map[string]any{}, []string{}
-	// Keys of an outer type hide those of what is embedded in it.
+	// Keys of an outer type hide those of embedded types.
 	for level := []reflect.Type{as}; len(level) > 0; {
 		var next []reflect.Type
 		for _, s := range level {

@@ -5,7 +5,7 @@ import (
 	"regexp"
 )
 
-// reference stands for the value of a variable: {env:NAME}.
+// reference matches {env:NAME}, which stands for the value of a variable.
 var reference = regexp.MustCompile(`\{env:([A-Za-z_][A-Za-z0-9_]*)\}`)
 
 // References names the variables that texts refer to as {env:NAME}.
@@ -18,8 +18,7 @@ func References(texts ...string) (names []string) {
 	return names
 }
 
-// Expand puts the values of variables in the place of {env:NAME}. Lookup is
-// [os.LookupEnv].
+// Expand replaces {env:NAME} by the values of variables. Lookup is usually [os.LookupEnv].
 func Expand(text string, lookup func(string) (string, bool)) (out string, err error) {
 	out = reference.ReplaceAllStringFunc(text, func(ref string) string {
 		name := References(ref)[0]
@@ -32,8 +31,7 @@ func Expand(text string, lookup func(string) (string, bool)) (out string, err er
 	return out, err
 }
 
-// Shell is a word with references as a POSIX shell reads it: quote quotes what stands
-// between them.
+// Shell returns a word with references as a POSIX shell reads it; quote quotes the text between them.
 func Shell(word string, quote func(string) string) string {
 	out, from := "", 0
 	for _, at := range reference.FindAllStringSubmatchIndex(word, -1) {

@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// Writer passes on what is written to it without the secrets, wherever writes cut them. It
-// holds back what may be the beginning of one until more comes, or Flush.
+// Writer passes on what is written to it without the secrets, even if they are split across writes. It holds
+// back what may be the beginning of one until more is written, or Flush.
 type Writer struct {
 	secrets Set
 	to      io.Writer
 	rest    string
 }
 
-// Writer makes a writer without the secrets of s.
+// Writer returns a writer that hides the secrets of s.
 func (s Set) Writer(to io.Writer) *Writer { return &Writer{secrets: s, to: to} }
 
 // Write writes all of p or fails.
@@ -30,7 +30,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Flush writes what was held back, as it turned out to be no secret, or a part of one.
+// Flush writes what was held back, with any part of a secret hidden.
 func (w *Writer) Flush() error {
 	rest := w.secrets.Hide(w.rest)
 	w.rest = ""

@@ -1,4 +1,4 @@
-// Package spelling finds how near a word is to the names that it may have meant.
+// Package spelling finds the name that a misspelt word may mean.
 package spelling
 
 import (
@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// Nearest is the first of the names, of which there is one, that a word is fewest [Steps] from.
+// Nearest returns the first of the names, at least one, that is the fewest [Steps] from a word.
 func Nearest(word string, names []string) string {
 	return slices.MinFunc(names, func(a, b string) int { return cmp.Compare(Steps(word, a), Steps(word, b)) })
 }
 
-// Slip reports whether a word is so like a name that it may be a slip for it.
+// Slip reports whether a word is similar enough to a name to be a slip for it.
 func Slip(word, name string) bool { return Steps(word, name) <= len(word)/2 }
 
-// Steps is the distance of a word to a name, whatever the case, or, for one step more, to the
-// name's beginning, or with the parts of both in order: prise means price_per_gpu_hour
-// rather than rate, and gpus_per_node means node_gpus.
+// Steps is the case-insensitive distance of a word to a name or, at one step more, to the name's beginning, or
+// with the parts of both sorted: prise means price_per_gpu_hour rather than rate, and gpus_per_node means
+// node_gpus.
 func Steps(word, name string) int {
 	word, name = strings.ToLower(word), strings.ToLower(name)
 	d := Distance(word, name)
@@ -27,15 +27,15 @@ func Steps(word, name string) int {
 	return min(d, Distance(inOrder(word), inOrder(name))+1)
 }
 
-// inOrder is a name with its parts in order.
+// inOrder returns a name with its parts sorted.
 func inOrder(name string) string {
 	parts := strings.Split(name, "_")
 	slices.Sort(parts)
 	return strings.Join(parts, "_")
 }
 
-// Distance is the Levenshtein distance of two words, by bytes: the least number of
-// insertions, deletions and substitutions that turn one into the other.
+// Distance is the Levenshtein distance of two words in bytes: the least number of insertions, deletions and
+// substitutions that turn one into the other.
 func Distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

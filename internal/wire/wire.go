@@ -1,10 +1,8 @@
-// Package wire writes and reads JSON by a few rules, so that a type says with its tags
-// alone what stands in a file. The unit stands in the key: a [time.Duration] is a number
-// of milliseconds under a key that ends in "_ms", of seconds under "_s", of nanoseconds
-// under "_ns", and so is all within that key. And what is not known is null: a float64
-// that is no number or infinite, and a duration below 0; of nothing there is an empty list.
-// What stands in a file in another form says so as [Written]. All else is as encoding/json
-// has it.
+// Package wire writes and reads JSON by a few rules, so that a type's tags alone define the file. A key names
+// its unit: a [time.Duration] is a number of milliseconds under a key that ends in "_ms", of seconds under
+// "_s", of nanoseconds under "_ns", as is everything within that key. Unknown values are null: a float64 that
+// is NaN or infinite, and a duration below 0 except in nanoseconds; nil slices are empty lists. A type with
+// another form in files declares it by [Written]. Everything else is as in encoding/json.
 package wire
 
 import (
@@ -23,13 +21,13 @@ import (
 	"planner/internal/printable"
 )
 
-// units are the units of time that a key can end in.
+// units are the units of time in which a key can end.
 var units = []struct {
 	suffix string
 	unit   time.Duration
 }{{"_ms", time.Millisecond}, {"_s", time.Second}, {"_ns", time.Nanosecond}}
 
-// unitOf is the unit that the innermost key of a place names.
+// unitOf returns the unit that the innermost key of a place names.
 func unitOf(place jsontext.Pointer) (time.Duration, error) {
 	for p := place; p != ""; p = p.Parent() {
 		key := p.LastToken()
@@ -42,8 +40,8 @@ func unitOf(place jsontext.Pointer) (time.Duration, error) {
 	return 0, fmt.Errorf("no key of %q names a unit of time", place)
 }
 
-// Written is a type that a file has in another form: that which the method returns, which is of one
-// type for all values but those that a schema names beside it, a pointer where it may be null.
+// Written is a type with another form in files: the value that the method returns, which has one type for all
+// values except those that a schema names, and is a pointer if it may be null.
 type Written interface{ Written() any }
 
 var rules = json.JoinOptions(
@@ -52,20 +50,19 @@ var rules = json.JoinOptions(
 	json.WithUnmarshalers(json.JoinUnmarshalers(json.UnmarshalFromFunc(readDuration), json.UnmarshalFromFunc(readFloat))),
 )
 
-// Marshal writes a value on one line, as the lines of a journal are.
+// Marshal writes a value on one line, as in journals.
 func Marshal(v any) ([]byte, error) { return shown(json.Marshal(v, rules)) }
 
-// shown are the bytes of a text as a terminal may show them.
+// shown makes a text safe to show on a terminal.
 func shown(data []byte, err error) ([]byte, error) { return printable.JSON(data), err }
 
-// Print writes a value for people to look into, with the signs that have a meaning in HTML as
-// they are.
+// Print writes a value for people to read, without escaping the characters special to HTML.
 func Print(v any) ([]byte, error) {
 	return shown(json.Marshal(v, rules, jsontext.WithIndent("  "), jsontext.EscapeForHTML(false), jsontext.PreserveRawStrings(false)))
 }
 
-// Unmarshal reads what the others write. Null is NaN for a float64 and -1 for a
-// duration; a key that is not there leaves what v holds.
+// Unmarshal reads what Marshal and Print write. Null is NaN for a float64 and -1 for a duration; a missing key
+// leaves the value in v.
 func Unmarshal(data []byte, v any) error { return json.Unmarshal(data, v, rules) }
 
 func writeForm(e *jsontext.Encoder, v Written) error { return json.MarshalEncode(e, v.Written()) }
@@ -115,14 +112,13 @@ func readFloat(d *jsontext.Decoder, to *float64) error {
 	return errors.ErrUnsupported
 }
 
-// Duration returns x units of time, rounded to whole nanoseconds and kept within what
-// a [time.Duration] holds.
+// Duration returns x units of time, rounded to whole nanoseconds and limited to the range of a [time.Duration].
 func Duration(x float64, unit time.Duration) time.Duration {
 	const most = 1 << 62
 	return time.Duration(math.Round(min(max(x*float64(unit), -most), most)))
 }
 
-// Milliseconds converts seconds. The result has twelve digits, which is more than is known of any.
+// Milliseconds converts seconds, rounded to twelve digits, more than any measurement has.
 func Milliseconds(seconds float64) float64 {
 	ms, err := strconv.ParseFloat(strconv.FormatFloat(1e3*seconds, 'g', 12, 64), 64)
 	if err != nil {
@@ -131,8 +127,7 @@ func Milliseconds(seconds float64) float64 {
 	return ms
 }
 
-// ReadName sets a value to that whose name a text is, among all names in the order of the values; a text that is none
-// of them is an error.
+// ReadName sets a value by its name, given all names in the order of the values; an unknown name is an error.
 func ReadName[T ~int](to *T, names []string, text []byte) error {
 	i := slices.Index(names, string(text))
 	if i < 0 {
