@@ -64,8 +64,7 @@ var (
 
 const certifyUsage = "then test the safe rate on requests of its own, without any curve; the exit code is 4 if it is not certified"
 
-// shortcutsAmong returns the shortcuts among a command's flags. A flag with the same name but another usage is
-// not one.
+// shortcutsAmong returns the shortcuts among flags, not those of the same name with another usage.
 func shortcutsAmong(flags []cli.Flag) (found []shortcut) {
 	for _, s := range slices.Concat(shortcuts, benchShortcuts, []shortcut{{"certify", "search.certify", certifyUsage, false}}) {
 		if slices.ContainsFunc(flags, func(f cli.Flag) bool {

@@ -97,7 +97,7 @@ func (p *program) reportCommand() *cli.Command {
 }
 
 // reopen opens the run folder that the command line names: with its answer if it has finished, otherwise ready
-// to be resumed. With again, a run that finished because engines failed is resumed, too.
+// to be resumed. With again, a finished run whose engines failed, or that lacks files, is resumed, too.
 func (p *program) reopen(c *cli.Context, again bool) (*run, *stored, error) {
 	folder, about, err := openedFolder(c)
 	if err != nil {

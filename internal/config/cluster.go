@@ -12,8 +12,8 @@ type Cluster struct {
 	TimeLimit time.Duration
 	// Setup are shell lines before planner starts in a job; {command} in the last stands for its command line.
 	Setup []string
-	// Planner is the path of this program on Slurm nodes, "" for the one that submits; on Kubernetes an image
-	// or path.
+	// Planner is the path of this program on Slurm nodes, "" for the one that submits; on Kubernetes its image,
+	// or its path in Image.
 	Planner string
 	// The fields from here to NodeWait are for Kubernetes. Tolerations are written as in kubectl taint:
 	// key[=value][:effect].

@@ -106,7 +106,7 @@ func (r *reader) checkLoRA(c *Config) {
 	}
 }
 
-// mostDraft bounds the tokens proposed per step; nobody serves with more.
+// mostDraft bounds the tokens proposed per step; nobody uses more in service.
 const mostDraft = 32
 
 // speculative is [engine] speculative as it was written.

@@ -244,8 +244,8 @@ var unmodelled = []string{
 	"--scheduling-policy", "--stream-interval", "--swap-space",
 }
 
-// KeyOfOption returns the key that corresponds to an option of vLLM, with its value if only one does; "" if
-// there is none.
+// KeyOfOption returns the key that corresponds to an option of vLLM, with the value if the option implies one;
+// "" if there is none.
 func KeyOfOption(option string) string {
 	if n, ok := measure.KnobOf(option); ok {
 		return keyOf(n)

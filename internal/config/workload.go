@@ -117,7 +117,7 @@ func (r *reader) checkArrivals(c *Config) {
 // texts, ten are among the longest one in a hundred.
 const fewTexts = 1000
 
-// fewRequests is the least number of requests of which a hundredth is at least one.
+// fewRequests is the smallest number of requests that has a hundredth part.
 const fewRequests = 100
 
 // warnUnused warns of workload settings that have no effect.

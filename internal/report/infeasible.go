@@ -94,9 +94,8 @@ func whyInfeasible(e *plan.Unsolved, b *decide.Background) Facts {
 	return Facts{{"why", e.Error(), Bad}}
 }
 
-// leastSeen returns the smallest figure, or for goodput the smallest share beyond its limits, among the trials
-// that missed the limit; trials still open are not counted, as a few requests may be within it by chance. "" if
-// none.
+// leastSeen returns the smallest figure, or for goodput the smallest share beyond its limits, of the trials
+// that missed the limit: in an undecided trial, a few requests may be within it by chance. "" if there is none.
 func leastSeen(b *decide.Background) string {
 	var least *measure.Measurement
 	var bound measure.Bound

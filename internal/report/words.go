@@ -17,7 +17,7 @@ func where(holds bool, text string) string {
 	return text
 }
 
-// behind returns a text after a joint to a sentence; "" if the text is empty.
+// behind returns a text preceded by the joint to its sentence; "" if the text is empty.
 func behind(joint, text string) string { return where(text != "", joint+text) }
 
 // costing prints a known amount at the end of a sentence: ", $83.72 per hour".

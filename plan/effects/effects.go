@@ -88,8 +88,8 @@ func mainEffects(settings []Setting) []Effect {
 	return out
 }
 
-// repeated drops the settings with more than alone values that no other setting has: the effects of such values
-// cannot be told apart.
+// repeated drops the settings in which more than alone values occur in no other setting: the effects of such
+// values cannot be told apart.
 func repeated(settings []Setting, alone int) []Setting {
 	for {
 		kept := list.Filter(settings, func(s Setting) bool {

@@ -75,7 +75,7 @@ type Answer struct {
 	Warnings []string       `json:"warnings"`
 	Facts    map[string]any `json:"run"`
 
-	// Policy and Limits are those replayed.
+	// Policy and Limits are what was replayed.
 	Policy Policy        `json:"policy"`
 	Limits []ClassLimits `json:"-"`
 }

@@ -213,7 +213,7 @@ type MinuteRow struct {
 	Ready    int     `json:"ready"`
 	// InFlight counts the requests in progress at its end.
 	InFlight int `json:"in_flight"`
-	// P50 and P99 are quantiles of the TTFT of requests due in this minute, measure.Never if there are none.
+	// P50 and P99 are quantiles of the TTFT of requests due in this minute, unknown if there are none.
 	P50 time.Duration `json:"ttft_p50_ms"`
 	P99 time.Duration `json:"ttft_p99_ms"`
 	// Missed counts the requests due in this minute that missed a limit.
