@@ -44,6 +44,9 @@ func addPools(d *Document, p *plan.Plan, b *decide.Background) {
 		addPoolDrivers(d, pools)
 		addTrust(d, b.Trust)
 		d.detailed = true
+		for _, pool := range pools.Each {
+			d.section("Why "+plural(pool.Plan.Fleet.Instances, "instance")+" for "+pool.Class, Bullets{Items: fleetSteps(pool.Plan)})
+		}
 		d.section("One pool for all classes", Paragraph{Text: "What follows is of it. Each class has in plan.json, under pools, a plan of its own.", Tone: Quiet}, facts)
 		return
 	}
