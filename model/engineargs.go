@@ -35,29 +35,34 @@ type EngineFeatures struct {
 func (f EngineFeatures) With(args []string) (with EngineFeatures, rest []string) {
 	for i := 0; i < len(args); i++ {
 		option, value, given := strings.Cut(args[i], "=")
-		if !strings.HasPrefix(option, "--") {
-			continue // the value of the option before
+		values := 0 // words that follow it
+		for !given && i+1+values < len(args) && !strings.HasPrefix(args[i+1+values], "-") {
+			values++
 		}
-		if !given && i+1 < len(args) {
+		if values == 1 {
 			value = args[i+1]
 		}
 		n, err := strconv.Atoi(value)
+		flag, number := !given && values == 0, err == nil && n >= 0
 		switch {
-		case option == "--enforce-eager":
+		case flag && option == "--enforce-eager":
 			f.Kernels.Graphs = GraphsNone
-		case option == "--async-scheduling":
+		case flag && option == "--async-scheduling":
 			f.Kernels.Async = On
-		case option == "--no-async-scheduling":
+		case flag && option == "--no-async-scheduling":
 			f.Kernels.Async = Off
-		case option == "--enable-chunked-prefill" || option == "--no-enable-chunked-prefill":
-			f.WholePrefill = strings.HasPrefix(option, "--no")
-		case option == "--long-prefill-token-threshold" && err == nil && n >= 0:
+		case flag && option == "--enable-chunked-prefill":
+			f.WholePrefill = false
+		case flag && option == "--no-enable-chunked-prefill":
+			f.WholePrefill = true
+		case number && option == "--long-prefill-token-threshold":
 			f.LongPrefill = n
-		case (option == "--max-cudagraph-capture-size" || option == "--cuda-graph-sizes") && err == nil && n > 0:
+		case number && option == "--max-cudagraph-capture-size" && n > 0:
 			f.Kernels.GraphTokens = n
 		default:
 			rest = append(rest, option)
 		}
+		i += values
 	}
 	return f, rest
 }
@@ -85,9 +90,12 @@ func DefaultArgs(hw Hardware, engineVersion string) EngineArgs {
 func (l EngineArgs) withDefaults(dep Deployment) EngineArgs {
 	d := DefaultArgs(dep.Hardware, l.EngineVersion)
 	l.MaxNumSeqs = cmp.Or(l.MaxNumSeqs, d.MaxNumSeqs)
-	l.MaxNumBatchedTokens = cmp.Or(l.MaxNumBatchedTokens, d.MaxNumBatchedTokens)
 	l.Utilization = cmp.Or(l.Utilization, d.Utilization)
 	l.MaxModelLen = cmp.Or(l.MaxModelLen, dep.Arch.MaxPosition)
+	if l.WholePrefill {
+		d.MaxNumBatchedTokens = max(d.MaxNumBatchedTokens, l.MaxModelLen)
+	}
+	l.MaxNumBatchedTokens = cmp.Or(l.MaxNumBatchedTokens, d.MaxNumBatchedTokens)
 	return l
 }
 

@@ -8,9 +8,10 @@ import (
 // Options change what they set in vLLM, the last one winning, and those that are not modelled are named.
 func TestFeaturesWithOptions(t *testing.T) {
 	got, rest := EngineFeatures{}.With([]string{"--no-async-scheduling", "--long-prefill-token-threshold=512", "--block-size", "32", "--enforce-eager",
-		"--max-cudagraph-capture-size", "64", "--no-enable-chunked-prefill", "--async-scheduling", "--cuda-graph-sizes", "[1,2]"})
+		"--max-cudagraph-capture-size", "64", "--no-enable-chunked-prefill", "--async-scheduling", "--cuda-graph-sizes", "1", "2", "-O0",
+		"--enable-chunked-prefill=False", "--enforce-eager", "8"})
 	want := EngineFeatures{Kernels: Kernels{Async: On, Graphs: GraphsNone, GraphTokens: 64}, LongPrefill: 512, WholePrefill: true}
-	if got.Kernels != want.Kernels || got.LongPrefill != want.LongPrefill || got.WholePrefill != want.WholePrefill || !slices.Equal(rest, []string{"--block-size", "--cuda-graph-sizes"}) {
+	if got.Kernels != want.Kernels || got.LongPrefill != want.LongPrefill || got.WholePrefill != want.WholePrefill || !slices.Equal(rest, []string{"--block-size", "--cuda-graph-sizes", "-O0", "--enable-chunked-prefill", "--enforce-eager"}) {
 		t.Errorf("%+v, not modelled %q", got, rest)
 	}
 }

@@ -177,17 +177,18 @@ func (s *MaxRate) estimate(j int, r *Result) Estimate {
 	return e
 }
 
-// enclosed returns the second highest rate that met and the second lowest that missed, as one trial of each may be luck, if
-// no miss is below a met rate and the curve does not fit: its median lies above them or, where engine time is free, its
-// interval is more than twice as wide. Otherwise both are 0, as also for means and throughput, which scatter more.
+// enclosed returns the second highest rate that met (or the only one) and the second lowest that missed, as one trial of
+// each may be luck, if no miss is below a met rate and the curve does not fit: its median lies above them or, where engine
+// time is free and two rates met, its interval is more than twice as wide. Otherwise both are 0, as also for means and
+// throughput, which scatter more.
 func (s *MaxRate) enclosed() (met, missed float64) {
 	below, above := s.decided(measure.Met), s.decided(measure.Missed)
 	_, j := s.posteriors.binding()
-	if len(below) < 2 || len(above) < 2 || above[0] < below[len(below)-1] || s.bounds[j].kind != onShare {
+	if len(below) == 0 || len(above) < 2 || above[0] < below[len(below)-1] || s.bounds[j].kind != onShare {
 		return 0, 0
 	}
-	met, missed = below[len(below)-2], above[1]
-	if curve := s.posteriors.quantile; missed >= curve(0.5) && (!s.cfg.free() || met*met*curve(1-safeQuantile) < missed*missed*curve(safeQuantile)) {
+	met, missed = below[max(len(below)-2, 0)], above[1]
+	if curve := s.posteriors.quantile; missed >= curve(0.5) && (!s.cfg.free() || len(below) < 2 || met*met*curve(1-safeQuantile) < missed*missed*curve(safeQuantile)) {
 		return 0, 0
 	}
 	return met, missed

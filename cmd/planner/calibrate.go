@@ -78,10 +78,11 @@ func (p *program) calibrate(c *cli.Context) error {
 	}
 	beLavish()
 	k := runs[0].Trial.Knobs
+	settings, _ := cfg.Engine.Features().With(strings.Fields(k.ExtraArgs))
 	var wrong error
 	result, err := interruptible(c.Context, func() (fitted calibrate.File) { // takes minutes for many loads
 		fitted, wrong = calibrate.Fit(runs, calibrate.FitOptions{
-			Deployment: cfg.Deployment(k), Version: measured, Settings: cfg.Engine.Features(), Date: time.Now().UTC().Format(time.DateOnly),
+			Deployment: cfg.Deployment(k), Version: measured, Settings: settings, Date: time.Now().UTC().Format(time.DateOnly),
 		})
 		return fitted
 	})

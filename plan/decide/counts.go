@@ -23,7 +23,10 @@ const leastCounted = 3
 func countedRate(cfg *config.Config, trials []measure.Measurement) (search.Result, bool) {
 	var counts []measure.Measurement
 	slo, middle, longest := cfg.Objective, 0.0, time.Duration(0)
-	rated := list.Filter(trials, func(m measure.Measurement) bool { return m.Tells() && m.Ran() && !m.Trial.Closed() && m.Trial.Rate > 0 })
+	rated := list.Filter(trials, func(m measure.Measurement) bool {
+		tells := m.Valid || m.Drifted() || m.Missed() && slices.Equal(m.Trial.Objective.Bounds, slo.Bounds) // by its own verdict
+		return tells && m.Ran() && !m.Trial.Closed() && m.Trial.Rate > 0
+	})
 	read := slices.ContainsFunc(rated, func(m measure.Measurement) bool { return !countsOf(&m, slo) })
 	if read && slo.Errors >= 0 { // limitByErrors then applies it
 		slo.Errors = -1

@@ -146,7 +146,12 @@ func usageOf(v *fastjson.Value) usage {
 		return usage{}
 	}
 	// Clamped, so that sums of counts do not overflow, whatever a server says.
-	count := func(v *fastjson.Value) int { return int(min(max(v.GetFloat64(), 0), 1<<40)) }
+	count := func(v *fastjson.Value) int {
+		if n := v.GetFloat64(); n > 0 { // not NaN
+			return int(min(n, 1<<40))
+		}
+		return 0
+	}
 	prompt := count(u.Get("prompt_tokens"))
 	return usage{prompt: prompt, completion: count(completion), cached: min(count(u.Get("prompt_tokens_details", "cached_tokens")), prompt), known: true}
 }

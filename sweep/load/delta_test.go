@@ -44,7 +44,7 @@ func TestDecodeDelta(t *testing.T) {
 			delta{usage: usage{prompt: 7, cached: 4, completion: 3, known: true}}, ""},
 		{"cached beyond all", `{"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":4000}}}`,
 			delta{usage: usage{prompt: 7, cached: 7, completion: 3, known: true}}, ""},
-		{"counts beyond all numbers", `{"choices":[],"usage":{"prompt_tokens":9223372036854775807,"completion_tokens":-3}}`,
+		{"counts beyond all numbers", `{"choices":[],"usage":{"prompt_tokens":9223372036854775807,"completion_tokens":NaN}}`,
 			delta{usage: usage{prompt: 1 << 40, known: true}}, ""},
 		{"cached unknown", `{"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":3,"prompt_tokens_details":null}}`,
 			delta{usage: usage{prompt: 7, completion: 3, known: true}}, ""},
