@@ -144,8 +144,8 @@ func (s *MaxRate) Result() Result {
 	case short && s.missed == 0:
 		// The median lies as far above the rates tried as the grid happens to reach.
 		r.Reason, r.Estimate = note.Because(note.NoneMissed, r.Reason.Text, s.highest), r.Estimate.atLeast(s.highest)
-	case short:
-		r.Estimate.Value = min(r.Estimate.Value, s.highest) // the same holds above it, where trials that missed only drifted
+	case short && r.Estimate.Value > s.highest: // the same, if the trials that missed only drifted
+		r.Estimate = r.Estimate.atLeast(s.highest)
 	case r.Outcome == NotReached:
 		r.Estimate = r.Estimate.atLeast(s.highest)
 		r.Estimate.High = s.highest
