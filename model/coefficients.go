@@ -466,6 +466,7 @@ func (r *Roofline) setFixed() {
 		r.fixed.launch = layers * f.LaunchAll
 	}
 	r.fixed.request = f.Request
+	r.fixed.event = r.c.Frontend.Event * float64(d.DP) / float64(r.args.frontEnds(d))
 	r.fixed.largest = r.args.largestGraph(d.Hardware)
 	if graphs == GraphsNone {
 		r.fixed.largest = 0

@@ -65,8 +65,9 @@ type Constants struct {
 	Sampler struct{ Sort, Triton float64 }
 	Fixed   FixedConstants
 	// Frontend is the seconds of a request outside the engine's loop: HTTP, tokenisation, the way to the
-	// engine's process and back.
-	Frontend struct{ Request, PromptToken float64 }
+	// engine's process and back; and of each event that one process of the API server streams, one after
+	// the other.
+	Frontend struct{ Request, PromptToken, Event float64 }
 	Link     LinkConstants
 	Draft    DraftConstants
 	States   float64 // how often a layer with a state moves the activations of a prompt
@@ -159,6 +160,9 @@ func ConstantsFor(hw Hardware, engine EngineArgs) Constants {
 	c.Fixed.complete(engine)
 	// Served: 7 ms and 1.5 ms per 1,000 prompt tokens (6.5-8; 1-2).
 	c.Frontend.Request, c.Frontend.PromptToken = 7e-3, 1.5e-6
+	// 15,000 events/s: the served runs go up to 14,400 unhindered (gpt-oss-120b, 2 x B200), processes of other
+	// hosts ended at 6,400 to 19,000 (docs/predictions.md; vLLM pull request 12287).
+	c.Frontend.Event = 1.0 / 15_000
 	c.Link = linkConstants(engine)
 	// Analogy: half of a step's cost besides its layers, since a pass prepares new inputs but schedules
 	// nothing; a search scans some thousand tokens on the host.

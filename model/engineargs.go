@@ -28,6 +28,8 @@ type EngineFeatures struct {
 	LongPrefill int
 	// WholePrefill switches chunked prefill off.
 	WholePrefill bool
+	// FrontEnds is api_server_count: the processes of the instance's API server; 0: one for each attention replica.
+	FrontEnds int
 }
 
 // With returns the features as arguments of vLLM's command line change them, and the options among these that are not
@@ -57,6 +59,8 @@ func (f EngineFeatures) With(args []string) (with EngineFeatures, rest []string)
 			f.WholePrefill = true
 		case number && option == "--long-prefill-token-threshold":
 			f.LongPrefill = n
+		case number && (option == "--api-server-count" || option == "-asc") && n > 0:
+			f.FrontEnds = n
 		case number && option == "--max-cudagraph-capture-size" && n > 0:
 			f.Kernels.GraphTokens = n
 		default:
@@ -97,6 +101,16 @@ func (l EngineArgs) withDefaults(dep Deployment) EngineArgs {
 	}
 	l.MaxNumBatchedTokens = cmp.Or(l.MaxNumBatchedTokens, d.MaxNumBatchedTokens)
 	return l
+}
+
+// frontEnds returns the processes of the API server.
+func (l EngineArgs) frontEnds(dep Deployment) int { return cmp.Or(l.FrontEnds, dep.DP) }
+
+// FrontEndRate returns the events/s that the front end of an instance can stream, over all its processes, and their
+// number.
+func (r *Roofline) FrontEndRate() (perSecond float64, processes int) {
+	processes = r.args.frontEnds(r.dep)
+	return float64(processes) / r.c.Frontend.Event, processes
 }
 
 // largestGraph returns the size in tokens of the largest captured CUDA graph: as configured, or twice what the

@@ -102,6 +102,7 @@ type Roofline struct {
 		floor, request float64
 		launch         float64 // the host's time to launch a step without graphs
 		launchPieces   float64 // the host's time for a step that replays a graph per layer
+		event          float64 // the front end's time to stream a request's tokens of a step
 		piecewise      bool    // all steps replay such pieces, not only those with chunks
 		decodeOnly     bool    // only decode-only steps replay graphs
 		largest        int     // tokens of the largest captured graph
@@ -173,7 +174,11 @@ func (r *Roofline) Step(b Batch) StepTime {
 	if r.dep.PP > 1 {
 		l = l.micro(r.dep.PP, float64(r.args.MaxNumBatchedTokens))
 	}
-	return r.time(&l)
+	t := r.time(&l)
+	// The engine does not wait for what its front end streams, but clients do: in the long run no more tokens
+	// come than it sends, however fast steps are.
+	t.waitFor(r.fixed.event * float64(b.Sampled-b.Drafted))
+	return t
 }
 
 func (r *Roofline) time(l *batchSums) StepTime {
@@ -221,16 +226,11 @@ func (r *Roofline) time(l *batchSums) StepTime {
 		t.Draft = r.draftTime(l)
 		t.Total += t.Draft
 	}
-	host := 0.0
 	switch {
 	case eager:
-		host = r.fixed.launch
+		t.waitFor(r.fixed.launch)
 	case r.fixed.piecewise || l.tokens > 0:
-		host = r.fixed.launchPieces
-	}
-	if t.Total < host {
-		t.Host = host - t.Total
-		t.Total = host
+		t.waitFor(r.fixed.launchPieces)
 	}
 	return t
 }

@@ -505,6 +505,34 @@ func TestStepsInPiecesWaitForTheirHost(t *testing.T) {
 	}
 }
 
+// Requests stream no faster than the front end lets them: 15,000 events/s for each of its processes, of which there
+// is one for each attention replica unless the engine is told otherwise; accepted proposals come in the same event.
+func TestStepsWaitForTheirFrontEnd(t *testing.T) {
+	small := deploy(t, "Qwen3-0.6B", "H100 SXM", 1)
+	replicas := small
+	replicas.DP = 2
+	for _, c := range []struct {
+		d       Deployment
+		b       Batch
+		options EngineFeatures
+		least   float64
+	}{
+		{small, Batch{Decodes: 512, Sampled: 512}, EngineFeatures{}, 512 / 15e3},
+		{small, Batch{Decodes: 8, Sampled: 8}, EngineFeatures{}, 0},
+		{small, Batch{Decodes: 512, Sampled: 512}, EngineFeatures{FrontEnds: 2}, 256 / 15e3},
+		{small, Batch{Decodes: 512, Sampled: 1024, Drafted: 512}, EngineFeatures{}, 512 / 15e3},
+		{replicas, Batch{Decodes: 512, Sampled: 512}, EngineFeatures{}, 512 / 15e3},
+		{replicas, Batch{Decodes: 512, Sampled: 512}, EngineFeatures{FrontEnds: 1}, 1024 / 15e3},
+		{replicas, Batch{Decodes: 512, Sampled: 512}, EngineFeatures{FrontEnds: 4}, 256 / 15e3},
+	} {
+		args := EngineArgs{EngineFeatures: c.options}
+		s := must.Get(NewRoofline(c.d, ConstantsFor(c.d.Hardware, args), args)).Step(c.b)
+		if s.Host > 0 != (c.least > 0) || c.least > 0 && math.Abs(s.Total-c.least) > 1e-9 {
+			t.Errorf("%+v, DP %d, %d front ends: takes %g s, %g of them waiting for the host", c.b, c.d.DP, c.options.FrontEnds, s.Total, s.Host)
+		}
+	}
+}
+
 // Matrices in blocks are read as fast in large steps as in small ones. A checkpoint in bf16 has
 // none that the engine quantises as it loads.
 func TestTilesOfBlocks(t *testing.T) {

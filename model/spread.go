@@ -28,6 +28,7 @@ const (
 	DoubtRefusals  // the chance that proposed tokens are refused
 	DoubtEquations // the time of every step, whatever its parts
 	DoubtLaunch    // the host's time to launch the layers of a step without graphs or in pieces
+	DoubtStream    // the front end's time to stream an event
 	doubtCount
 )
 
@@ -69,6 +70,11 @@ func SpreadFor(dep Deployment, args EngineArgs) Spread {
 // these and the 7 ms, 0.86 to 1.05 with any one left out, including errors of the steps.
 const frontendDoubt = 0.9
 
+// streamDoubt is the spread of the events/s that a front-end process streams, of the logarithm: those that were seen
+// to be full ended at 6.9, 7.4, 10.8, 12.9 and 18.7 thousand, and others were not full at 9.4 and 14.4
+// (docs/predictions.md).
+const streamDoubt = 0.5
+
 // leastSpread returns the least spread of a deployment: for each doubt the widest of the rules that apply.
 func leastSpread(dep Deployment, args EngineArgs) (s Spread) {
 	a, hw, link, w := dep.Arch, dep.Hardware, dep.Hardware.Link.Kind, dep.Precision.Weights
@@ -79,7 +85,7 @@ func leastSpread(dep Deployment, args EngineArgs) (s Spread) {
 		least Spread
 	}{
 		{true, Spread{DoubtWeights: 0.04, DoubtKV: 0.06, DoubtPrefill: 0.08, DoubtPrefillAttention: 0.10, DoubtSkew: 0.20,
-			DoubtStep: 0.25, DoubtLayer: 0.08, DoubtRequest: 0.30, DoubtFrontend: frontendDoubt, DoubtCommunication: 0.20, DoubtLaunch: 0.50}},
+			DoubtStep: 0.25, DoubtLayer: 0.08, DoubtRequest: 0.30, DoubtFrontend: frontendDoubt, DoubtCommunication: 0.20, DoubtLaunch: 0.50, DoubtStream: streamDoubt}},
 		{!hw.Timed(), Spread{DoubtWeights: 0.10, DoubtKV: 0.12, DoubtPrefill: 0.16, DoubtPrefillAttention: 0.20,
 			DoubtLayer: 0.20, DoubtStep: 0.35, DoubtCommunication: 0.25}},
 		// A running request costs CPUs .3 and 2 ms a step (probes of vLLM and llama-server, 2026-11), not 2 us.
@@ -141,7 +147,7 @@ func (c Constants) Sample(rng *rand.Rand, s Spread) Constants {
 		switch {
 		case t.Efficiency():
 			factor /= longer
-		case t != DoubtFrontend:
+		case t != DoubtFrontend && t != DoubtStream:
 			factor *= longer
 		}
 		c = c.times(t, factor, highestShare)

@@ -7,14 +7,14 @@ import (
 
 // terms are the doubts that a calibration may resolve, in the order of reports; everything else stays at the
 // data sheets and kernel tables.
-var terms = []Doubt{DoubtFrontend, DoubtStep, DoubtLayer, DoubtLaunch, DoubtRequest, DoubtWeights, DoubtKV, DoubtPrefill, DoubtPrefillAttention}
+var terms = []Doubt{DoubtFrontend, DoubtStream, DoubtStep, DoubtLayer, DoubtLaunch, DoubtRequest, DoubtWeights, DoubtKV, DoubtPrefill, DoubtPrefillAttention}
 
 // Terms returns the terms of a calibration in order.
 func Terms() []Doubt { return slices.Clone(terms) }
 
 // String returns a term's name in files and reports.
 func (t Doubt) String() string {
-	return [doubtCount]string{DoubtFrontend: "frontend", DoubtStep: "step", DoubtLayer: "layer", DoubtLaunch: "launch", DoubtRequest: "request",
+	return [doubtCount]string{DoubtFrontend: "frontend", DoubtStream: "stream", DoubtStep: "step", DoubtLayer: "layer", DoubtLaunch: "launch", DoubtRequest: "request",
 		DoubtWeights: "weights", DoubtKV: "kv", DoubtPrefill: "prefill", DoubtPrefillAttention: "attention"}[t]
 }
 
@@ -31,6 +31,8 @@ func (c Constants) Value(t Doubt, dep Deployment) float64 {
 	switch t {
 	case DoubtFrontend:
 		return c.Frontend.Request
+	case DoubtStream:
+		return c.Frontend.Event
 	case DoubtStep:
 		return c.Fixed.Step + c.Fixed.SyncStep
 	case DoubtLayer:
@@ -70,6 +72,8 @@ func (c Constants) times(t Doubt, by, most float64) Constants {
 	switch t {
 	case DoubtFrontend:
 		c.Frontend.Request *= by
+	case DoubtStream:
+		c.Frontend.Event *= by
 	case DoubtStep:
 		c.Fixed.Step *= by
 		c.Fixed.SyncStep *= by

@@ -162,7 +162,7 @@ func newRegression(runs []LoadPoint, o *FitOptions) *regression {
 	}
 	p.allowForScatter()
 	if !frontend {
-		p.terms = slices.DeleteFunc(p.terms, func(t model.Doubt) bool { return t == model.DoubtFrontend })
+		p.terms = slices.DeleteFunc(p.terms, func(t model.Doubt) bool { return t == model.DoubtFrontend || t == model.DoubtStream })
 	}
 	spread := model.SpreadFor(o.Deployment, o.engine())
 	p.prior = list.Map(p.terms, func(t model.Doubt) float64 { return spread[t] })

@@ -77,7 +77,7 @@ func (p *LoadPoint) differs(first *LoadPoint) error {
 
 func (p *LoadPoint) simulate(o *FitOptions, c model.Constants) ([]measure.Record, error) {
 	if p.EngineTimes {
-		c.Frontend.Request, c.Frontend.PromptToken = 0, 0
+		c.Frontend.Request, c.Frontend.PromptToken, c.Frontend.Event = 0, 0, 0
 	}
 	k := p.Trial.Knobs
 	e, err := sim.Build(o.Deployment, c, sim.Args(k, o.Version, o.Settings), k.PrefixCaching)

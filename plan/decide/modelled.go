@@ -173,19 +173,20 @@ func uncalibrated(cfg *config.Config, g sweep.Ground, k measure.Knobs) note.Note
 	return note.If(len(what) > 0, note.Uncalibrated, strings.Join(what, ", "), 100*within)
 }
 
-// frontEndTokens is the lowest rate, in tokens/s, at which a vLLM front-end process was seen to be fully busy
-// with streaming (vLLM pull request 12287, 12,850; docs/predictions.md has 12,100 to 18,700).
-const frontEndTokens = 12_000
-
-// busyFrontEnd warns of a rate at which an instance's front end, one process per attention replica, streams
-// more than was ever seen.
+// busyFrontEnd warns of a rate at which the front end of an instance streams more than half of what it is taken to:
+// some hosts stream no more.
 func (s *searches) busyFrontEnd(k measure.Knobs, rate float64) note.Notes {
 	if !s.ground.Virtual || s.ground.Predict == nil {
 		return nil
 	}
+	roofline, _, err := s.ground.Predict.Model(k)
+	if err != nil {
+		return nil // told where the set is tried
+	}
 	_, output := s.cfg.Workload.MeanTokens()
-	tokens := rate * output / float64(s.ground.Predict.Deployment(k).Normal().DP)
-	return note.If(tokens > frontEndTokens, note.BusyFrontEnd, tokens)
+	most, processes := roofline.FrontEndRate()
+	events := rate * output / roofline.Args().Speculation.PerStep()
+	return note.If(events > most/2, note.BusyFrontEnd, events/float64(processes), most/float64(processes))
 }
 
 func unmodelled(features []plan.Feature) note.Notes {

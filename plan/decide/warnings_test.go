@@ -138,8 +138,8 @@ func TestOfConversations(t *testing.T) {
 	}
 }
 
-// A rate at which the front end, which is not simulated, streams more than it was seen to is told of; its
-// processes are one for each attention replica.
+// A rate at which the front end streams more than half of what it is taken to is told of; its processes are one for
+// each attention replica, or as many as the engine is told.
 func TestBusyFrontEnd(t *testing.T) {
 	cfg := configtest.Load("search",
 		"model.name", "qwen3-0.6b", "hardware.gpu", "H100 SXM", "slo.ttft.p99", "1s",
@@ -148,11 +148,12 @@ func TestBusyFrontEnd(t *testing.T) {
 	for _, c := range []struct {
 		rate     float64
 		replicas int
+		args     string
 		want     bool
-	}{{59, 1, false}, {61, 1, true}, {61, 2, false}, {122, 2, true}} {
-		k := measure.Knobs{GPU: "H100 SXM", TensorParallel: 1, DataParallel: c.replicas}
+	}{{37, 1, "", false}, {38, 1, "", true}, {38, 2, "", false}, {76, 2, "", true}, {76, 2, "--api-server-count 3", false}, {38, 1, "-asc=2", false}, {76, 1, "-asc 2", true}} {
+		k := measure.Knobs{GPU: "H100 SXM", TensorParallel: 1, DataParallel: c.replicas, ExtraArgs: c.args}
 		if got := s.busyFrontEnd(k, c.rate); got.Has(note.BusyFrontEnd) != c.want {
-			t.Errorf("%g requests/s of 200 tokens, %d replicas: %v, want a warning %v", c.rate, c.replicas, got, c.want)
+			t.Errorf("%g requests/s of 200 tokens, %d replicas, %q: %v, want a warning %v", c.rate, c.replicas, c.args, got, c.want)
 		}
 	}
 	s.ground = sweep.Ground{}
