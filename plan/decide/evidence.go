@@ -65,7 +65,7 @@ func (d *Decision) addEvidence(p *plan.Plan) error {
 		load = p.Offer.Rate.Safe // until the job ends
 	}
 	k, rate := p.Offer.Knobs, p.Offer.Rate
-	p.Warnings = slices.Concat(configured(d.cfg), p.Warnings, d.busyFrontEnd(k, load), d.impreciseWarning(p), d.unlimitedWait(k, rate, load, "planned load"),
+	p.Warnings = slices.Concat(configured(d.cfg), p.Warnings, d.busyFrontEnd(k, rate.Value), d.impreciseWarning(p), d.unlimitedWait(k, rate, load, "planned load"),
 		jobTail(d.Seen, p), d.ofConversations(k, rate.Value), fewSlots(d.cfg, p.Offer.Binding, inFlightAt(d.Seen, k), rate.Value))
 	d.doubtTrials(p)
 	p.Assumptions = slices.Concat(p.Assumptions, routed(&d.cfg.Workload, p), clocked(d.cfg.Workload.Rates, rate.Value))

@@ -195,5 +195,5 @@ func (s *serverTrials) host() *Finding {
 		evidence = append(evidence, fmt.Sprintf("MBU %s, MFU %s; fixed costs take %s of the steps, and none runs in %s of the time", percent(t.MBU), percent(t.MFU), percent(t.Fixed), percent(t.Idle)))
 	}
 	return &Finding{Host, "a saturated server does far less than the hardware allows: the host or the set-up", evidence,
-		"the host's processors (tokenisation, one busy core), CUDA graphs, the GPUs' clocks and links (nvidia-smi), a proxy ahead of the server; `planner doctor` looks for the first of these"}
+		"the host's processors (tokenisation, streaming by one busy process: vLLM's --api-server-count), CUDA graphs, the GPUs' clocks and links (nvidia-smi), a proxy ahead of the server; `planner doctor` looks for the first of these"}
 }
