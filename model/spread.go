@@ -105,9 +105,10 @@ func leastSpread(dep Deployment, args EngineArgs) (s Spread) {
 		// request 29217).
 		{dep.blockScaled() && hw.Generation != GenerationHopper && hw.Generation != GenerationBlackwell, Spread{DoubtWeights: 0.20, DoubtPrefill: 0.30}},
 		{moe && (dep.EP || dep.DP > 1), Spread{DoubtExperts: 0.15, DoubtPrefillExperts: 0.30, DoubtCommunication: 0.35}},
-		{dep.TP > 1 && hw.GeForce(), Spread{DoubtCommunication: 0.40}}, // a factor of 1.5 between two releases
 		{dep.TP > 1 && link != LinkNVLink || dep.PP > 1, Spread{DoubtCommunication: 0.35}},
-		{dep.TP > 2 && link == LinkPCIe, Spread{DoubtCommunication: 0.75}}, // the tables of two systems differ by a factor of 12 at 4 MB
+		// The tables of two systems differ by a factor of 12 at 4 MB. Cards of GeForce have no peer access: two to
+		// four RTX 4090 took 1.5 and 3 to 7 times as long as others (docs/predictions.md).
+		{link == LinkPCIe && (dep.TP > 2 || dep.TP > 1 && hw.GeForce()), Spread{DoubtCommunication: 0.75}},
 		{dep.Nodes() > 1, Spread{DoubtCommunication: 0.50}},
 		{hw.Generation == GenerationBlackwell && (dense == FP8 || dense == NVFP4), Spread{DoubtLayer: 0.12}}, // the floors of their products vary by 25 % either way
 		{args.Speculation.On(), Spread{DoubtDraft: 0.50, DoubtRefusals: 0.15}},                               // texts differ by more than that
@@ -123,11 +124,11 @@ func leastSpread(dep Deployment, args EngineArgs) (s Spread) {
 	return s
 }
 
-// timedGPUs are the catalog names of the GPUs in the kernel tables except the A100, whose table promises more
+// timedGPUs are the catalog names of the GPUs in the kernel tables except A100 and L40S, whose tables promise more
 // than public runs on it reach (docs/decisions/0017).
-var timedGPUs = []string{"H100 SXM", "H200 SXM", "B200 SXM", "L40S", "RTX PRO 6000 Blackwell Server"}
+var timedGPUs = []string{"H100 SXM", "H200 SXM", "B200 SXM", "RTX PRO 6000 Blackwell Server"}
 
-// Timed reports whether kernels of the very GPU were timed.
+// Timed reports whether kernels of the very GPU were timed, and servers reach what these promise.
 func (h Hardware) Timed() bool { return slices.Contains(timedGPUs, h.Name) }
 
 // Sample draws one plausible set of constants: every constant times the exponential of a normal draw,

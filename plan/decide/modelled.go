@@ -70,7 +70,7 @@ func ofModel(dep model.Deployment) []plan.Feature {
 func ofPlacement(dep model.Deployment) []plan.Feature {
 	hw, nodes := dep.Hardware, dep.Nodes()
 	return slices.Concat([]plan.Feature{feature("hardware.gpu", hw.Name, !hw.Timed(),
-		"no kernel was timed on it; constants are those of its generation, so intervals are wider")},
+		"no kernel was timed on it that servers bear out; intervals are wider")},
 		when(dep.TP > 1, feature("engine.tensor_parallel", dep.TP, hw.Link.Kind != model.LinkNVLink, "over "+hw.Link.Kind.String()+": "+untested)),
 		when(dep.PP > 1, feature("engine.pipeline_parallel", dep.PP, true, untested)),
 		when(dep.DP > 1, feature("engine.data_parallel", dep.DP, true, untested)),
