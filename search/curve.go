@@ -3,6 +3,7 @@ package search
 import (
 	"cmp"
 	"math"
+	"sync"
 
 	"planner/internal/stat"
 	"planner/sweep/measure"
@@ -102,8 +103,25 @@ func generic(name string, share float64, scatter bool) assumed {
 // steep is -d ln(-ln(1-p)) / d ln(saturation - rate) for an exponential tail.
 func steep(p float64) float64 { return p * math.Log(p) / ((1 - p) * math.Log1p(-p)) }
 
-// addForms adds the forms that the curve of a bound may have.
+// formsOf holds the forms of each kind of bound that was asked for: they take thousands of bisections.
+var formsOf sync.Map
+
+// addForms adds the forms that the curve of a bound may have. They are shared, and not to be changed.
 func (a *assumed) addForms(scatter bool) {
+	key := struct {
+		kind    boundKind
+		offset  float64
+		scatter bool
+	}{a.kind, a.offset, scatter}
+	forms, known := formsOf.Load(key)
+	if !known {
+		forms, _ = formsOf.LoadOrStore(key, a.formsMade(scatter))
+	}
+	a.forms = forms.([]curveForm)
+}
+
+// formsMade makes the forms that the curve of a bound may have.
+func (a *assumed) formsMade(scatter bool) (made []curveForm) {
 	speeds := []curveForm{{}}
 	if scatter {
 		speeds[0].logProb = math.Log(steady)
@@ -113,7 +131,7 @@ func (a *assumed) addForms(scatter bool) {
 	}
 	for _, f := range speeds {
 		if a.kind == onThroughput {
-			a.forms = append(a.forms, f)
+			made = append(made, f)
 			continue
 		}
 		// From ln speed to the scale of curves at the usual steepness; the prior of scatter allows for others.
@@ -128,9 +146,10 @@ func (a *assumed) addForms(scatter bool) {
 					f.places[n][i] = min(max((raised(a.offset, f.floor, z+x*f.sd)-zLow)/zStep, 0), float64(zNodes-1))
 				}
 			}
-			a.forms = append(a.forms, f)
+			made = append(made, f)
 		}
 	}
+	return made
 }
 
 // below is how far the median trial lies below a curve that is at z without its floor, if trials scatter by sd: the

@@ -148,8 +148,8 @@ func (e *likelihood) at(z float64, forms []curveForm, sum []float64) {
 	x := (min(max(z, zLow), zHigh) - zLow) / zStep
 	i := min(int(x), zNodes-2)
 	f := x - float64(i)
-	row := e.table[i*nodes : (i+2)*nodes]
+	below, above := e.table[i*nodes:][:nodes], e.table[(i+1)*nodes:][:nodes]
 	for j := range sum {
-		sum[j] += row[j] + f*(row[nodes+j]-row[j])
+		sum[j] += below[j] + f*(above[j]-below[j])
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"sort"
+	"sync"
 
 	"planner/internal/list"
 	"planner/internal/stat"
@@ -91,7 +92,10 @@ func (a *assumed) grid(seen []likelihood, low, high float64) *posterior {
 	}
 	top := math.Inf(-1)
 	ratio := make([]float64, len(seen))
-	joint := make([]float64, gridRates*len(prior))
+	kept := joints.Get().(*[]float64)
+	defer joints.Put(kept)
+	*kept = slices.Grow((*kept)[:0], gridRates*len(prior))
+	joint := (*kept)[:gridRates*len(prior)]
 	for i := range gridRates {
 		u := low + p.step*float64(i)
 		atRate := 0.0
@@ -107,15 +111,20 @@ func (a *assumed) grid(seen []likelihood, low, high float64) *posterior {
 			for t := range seen {
 				seen[t].at(a.curve(kappa, ratio[t]), a.forms, sum)
 			}
-			for l := range sum {
-				sum[l] += atRate
-				top = max(top, sum[l])
+			for l, v := range sum {
+				v += atRate
+				if sum[l] = v; v > top { // faster than max here, where most of a search's time goes
+					top = v
+				}
 			}
 		}
 	}
 	p.normalise(joint, kappas, top)
 	return p
 }
+
+// joints keeps the megabytes in which grid works, as a search makes hundreds of grids.
+var joints = sync.Pool{New: func() any { return new([]float64) }}
 
 // normalise turns the log densities of (ln max, ln kappa, form, ln phi), top being the largest, into the posterior.
 func (p *posterior) normalise(joint, kappas []float64, top float64) {
@@ -134,6 +143,9 @@ func (p *posterior) normalise(joint, kappas []float64, top float64) {
 		for j, kappa := range kappas {
 			x := node{logMax: p.low + p.step*float64(i), kappa: kappa}
 			for l, mass := range joint[(i*len(kappas)+j)*each:][:each] {
+				if mass == 0 {
+					continue
+				}
 				mass /= total
 				x.mass += mass
 				meanPhi += mass * phiOffsets[l%phiNodes]

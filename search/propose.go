@@ -180,8 +180,12 @@ func (p *posterior) gain(rate float64, window, latency time.Duration) float64 {
 		n /= 1 + measure.BacklogHeld*latency.Seconds()/window.Seconds()
 	}
 	var mean, square, with, precision float64
+	logMax, ratio := math.NaN(), 0.0
 	for _, x := range p.nodes {
-		seen, variance := p.bound.expected(raised(p.bound.offset, p.floor, p.bound.curve(x.kappa, rate*math.Exp(-x.logMax))), n, p.phi)
+		if x.logMax != logMax { // nodes are in the order of their largest rates
+			logMax, ratio = x.logMax, rate*math.Exp(-x.logMax)
+		}
+		seen, variance := p.bound.expected(raised(p.bound.offset, p.floor, p.bound.curve(x.kappa, ratio)), n, p.phi)
 		variance += x.kappa * x.kappa * p.scatter * p.scatter
 		mean += x.mass * seen
 		square += x.mass * seen * seen
