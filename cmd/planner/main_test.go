@@ -21,7 +21,19 @@ func TestMain(m *testing.M) {
 	if code, ran := engine.Guard(os.Args); ran {
 		os.Exit(code)
 	}
-	testscript.Main(m, map[string]func(){"planner": main, "vllm": serveFake, "kubectl": fakeKubectl})
+	testscript.Main(inScratch{m}, map[string]func(){"planner": main, "vllm": serveFake, "kubectl": fakeKubectl})
+}
+
+// scratch is a folder for what several tests share.
+var scratch string
+
+// inScratch runs the tests with such a folder.
+type inScratch struct{ m *testing.M }
+
+func (s inScratch) Run() int {
+	scratch = must.Get(os.MkdirTemp("", "planner-tests"))
+	defer os.RemoveAll(scratch)
+	return s.m.Run()
 }
 
 // serveFake is "vllm serve MODEL ...".

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"planner/internal/evidence/must"
@@ -18,9 +19,7 @@ import (
 // is named.
 func TestDamagedAnswerIsMadeAgain(t *testing.T) {
 	t.Parallel()
-	dir := runsIn(t)
-	whole := filepath.Join(dir, "whole")
-	code, out := planned(t, dir, slices.Concat([]string{"estimate", "p.toml", "-o", whole}, single)...)
+	dir, whole, out := finishedRun(t)
 	damage := func(folder string) {
 		put(t, filepath.Join(folder, storedFile), `{"exit_code": 0, "ans`)
 	}
@@ -32,7 +31,7 @@ func TestDamagedAnswerIsMadeAgain(t *testing.T) {
 	damage(whole)
 	for _, command := range []string{"report", "resume"} {
 		again, text, told := inProcess(t.Context(), command, whole)
-		if again != code || text != out {
+		if again != exitDone || text != out {
 			t.Errorf("%s: exit code %d\n%s%s\nwas\n%s", command, again, told, text, out)
 		}
 		if n := strings.Count(told, "report.json is damaged (unexpected end of JSON input): the answer is made again\n"); n != 1 {
@@ -54,9 +53,7 @@ func TestDamagedAnswerIsMadeAgain(t *testing.T) {
 // that is not there is no configuration.
 func TestDeletedFilesOfARun(t *testing.T) {
 	t.Parallel()
-	dir := runsIn(t)
-	whole := filepath.Join(dir, "whole")
-	_, out := planned(t, dir, slices.Concat([]string{"estimate", "p.toml", "--set", "search.budget=8m", "-o", whole}, single)...)
+	dir, whole, out := finishedRun(t)
 	files, manifests := filesOf(whole), func() string { _, out := planned(t, dir, "manifests", whole); return out }
 	want, plan := manifests(), filepath.Join(whole, "plan.json")
 	try := func(code int, says string, args ...string) string {
@@ -91,9 +88,8 @@ func TestDeletedFilesOfARun(t *testing.T) {
 // names both planners and what to do.
 func TestOtherPlannersRun(t *testing.T) {
 	t.Parallel()
-	dir := runsIn(t)
-	whole, cut := filepath.Join(dir, "whole"), filepath.Join(dir, "cut")
-	planned(t, dir, slices.Concat([]string{"estimate", "p.toml", "--set", "search.budget=8m", "-o", whole}, single)...)
+	dir, whole, _ := finishedRun(t)
+	cut := filepath.Join(dir, "cut")
 	killed(t, whole, cut)
 	edit := func(name, from, to string) {
 		path := filepath.Join(cut, name)
@@ -112,25 +108,36 @@ func TestOtherPlannersRun(t *testing.T) {
 	}
 }
 
+// finished is a run that tests copy, so that only one has to search. A process of its own made it, with records and no
+// mask of file modes.
+var finished = sync.OnceValue(func() (r struct{ folder, out string }) {
+	dir := must.Get(os.MkdirTemp(scratch, "finished"))
+	program := filepath.Join(dir, "planner")
+	must.OK(errors.Join(os.Symlink(must.Get(os.Executable()), program), os.WriteFile(filepath.Join(dir, "p.toml"), []byte(simulatedConfig), 0o600)))
+	r.folder = filepath.Join(dir, "run")
+	cmd := exec.Command("sh", slices.Concat([]string{"-c", `umask 0; exec "$@"`, "sh", program,
+		"estimate", "p.toml", "--set", "search.budget=8m", "--records", "-o", r.folder}, single)...)
+	cmd.Dir = dir
+	r.out = string(must.Get(cmd.Output()))
+	return r
+})
+
+// finishedRun is a folder with configurations and a copy of the finished run, and what that run printed.
+func finishedRun(t *testing.T) (dir, whole, out string) {
+	t.Helper()
+	dir = runsIn(t)
+	whole = filepath.Join(dir, "whole")
+	must.OK(os.CopyFS(whole, os.DirFS(finished().folder)))
+	return dir, whole, strings.ReplaceAll(finished().out, finished().folder, whole)
+}
+
 // Run folders hold prompts, addresses and logs: their owner alone reads them, whatever
 // mask the shell has.
 func TestRunsAreTheirOwnersAlone(t *testing.T) {
 	t.Parallel()
-	shell, err := exec.LookPath("sh")
-	if err != nil {
-		t.Skip("no shell")
-	}
-	dir := runsIn(t)
-	folder, program := filepath.Join(dir, "run"), filepath.Join(dir, "planner")
-	must.OK(os.Symlink(must.Get(os.Executable()), program))
-	cmd := exec.Command(shell, slices.Concat([]string{"-c", `umask 0; exec "$@"`, "sh", program,
-		"estimate", "p.toml", "--set", "search.budget=8m", "--records", "-o", folder}, single)...)
-	cmd.Dir = dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	folder := finished().folder
 	seen := 0
-	err = filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -154,9 +161,8 @@ func TestRunsAreTheirOwnersAlone(t *testing.T) {
 // read nor change what lies outside.
 func TestLinksAreNotFollowed(t *testing.T) {
 	t.Parallel()
-	dir := runsIn(t)
-	whole, outside := filepath.Join(dir, "whole"), filepath.Join(dir, "outside")
-	planned(t, dir, slices.Concat([]string{"estimate", "p.toml", "--set", "search.budget=8m", "-o", whole}, single)...)
+	dir, whole, _ := finishedRun(t)
+	outside := filepath.Join(dir, "outside")
 	must.OK(os.Mkdir(outside, 0o700))
 	precious := filepath.Join(outside, "precious")
 	put(t, precious, "precious")

@@ -138,16 +138,17 @@ func TestRunsAgree(t *testing.T) {
 			if a, b := storedAnswer(whole), storedAnswer(cut); a != b {
 				t.Errorf("killed and resumed: another answer\n%s\nwas\n%s", b, a)
 			}
+			if c.name == "plan" {
+				t.Run("interrupted", func(t *testing.T) { interruptedRunAgrees(t, dir, whole, code, out) })
+			}
 		})
 	}
 }
 
-// What an interrupted run prints is what its report prints, and it goes on to the
-// answer of a run that nobody touched.
-func TestInterruptedRunsAgree(t *testing.T) {
-	dir := runsIn(t)
-	whole, stopped := filepath.Join(dir, "whole"), filepath.Join(dir, "stopped")
-	code, out := planned(t, dir, "plan", "p.toml", "-o", whole)
+// interruptedRunAgrees interrupts the plan that another run made whole: what it prints is what its report prints, and
+// it goes on to the answer of the run that nobody touched.
+func interruptedRunAgrees(t *testing.T, dir, whole string, code int, out string) {
+	stopped := filepath.Join(dir, "stopped")
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		for ctx.Err() == nil {
