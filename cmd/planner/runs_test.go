@@ -50,7 +50,7 @@ const smallDemand = `
 rate = 40
 [slo]
 ttft = { p99 = "500ms" }
-tpot = { p99 = "30ms" }
+tpot = { p99 = "60ms" }
 [model]
 name = "llama-3.1-8b"
 `

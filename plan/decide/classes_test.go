@@ -85,14 +85,14 @@ func TestEqualClassesAreOne(t *testing.T) {
 // a class is to the byte what a plan of that class alone is, and that of two equal classes
 // one pool is the cheaper way: it has one spare.
 func TestPoolsOfEqualClasses(t *testing.T) {
-	planOf := func(more string) *Planned {
+	planOf := func(more string) (*Planned, PlanStudy) {
 		cfg, g := onInstance(t, "plan", more)
 		s := must.Get(NewPlan(cfg, g))
-		return must.Get(sweep.Drive(t.Context(), nil, g, s, nil, nil)).Value.(*Planned)
+		return must.Get(sweep.Drive(t.Context(), nil, g, s, nil, nil)).Value.(*Planned), s
 	}
 	const quick = "[search]\nprecision = 0.3\n"
-	both := planOf(quick + "[demand]\nrate = 40\nburst_index = 5\nmean_rate = 10\n" + twins)
-	alone := planOf(quick + "[demand]\nrate = 20\nburst_index = 3\n" + single)
+	both, study := planOf(quick + "[demand]\nrate = 40\nburst_index = 5\nmean_rate = 10\n" + twins)
+	alone, _ := planOf(quick + "[demand]\nrate = 20\nburst_index = 3\n" + single)
 	pools := both.Handover.Pools
 	planned, mean := 0.0, 0.0
 	for _, pool := range pools.Each {
@@ -107,14 +107,12 @@ func TestPoolsOfEqualClasses(t *testing.T) {
 	if pools.Recommended != plan.OnePool || pools.GPUs != 2*alone.Fleet.GPUs || pools.GPUs <= both.Fleet.GPUs {
 		t.Errorf("%s: %d GPUs in pools, %d in one, %d for one class", pools.Recommended, pools.GPUs, both.Fleet.GPUs, alone.Fleet.GPUs)
 	}
+	t.Run("undecided", func(t *testing.T) { undecidedAsTheirClasses(t, study.(*PoolStudy)) })
 }
 
 // What is not known of one class is not known of pools for all, whether there is no plan yet or a certificate is not met;
 // where another class has none for good, there is none.
-func TestPoolsAreUndecidedAsTheirClasses(t *testing.T) {
-	cfg, g := onInstance(t, "plan", "[search]\nprecision = 0.3\n[demand]\nrate = 40\n"+twins)
-	s := must.Get(NewPlan(cfg, g)).(*PoolStudy)
-	must.Get(sweep.Drive(t.Context(), nil, g, s, nil, nil))
+func undecidedAsTheirClasses(t *testing.T, s *PoolStudy) {
 	s.one.plan, s.one.solved = nil, &plan.Unsolved{}
 	check := func(what string, want sweep.StudyState) {
 		t.Helper()
