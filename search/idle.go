@@ -79,10 +79,11 @@ func (s *MaxRate) observeIdle(m *measure.Measurement) {
 	case f.Value > 0:
 		why = note.Because(note.IdleFloor, f.Bound, f.Stat, f.Value.Round(10*time.Microsecond), f.Limit)
 	}
-	// A server that limits rates refuses fast, so that sending one request after another is no light load to it.
+	// A server that limits rates refuses fast, so that sending one request after another is no light load to it. One that
+	// refuses every request is rejected before.
 	refused := stat.ShareLower(float64(m.Failed), float64(m.Requests), disturbed)
 	switch {
-	case outcome == Unmeasured && slices.ContainsFunc(s.tried, func(t attempt) bool { return float64(t.Failed) < refused*float64(t.Requests) }):
+	case outcome == Unmeasured && (m.Sheds() && m.Failed < m.Requests || slices.ContainsFunc(s.tried, func(t attempt) bool { return float64(t.Failed) < refused*float64(t.Requests) })):
 		p.broken = -1
 	case s.enoughAlone() == 0:
 		s.outcome, s.reason = outcome, why

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/note"
 	"planner/sweep/measure"
 )
 
@@ -42,11 +43,13 @@ func TestFailsAlone(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind   measure.Outcome
 		lowest int // so many of 100 failed at the lowest rate tried
+		detail string
 		want   Outcome
 	}{
-		"refuses many":   {measure.HTTPStatus, 60, Unmeasured},
-		"takes too long": {measure.Timeout, 60, Infeasible},
-		"limits rates":   {measure.HTTPStatus, 10, Searching},
+		"refuses many":         {measure.HTTPStatus, 60, "500: no", Unmeasured},
+		"takes too long":       {measure.Timeout, 60, "", Infeasible},
+		"limits rates":         {measure.HTTPStatus, 10, "500: no", Searching},
+		"says that it is full": {measure.HTTPStatus, 60, "429: slow down", Searching},
 	} {
 		s := NewMaxRate(MaxRateConfig{Workload: raceWorkload(), SLO: measure.SLO{Errors: 0.001, Bounds: []measure.Bound{{Metric: measure.TTFT, Quantile: 0.95, Limit: time.Second}}}})
 		for rate, failed := range map[float64]int{40: 90, 5: c.lowest} {
@@ -55,6 +58,7 @@ func TestFailsAlone(t *testing.T) {
 		s.idle.looks = 1
 		m := measure.Measurement{Trial: measure.Trial{Concurrency: 1, Requests: 14}, Counts: []measure.Count{{Bound: measure.ErrorsBound, N: 14, K: 10}}}
 		m.Requests, m.Failed, m.Failures = 14, 10, map[string]int{c.kind.String(): 10}
+		m.Warnings = note.Notes{note.New(note.FailedWith, 10, "http status", c.detail)}
 		s.Observe(m)
 		if s.outcome != c.want {
 			t.Errorf("%s: %v, %s; want %v", name, s.outcome, s.reason.Text, c.want)

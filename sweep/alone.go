@@ -67,10 +67,16 @@ func (l *Live) alone(ctx context.Context, e *engine.Engine, t *measure.Trial, si
 		if done, err = l.loneRequest(ctx, e, t, silence, draw); last == nil || !late(ctx) {
 			last = err
 		}
+		if rest := max(endpoint.RestOf(err), time.Second); endpoint.StatusOf(err) != 0 && rest <= restAhead {
+			l.Client.Rest = rest // what was asked ahead of it may be why it was refused
+		}
 		return last // a request that was cut short tells nothing
 	})
 	return done, err
 }
+
+// restAhead is the longest pause before what a server is asked ahead of a load.
+const restAhead = 10 * time.Second
 
 func (l *Live) rests(err error, rest time.Duration) { l.remark(askedAgain, err, rest) }
 

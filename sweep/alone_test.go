@@ -436,6 +436,35 @@ func TestRest(t *testing.T) {
 	}
 }
 
+// TestTokenBucket: a server that allows a request every 100 ms does not fail alone, though what
+// measures texts comes just ahead of the request.
+func TestTokenBucket(t *testing.T) {
+	t.Parallel()
+	well, _ := failingHandler(behind(1, 0))
+	var mu sync.Mutex
+	var last time.Time
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		now := time.Now()
+		full := now.Sub(last) < 100*time.Millisecond
+		if !full {
+			last = now
+		}
+		mu.Unlock()
+		if full {
+			http.Error(w, "slow down", http.StatusTooManyRequests)
+			return
+		}
+		well.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	trial := liveTrial(goodSeqs, 1)
+	l := &Live{Client: load.Client{URL: server.URL, Model: "m", Stream: true}}
+	if done, err := l.alone(t.Context(), &engine.Engine{URL: server.URL}, &trial, time.Minute, nil); !done || err != nil {
+		t.Errorf("%t, %v", done, err)
+	}
+}
+
 // Starts that fail alike, for what no knob can change, are not repeated for every set of knobs.
 func TestStartsThatFailAlikeEnd(t *testing.T) {
 	t.Parallel()

@@ -53,6 +53,9 @@ type Client struct {
 	// Vocab is the size of the model's vocabulary, which bounds the token ids that prompts are
 	// drawn from; 0 where it is not known.
 	Vocab int
+	// Rest is how long a server that limits rates is left alone before whatever it is asked ahead of
+	// the load, and before the load.
+	Rest time.Duration
 	// Abort, where it is set, is asked every 250 ms; a reason ends the trial.
 	// records gives what is known at now of every request that was sent, those
 	// in flight included, so that their age can be judged.
@@ -100,6 +103,9 @@ func (c *Client) Start(ctx context.Context, trial measure.Trial, schedule []work
 	}
 	timer, err := c.pacer()
 	if err != nil {
+		return nil, err
+	}
+	if err := e.pause(ctx); err != nil {
 		return nil, err
 	}
 	t.ctx, t.cancel = context.WithCancelCause(ctx)
@@ -157,8 +163,9 @@ type target struct {
 	// secrets must not be repeated, whatever servers say.
 	secrets secret.Set
 	dial    func(ctx context.Context, network, address string) (net.Conn, error)
-	// http serves the calls that are not part of the load.
+	// http serves the calls that are not part of the load; rest is [Client.Rest].
 	http *http.Client
+	rest time.Duration
 }
 
 // target resolves the configuration, asking the server for the model's name if that is not given.
@@ -191,7 +198,7 @@ func (c *Client) resolve() (*target, error) {
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, fmt.Errorf("URL %q: want http://HOST or https://HOST", c.URL)
 	}
-	t := &target{Endpoint: to, url: u, model: c.Model, secrets: c.secrets(), dial: c.dial}
+	t := &target{Endpoint: to, url: u, model: c.Model, secrets: c.secrets(), dial: c.dial, rest: c.Rest}
 	if t.dialect, err = dialectOf(c.Engine); err != nil {
 		return nil, err
 	}
@@ -220,8 +227,24 @@ const (
 	maxFactValues = 1 << 19
 )
 
+// pause leaves the server alone for t.rest.
+func (t *target) pause(ctx context.Context) error {
+	if t.rest <= 0 {
+		return nil
+	}
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(t.rest):
+		return nil
+	}
+}
+
 // call sends one request that is not part of the load and decodes its answer.
 func (t *target) call(ctx context.Context, method, path string, in []byte) (*fastjson.Value, error) {
+	if err := t.pause(ctx); err != nil {
+		return nil, err
+	}
 	b, err := t.Call(ctx, t.http, method, path, in, maxFacts)
 	if err != nil {
 		return nil, err

@@ -141,6 +141,17 @@ func (t *Tally) Refuses() bool {
 	return 2*others < t.Failed
 }
 
+// Sheds reports whether the most frequent failure of a trial is that the server said that there are
+// too many requests.
+func (m *Measurement) Sheds() bool {
+	said := m.Warnings.Of(note.FailedWith)
+	if len(said) == 0 {
+		return false
+	}
+	status, _, _ := strings.Cut(fmt.Sprint(said[0].Figures["detail"]), ":")
+	return status == "429" || status == "503"
+}
+
 // Complaint describes the most frequent failure of a trial; "" if there was none.
 func (m *Measurement) Complaint() string { return complaint(m.Warnings, m.Failures) }
 
