@@ -3,6 +3,7 @@ package sweep
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -37,6 +38,7 @@ func (l *Live) attempt(ctx context.Context, t *measure.Trial, seen *EngineTeleme
 			began = time.Now() // the start of an engine is no part of a trial, except in place of one that broke down
 		}
 		seen.serve(e, e != l.reported)
+		lived := time.Since(l.since)
 		o, err := l.once(ctx, e, t, seen)
 		took := time.Since(began)
 		repeat := try < attempts && (o.End == 0 || !fell) && (limit == 0 || limit-took >= length)
@@ -44,6 +46,8 @@ func (l *Live) attempt(ctx context.Context, t *measure.Trial, seen *EngineTeleme
 			err = l.refused(e, t, &o, repeat)
 		}
 		o.Took = took
+		last, good := lastGood(o.Records)
+		l.well += good
 		failed, broke := errors.AsType[*engine.Failure](err)
 		if !broke {
 			if err == nil {
@@ -52,7 +56,7 @@ func (l *Live) attempt(ctx context.Context, t *measure.Trial, seen *EngineTeleme
 			return o, err
 		}
 		if o.End > 0 {
-			failed.Rate = t.Rate
+			failed.Rate, failed.Served, failed.Lived = t.Rate, l.well, lived+last
 		}
 		if back := l.leave(ctx, e, t, failed, o.End > 0, limit-took); !repeat || failed.Final() || !back {
 			o.Took = time.Since(began)
@@ -167,6 +171,13 @@ func (l *Live) overloaded(t *measure.Trial, o measure.Observation, failed *engin
 		l.fell = append(l.fell, t.Knobs)
 		falls := list.Count(l.fell, func(k measure.Knobs) bool { return k == t.Knobs })
 		missed = falls < enoughAlike || slices.Contains(l.stood, t.Knobs)
+		if i := slices.IndexFunc(l.falls, failed.Regardless); i >= 0 && keptUp(o.Records) {
+			was := l.falls[i]
+			failed.Cause += fmt.Sprintf("; after %d requests in %.0f s, as after %d in %.0f s under %.3g requests/s: the rate is not why",
+				failed.Served, failed.Lived.Seconds(), was.Served, was.Lived.Seconds(), was.Rate)
+			missed = false
+		}
+		l.falls = append(l.falls, failed)
 	}
 	if !missed {
 		return measure.Observation{}, l.unable(t.Knobs, failed, seen)
@@ -175,6 +186,24 @@ func (l *Live) overloaded(t *measure.Trial, o measure.Observation, failed *engin
 	cutOff(t, &o, failed)
 	o.Remarks = append(o.Remarks, seen.Notes...)
 	return o, nil
+}
+
+// lastGood returns when the last request that ended well did, and how many there were.
+func lastGood(records []measure.Record) (last time.Duration, good int) {
+	for i := range records {
+		if r := &records[i]; r.Outcome == measure.OK {
+			last, good = max(last, r.Last), good+1
+		}
+	}
+	return last, good
+}
+
+// keptUp reports whether nearly all requests that an engine was sent, until the last that ended well
+// did, ended well.
+func keptUp(records []measure.Record) bool {
+	last, good := lastGood(records)
+	sent := list.Count(records, func(r measure.Record) bool { return r.Sent >= 0 && r.Sent <= last })
+	return 10*good >= 9*sent
 }
 
 // cutOff turns into failures the requests that were in flight when an engine broke down, and those

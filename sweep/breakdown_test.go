@@ -66,6 +66,29 @@ func TestDiesOnlyUnderLoad(t *testing.T) {
 	}
 }
 
+// TestDiesWhateverTheRate: an engine that dies after as many requests at one rate as at another
+// cannot run, though it serves fewer, and its death is no miss of a rate.
+func TestDiesWhateverTheRate(t *testing.T) {
+	t.Parallel()
+	l, mark := fakeLive(t.TempDir(), "dies-late")
+	source := &given{trials: []measure.Trial{judgedTrial(1, 20), judgedTrial(2, 200), judgedTrial(3, 80), judgedTrial(4, 20)}}
+	for i := range source.trials {
+		source.trials[i].Window = []time.Duration{time.Second, 3 * time.Second, 6 * time.Second, time.Second}[i]
+	}
+	must.OK((&Loop{Source: source, Run: l.Run}).Drive(t.Context()))
+	l.Close()
+	enginetest.NothingLeft(t, mark, 0)
+	for i, want := range []string{"", "", "(mem.kill) in stage serving under 80 requests/s", "(mem.kill) in stage serving under 80 requests/s"} {
+		m := &source.seen[i]
+		if got := m.Rejected.Text; !strings.Contains(got, want) || (want == "") != (got == "") || want != "" && !strings.Contains(got, "the rate is not why") {
+			t.Errorf("trial %d: %q, want %q", i+1, got, want)
+		}
+	}
+	if m := &source.seen[1]; m.Aborted.Note.Kind != note.EngineBroke {
+		t.Errorf("the first death under load: %+v", m.Aborted)
+	}
+}
+
 // restarting is a server at which nobody listens for a while, after so many requests of a load.
 func restarting(t *testing.T, requests int64, gone time.Duration) (url string) {
 	t.Helper()

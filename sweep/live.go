@@ -49,6 +49,11 @@ type Live struct {
 	// stood has the knobs of each trial that was completed, fell those of each in which the engine
 	// broke down under the load for good. Both are guarded by mu.
 	stood, fell []measure.Knobs
+	// falls are the failures of such engines. well is how many requests of loads the current one
+	// answered well, since it served first at since. All are guarded by mu.
+	falls []*engine.Failure
+	well  int
+	since time.Time
 	// reported is the engine of the last trial that was reported, unreported the time that trials
 	// without a number took since. Both are guarded by mu.
 	reported   *engine.Engine
@@ -175,7 +180,7 @@ func (l *Live) ensure(ctx context.Context, t *measure.Trial, name *string, seen 
 		e, err := engine.Start(ctx, settings, k, *name, func(stage, line string, elapsed time.Duration) { l.See.See(Starting{stage, line, elapsed}) })
 		*name += again
 		if err == nil {
-			l.current = e
+			l.current, l.well, l.since = e, 0, time.Now()
 			l.served = append(l.served, k)
 			l.announce(e)
 			return e, nil

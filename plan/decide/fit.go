@@ -18,6 +18,7 @@ import (
 	"planner/model/calibrate"
 	"planner/model/curve"
 	"planner/plan"
+	"planner/search"
 	"planner/sweep"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
@@ -238,7 +239,8 @@ func limitByErrors(o *plan.Offer, allowed float64, trials []measure.Measurement)
 		}
 	}
 	if kept == 0 {
-		o.Obstacle = note.Text(fmt.Sprintf("more than %.4g %% of the requests failed at %.4g requests/s, and none was measured at which fewer did", 100*allowed, lost)).Reason()
+		o.Rate, o.Binding, o.Unreached = search.Estimate{}, measure.ErrorsBound, false
+		o.Unknown = fmt.Sprintf("more than %.4g %% of the requests failed at %.4g requests/s, and no rate was measured at which fewer did; measure lower ones", 100*allowed, lost)
 		return
 	}
 	if o.Rate.Value >= lost {

@@ -125,8 +125,12 @@ func (f *fake) stream(w http.ResponseWriter, r *http.Request, in *request, n int
 
 // interrupts misbehaves in the middle of a stream; true ends it.
 func (f *fake) interrupts(w http.ResponseWriter, r *http.Request, send func(string, ...any), n int64) bool {
-	const late = 8
+	const late, veryLate = 8, 200
 	switch f.misbehave {
+	case "dies-late":
+		if n > veryLate {
+			f.die()
+		}
 	case "dies-once":
 		if n > late && f.first() {
 			f.die()
