@@ -138,10 +138,6 @@ func (p *program) reopen(c *cli.Context, again bool) (*run, *stored, error) {
 		}
 	case !errors.Is(err, os.ErrNotExist):
 		return nil, nil, err
-	case again && about.Command == "compare": // which has no answer if a side failed
-		if err := folder.ForgetFailures(); err != nil {
-			return nil, nil, err
-		}
 	}
 	remedy := about.Command
 	if measured {

@@ -197,6 +197,7 @@ const (
 	RequestsDiffer    Kind = "requests_differ: the two configurations make different requests of one seed: differences are of the traffic as well"
 	FewRounds         Kind = "few_rounds: {rounds%d} rounds are few for a test; 8 and more are better"
 	FigureUnknown     Kind = "figure_unknown: {figure}: not known in any pair; a p99 takes 1,200 requests"
+	SideDown          Kind = "side_down: {side} does not run, and {rounds%d} of {planned%d} rounds are complete: {why}"
 	SideFailed        Kind = "side_failed: {side}: {failed%d} of {requests%d} requests failed, first: {how}; latencies are over the others"
 	SideInvalid       Kind = "side_invalid: {side}: {invalid%d} of {trials%d} trials are not valid: nothing is decided by their pairs"
 	SideBehind        Kind = "side_behind: {side}: the backlog grew in {behind%d} of {trials%d} trials, and that of the other side did not: requests/s of these is judged by itself"
@@ -318,7 +319,7 @@ var kinds = []Kind{
 	RowsTwice, ColumnsIgnored, Cliff, Collapses, OffCurve, TrialsDiffer, OneStart, WindowShort, CacheCollapse, WarmUpShort, NoWaitLimit, Uncertified,
 	CurveInterpolates, CurveWithoutRates, OverloadInferred, NoSaturation, NoCurve, NoCurveOf, NoSamplingError, CountsRead, TraceRatesUnknown, NoPrice, OneInstance,
 	LossOverloads, DraftHurts, FewSlots, MayBeCheaper, MoreGPUsSlower, MoreGPUsTalk, NotReached, MovedFar, NotModelled, Uncalibrated, BusyFrontEnd, BeyondModel, Imprecise, KnobAtEnd, OnlyUntrusted, AllUntrusted, JobTail, BrokeDown, EngineLost, BreaksDown, SomeUntrusted, SearchInterrupted, CertificateInterrupted, MatrixOfFirst, NoneTrusted, RoundsInterrupted, RequestsDiffer, LimitedByFailures,
-	FewRounds, FigureUnknown, SideFailed, SideInvalid, SideBehind, SideOverloaded, RateTooHigh, SeedsDiffer, ServersDiffer, TrafficDiffers, EngineFailed, EngineAlike, EngineCondemned,
+	FewRounds, FigureUnknown, SideDown, SideFailed, SideInvalid, SideBehind, SideOverloaded, RateTooHigh, SeedsDiffer, ServersDiffer, TrafficDiffers, EngineFailed, EngineAlike, EngineCondemned,
 	NotPlaced, TooWide, StepBelowSeqs, DegreesNegative, HeadsUndivided, KVHeadsUndivided, StatesUndivided, BlocksCut, TooManyStages, NoExperts, ExpertsAlone, ExpertsUndivided, NoMemory,
 	EmptyPool, BudgetSpent, BudgetCut, BudgetLeft, NotTried, NotTriedBehind, PredictedWorse, OffTheWay, CarriesLess, CarriesLessBy,
 	AsGood, SeenAsGood, SeenWorse, DearerKind, CheaperUnsearched, KindIdle, CompletesLess, NotBetter, LessSafe, FailsIdle, IdleMisses, IdleFloor, MissedAtAll, AllMissed, NoneMet, NoneMeasured, NoneMissed, MetAtLargest, NarrowEnough,

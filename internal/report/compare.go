@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"planner/internal/list"
+	"planner/internal/note"
 	"planner/sweep/design"
 )
 
@@ -42,7 +43,10 @@ func compared(c *design.Compared) string {
 		by[x.Judgement] = append(by[x.Judgement], x.Label)
 	}
 	n := len(c.Contrasts) - len(by[design.NotJudged])
+	down := c.Warnings.Notes.Of(note.SideDown)
 	switch {
+	case len(down) > 0:
+		return "Not compared: " + down[0].String()
 	case n == 0:
 		return "Nothing of A and B can be compared"
 	case len(by[design.Same]) == n:

@@ -159,11 +159,12 @@ func (r *Rounds) Ground() sweep.Ground {
 // Rejected lists nothing: both sides must run.
 func (r *Rounds) Rejected() []measure.Rejection { return nil }
 
-// Answer compares the two sides over all complete rounds. A side that cannot run is an error.
+// Answer compares the two sides over all complete rounds. With a side that does not run there is an
+// answer too, which says why.
 func (r *Rounds) Answer() (sweep.Answer, error) {
-	pairs, err := r.pairs()
-	if err != nil || len(pairs) == 0 {
-		return sweep.Answer{}, err
+	pairs, down := r.pairs()
+	if down < 0 && len(pairs) == 0 {
+		return sweep.Answer{}, nil
 	}
 	n := len(r.Trials) / 2
 	first, window := r.Trials[0].Seed, r.Window.Seconds()
@@ -177,7 +178,14 @@ func (r *Rounds) Answer() (sweep.Answer, error) {
 		out.Trials = append(out.Trials, *x.a, *x.b)
 	}
 	answer := out.answer()
-	if done := len(pairs); done < n {
+	switch done := len(pairs); {
+	case down >= 0:
+		why := r.Seen[down].Rejected
+		if answer.State, out.Rounds = sweep.Infeasible, &done; measure.Broke(why) {
+			answer.State = sweep.Failed
+		}
+		out.Warnings.Add(note.SideDown, "AB"[ofB(down+1):][:1], done, n, why.Text)
+	case done < n:
 		answer.State, out.Rounds = sweep.Unfinished, &done
 		out.Warnings.Add(note.RoundsInterrupted, done, n)
 	}
@@ -210,20 +218,16 @@ func sameRequests(a, b measure.Trial) bool {
 	})
 }
 
-// pairs joins the measurements of the two sides of each complete round.
-func (r *Rounds) pairs() ([]pairing, error) {
-	for i := range r.Seen {
-		if m := &r.Seen[i]; !m.Ran() {
-			return nil, fmt.Errorf("%s: %w", r.Sides[ofB(i+1)].Name, &measure.Rejection{Knobs: m.Trial.Knobs, Reason: m.Rejected})
-		}
-	}
-	var pairs []pairing
-	for i := 0; i+1 < len(r.Seen); i += 2 {
+// pairs joins the measurements of the two sides of each complete round. down is the index of the first
+// that is of a side which does not run, -1 for none.
+func (r *Rounds) pairs() (pairs []pairing, down int) {
+	down = slices.IndexFunc(r.Seen, func(m measure.Measurement) bool { return !m.Ran() })
+	for i := 0; i+1 < len(r.Seen) && (down < 0 || i+1 < down); i += 2 {
 		a, b := &r.Seen[i], &r.Seen[i+1]
 		if ofB(i+1) == 1 {
 			a, b = b, a
 		}
 		pairs = append(pairs, pairing{a, b})
 	}
-	return pairs, nil
+	return pairs, down
 }
