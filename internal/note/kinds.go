@@ -181,6 +181,7 @@ const (
 	OnlyUntrusted          Kind = "only_untrusted: the only trial of the chosen settings could not be trusted{first}: the rate is a guess"
 	AllUntrusted           Kind = "all_untrusted: none of the {trials%d} trials of the chosen settings could be trusted{first}: the rate is a guess"
 	BrokeDown              Kind = "broke_down: the engine broke down in {broken%d} of the {trials%d} trials of the chosen settings, which were repeated; first: {why}"
+	RepeatsDisagree        Kind = "repeats_disagree: {bound} is on both sides of its limit in measurements at {rate_per_s%.4g} requests/s, {low_ms%dur} to {high_ms%dur}: the safe rate is at most the highest measured below"
 	LimitedByFailures      Kind = "limited_by_failures: what limits the rate is requests that fail, which need be no question of speed: at {rate_per_s%.3g} requests/s {failed%d} of {requests%d}; {how%s}"
 	EngineLost             Kind = "engine_lost: the engine failed in the end, and the rate rests on what was measured before: {why}"
 	BreaksDown             Kind = "breaks_down: the engine broke down under {rate_per_s%.3g} requests/s, which counts as a miss: {why}"
@@ -318,7 +319,7 @@ var kinds = []Kind{
 	DrawnApart, LinesLeftOut, RequestsEstimated, ArrivalsFromEnds, RowsReordered, RowsLeftOut, ClockSpread, ClockTicks,
 	RowsTwice, ColumnsIgnored, Cliff, Collapses, OffCurve, TrialsDiffer, OneStart, WindowShort, CacheCollapse, WarmUpShort, NoWaitLimit, Uncertified,
 	CurveInterpolates, CurveWithoutRates, OverloadInferred, NoSaturation, NoCurve, NoCurveOf, NoSamplingError, CountsRead, TraceRatesUnknown, NoPrice, OneInstance,
-	LossOverloads, DraftHurts, FewSlots, MayBeCheaper, MoreGPUsSlower, MoreGPUsTalk, NotReached, MovedFar, NotModelled, Uncalibrated, BusyFrontEnd, BeyondModel, Imprecise, KnobAtEnd, OnlyUntrusted, AllUntrusted, JobTail, BrokeDown, EngineLost, BreaksDown, SomeUntrusted, SearchInterrupted, CertificateInterrupted, MatrixOfFirst, NoneTrusted, RoundsInterrupted, RequestsDiffer, LimitedByFailures,
+	LossOverloads, DraftHurts, FewSlots, MayBeCheaper, MoreGPUsSlower, MoreGPUsTalk, NotReached, MovedFar, NotModelled, Uncalibrated, BusyFrontEnd, BeyondModel, Imprecise, KnobAtEnd, OnlyUntrusted, AllUntrusted, JobTail, BrokeDown, EngineLost, BreaksDown, SomeUntrusted, SearchInterrupted, CertificateInterrupted, MatrixOfFirst, NoneTrusted, RoundsInterrupted, RequestsDiffer, RepeatsDisagree, LimitedByFailures,
 	FewRounds, FigureUnknown, SideDown, SideFailed, SideInvalid, SideBehind, SideOverloaded, RateTooHigh, SeedsDiffer, ServersDiffer, TrafficDiffers, EngineFailed, EngineAlike, EngineCondemned,
 	NotPlaced, TooWide, StepBelowSeqs, DegreesNegative, HeadsUndivided, KVHeadsUndivided, StatesUndivided, BlocksCut, TooManyStages, NoExperts, ExpertsAlone, ExpertsUndivided, NoMemory,
 	EmptyPool, BudgetSpent, BudgetCut, BudgetLeft, NotTried, NotTriedBehind, PredictedWorse, OffTheWay, CarriesLess, CarriesLessBy,

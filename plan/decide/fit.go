@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"planner/internal/config"
 	"planner/internal/list"
@@ -212,10 +213,39 @@ func fitSet(cfg *config.Config, trials []measure.Measurement) (fittedSet, error)
 			f.offer.Warnings = append(f.offer.Warnings, note.New(note.NotReached))
 		}
 	}
+	if !counted {
+		limitByRepeats(&f.offer, cfg.Objective.Bounds, trials)
+	}
 	if !counted || f.offer.Warnings.Has(note.CountsRead) {
 		limitByErrors(&f.offer, cfg.Objective.Errors, trials)
 	}
 	return f, nil
+}
+
+// limitByRepeats limits the safe rate of a curve that goes between measurements at one rate of which one keeps a
+// limit and another misses it.
+func limitByRepeats(o *plan.Offer, bounds []measure.Bound, trials []measure.Measurement) {
+	for _, at := range list.Groups(trials, func(m measure.Measurement) float64 { return m.Trial.Rate }) {
+		rate, below := at[0].Trial.Rate, 0.0
+		for i := range trials {
+			if r := trials[i].Trial.Rate; r < rate {
+				below = max(below, r)
+			}
+		}
+		for _, b := range bounds {
+			var seen []time.Duration
+			for i := range at {
+				if v := at[i].Of(b.Class).Latency(b.Metric).Stat(b.Quantile); v > 0 {
+					seen = append(seen, v)
+				}
+			}
+			if len(seen) == 0 || rate <= 0 || below == 0 || slices.Min(seen) > b.Limit || slices.Max(seen) <= b.Limit {
+				continue
+			}
+			o.Rate.Low, o.Rate.Safe = min(o.Rate.Low, below), min(o.Rate.Safe, below)
+			o.Warnings = append(o.Warnings, note.New(note.RepeatsDisagree, b.String(), rate, slices.Min(seen), slices.Max(seen)))
+		}
+	}
 }
 
 // limitByErrors limits a rate derived from latencies, which are those of successful requests: if at a lower

@@ -74,6 +74,24 @@ func TestFitHoldsTheErrors(t *testing.T) {
 	}
 }
 
+// Two measurements at one rate are two: where one keeps the limit and the other misses it, no curve between them is safe.
+func TestFitTwoMeasurementsAtOneRate(t *testing.T) {
+	cfg := &config.Config{Objective: measure.SLO{Errors: -1, Bounds: []measure.Bound{{Metric: measure.TTFT, Quantile: 0.99, Limit: 500 * time.Millisecond}}}}
+	for _, c := range []struct {
+		p99       [4]time.Duration
+		disagrees bool
+	}{{[4]time.Duration{150, 190, 300, 900}, true}, {[4]time.Duration{150, 190, 800, 900}, false}} {
+		var trials []measure.Measurement
+		for i, rate := range []float64{2, 4, 8, 8} {
+			trials = append(trials, measure.Measurement{Trial: measure.Trial{Rate: rate}, Valid: true, Latencies: measure.Latencies{TTFT: measure.Summary{P99: c.p99[i] * time.Millisecond}}})
+		}
+		f := must.Get(fitSet(cfg, trials))
+		if o := &f.offer; o.Warnings.Has(note.RepeatsDisagree) != c.disagrees || c.disagrees && (o.Rate.Safe > 4 || o.Rate.Value < 4) {
+			t.Errorf("%v: %+v, %v", c.p99, o.Rate, o.Warnings.Texts())
+		}
+	}
+}
+
 // A limit of a class is held by the curve of its own requests, not of all.
 func TestFitHoldsTheLimitOfAClass(t *testing.T) {
 	limit := func(class string) measure.Bound {
