@@ -30,6 +30,8 @@ const (
 	TokensBunched    Kind = "tokens_bunched: tokens: in {answers_percent%.0f} % of the answers most or many came at once, as a buffer on the way gives them, so there are no times per token; a proxy that does not hold answers back (nginx: proxy_buffering off) shows them"
 	FasterThanRead   Kind = "faster_than_read: tokens come every {tpot_ms%dur}, sooner than the GPU that is named can read the weights ({least_ms%dur}): the server has another model, other weights or GPUs, or guesses tokens ahead (engine.speculative)"
 	TokensTooFew     Kind = "tokens_too_few: tokens: the server counts {tokens%.2f} of them for each chunk with text that it sent, so there are no times per token"
+	ChunksTooMany    Kind = "chunks_too_many: tokens: in {answers_percent%.0f} % of the answers more chunks with text came than the server counts tokens: the first may be none, and the time to first token that of a placeholder"
+	AnswersOfModels  Kind = "answers_of_models: the answers name several models, of which every figure is: {models}"
 	Resent           Kind = "requests_resent: connections: {requests%d} requests met one that the server closed without an answer, and were sent again"
 	ResentOften      Kind = "requests_resent_often: connections: {requests%d} requests met one that the server closed without an answer, and were sent again" +
 		"; further ones had a connection each, and failed where that broke"
@@ -309,7 +311,7 @@ const (
 var kinds = []Kind{
 	Unknown, ClientUnsent, ClientOffWindow, ClientBusy, ClientCollecting, ClientWaiting, ClientStood, ClientFiles,
 	RequestsDropped, RequestsUnsent, SendLag, LargestSendLag, ArrivalsOff, NoRequests, NotStationary, TokensEstimated, TokensWhole,
-	TokensPerChunk, TokensCoalesced, TokensBunched, FasterThanRead, TokensTooFew, Resent, ResentOften, ShorterAnswers, TurnsUnnamed, PromptsOff, PromptsGuessed, BoundUnseen,
+	TokensPerChunk, TokensCoalesced, TokensBunched, FasterThanRead, TokensTooFew, ChunksTooMany, AnswersOfModels, Resent, ResentOften, ShorterAnswers, TurnsUnnamed, PromptsOff, PromptsGuessed, BoundUnseen,
 	BoundUnresolved, BoundNear, BoundTooNear, BoundMeanNear, BoundMeanUnresolved, BoundMeanFailed, BoundMeanOpen, BoundErrorsNear,
 	ErrorsUnproven, QuantilesUnresolved, RequestsOpen, RequestsFailed, FailedWith, FailedOtherwise, ConversationsStarting,
 	TurnsWaited, EngineEnded, EngineHangs, EngineRefuses, EngineBroke, TrialLimit, ClearlyMissed, ClearlyFailing, Overloaded, NoMetrics, FirstModel, AnswersAsOther, CacheNotEmptied, CacheNotEmptiedAs, EngineRepeated, KernelsCompiled, TrialRepeated,

@@ -173,13 +173,16 @@ func (s *RateSearch) state(r *search.Result) sweep.StudyState {
 	return sweep.Done
 }
 
-// ofOtherLoad returns the last trial's warning that answers did not have the workload's lengths: the rate is
-// then that of another load.
-func ofOtherLoad(trials []measure.Measurement) note.Notes {
-	for _, m := range slices.Backward(trials) {
-		if said := m.Warnings.Of(note.ShorterAnswers); len(said) > 0 {
-			return said[:1]
+// ofOtherLoad returns the last warnings of trials that answers did not have the workload's lengths, or were of several
+// models or not of tokens alone: the rate is then that of something else.
+func ofOtherLoad(trials []measure.Measurement) (out note.Notes) {
+	for _, kind := range []note.Kind{note.ShorterAnswers, note.AnswersOfModels, note.ChunksTooMany} {
+		for _, m := range slices.Backward(trials) {
+			if said := m.Warnings.Of(kind); len(said) > 0 {
+				out = append(out, said[0])
+				break
+			}
 		}
 	}
-	return nil
+	return out
 }

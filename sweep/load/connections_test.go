@@ -19,6 +19,7 @@ import (
 
 	"planner/internal/evidence/must"
 	"planner/internal/list"
+	"planner/internal/note"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
 )
@@ -290,6 +291,36 @@ func TestHungUp(t *testing.T) {
 		}
 		if !hungUp(here) {
 			t.Error("a connection that the server left is of use")
+		}
+	}
+}
+
+// TestAnswersOfOthers: a gateway that has another model answer, and a server that sends a placeholder
+// ahead of the first token, give figures that are not what they seem, which the trial says.
+func TestAnswersOfOthers(t *testing.T) {
+	for name, c := range map[string]struct {
+		before string
+		models []string
+		want   note.Kind
+	}{
+		"one model":     {"", []string{"m"}, ""},
+		"a fallback":    {"", []string{"m", "m", "tiny"}, note.AnswersOfModels},
+		"a placeholder": {tokenEvent(" ", 8, 0), []string{"m"}, note.ChunksTooMany},
+	} {
+		var n atomic.Int64
+		url := serve(t, func(conn net.Conn, a asked) bool {
+			model := c.models[int(n.Add(1))%len(c.models)]
+			answer := strings.ReplaceAll(c.before+tokenEvent("a", 8, 1)+tokenEvent("a", 8, 2), `"model":"m"`, `"model":"`+model+`"`)
+			return say(streamHead, chunked(answer), ending(8, 2))(conn, a)
+		})
+		obs := observe(t, &Client{URL: url, Model: "m", Stream: true}, measure.Trial{Concurrency: 1, Requests: 6}, requests(6, 8, 2, 0))
+		for _, kind := range []note.Kind{note.AnswersOfModels, note.ChunksTooMany} {
+			if obs.Remarks.Has(kind) != (kind == c.want) {
+				t.Errorf("%s: %q", name, obs.Remarks.Texts())
+			}
+		}
+		if c.want == note.AnswersOfModels && !strings.HasSuffix(obs.Remarks.Of(c.want).Texts()[0], ": m (4), tiny (2)") {
+			t.Errorf("%s: %q", name, obs.Remarks.Texts())
 		}
 	}
 }

@@ -26,8 +26,10 @@ type delta struct {
 	text []byte
 	// ids are its token ids, where the server gives them.
 	ids []*fastjson.Value
-	// choice: it belongs to a choice; a delta that only counts does not.
+	// choice: it belongs to a choice; a delta that only counts does not. model is what that names as
+	// the model.
 	choice bool
+	model  []byte
 	// finish: the server says why it ended; full: because it has the length that was asked for.
 	finish, full bool
 	usage        usage
@@ -83,7 +85,7 @@ func (d *decoder) decode(data []byte) (delta, error) {
 	}
 	out := delta{usage: usageOf(v)}
 	if choice != nil {
-		out.choice = true
+		out.choice, out.model = true, v.GetStringBytes("model")
 		if err := out.readChoice(choice); err != nil {
 			return delta{}, err
 		}

@@ -62,6 +62,8 @@ type received struct {
 	odd []byte
 	// text is the text of the answer, for counting its tokens and for later turns.
 	text []byte
+	// model is the model that the answer names.
+	model []byte
 	// ids are the generated tokens, where the server names them.
 	ids []int32
 	// finish: the server said why it ended; full: because of its length; done: it said [DONE].
@@ -100,7 +102,7 @@ func (f *inFlight) receive(r response, want int, stream bool) {
 // fail makes the answer an empty one that failed with err.
 func (f *inFlight) fail(err error) {
 	c := &f.answer
-	*c = received{gaps: emptied(c.gaps), text: emptied(c.text), ids: emptied(c.ids), odd: c.odd[:0], err: err}
+	*c = received{gaps: emptied(c.gaps), text: emptied(c.text), ids: emptied(c.ids), odd: c.odd[:0], model: c.model[:0], err: err}
 }
 
 // emptied is the buffer without what is in it, nil if it has become long.
@@ -320,6 +322,9 @@ func (c *received) grows(d *delta) bool {
 
 func (f *inFlight) keep(d *delta) {
 	c := &f.answer
+	if len(c.model) == 0 {
+		c.model = append(c.model, d.model[:min(len(d.model), maxWords)]...)
+	}
 	if len(c.text) < f.limit {
 		c.text = append(c.text, d.text...)
 	}

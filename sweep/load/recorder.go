@@ -37,13 +37,20 @@ type tokenCounts struct {
 	// tokens and events are those of requests whose tokens the server counted, wanted the tokens
 	// that these asked for.
 	tokens, events, wanted int
+	// excess is how many of these had more events than tokens.
+	excess int
 	// chunks and coalesced are the events of all requests and those of them that share a read with
 	// another; several and bunched are the requests of two tokens and more and those of them whose
 	// tokens came at once.
 	chunks, coalesced, several, bunched int
+	// models counts the answers that name a model, by its name, of the first mostModels.
+	models map[string]int
 	// texts holds the text of answers whose tokens nobody has counted yet, by request.
 	texts map[int]string
 }
+
+// mostModels is how many names of models are told apart.
+const mostModels = 4
 
 // recorder keeps the records and the sums of a load test. All that changes is behind one lock,
 // which a request takes three times at most.
@@ -83,7 +90,7 @@ func newRecorder(t *measure.Trial, schedule []workload.Request) *recorder {
 	}
 	r := &recorder{
 		schedule: schedule, from: t.Warmup, to: t.Warmup + t.Window, end: t.Warmup + t.Window + t.Cooldown,
-		records: make([]measure.Record, n), flying: map[int]*inFlight{}, tokens: tokenCounts{texts: map[int]string{}},
+		records: make([]measure.Record, n), flying: map[int]*inFlight{}, tokens: tokenCounts{texts: map[int]string{}, models: map[string]int{}},
 		lag: newHistogram(), ttft: newHistogram(), classGaps: make([]*hdrhistogram.Histogram, classes),
 	}
 	for i := range r.classGaps {
@@ -202,6 +209,9 @@ func (t *tokenCounts) atOnce() float64 { return float64(t.bunched) / float64(max
 func (t *tokenCounts) add(f *inFlight, req *workload.Request) {
 	c := &f.answer
 	n, counted := c.tokens()
+	if known := t.models[string(c.model)] > 0; len(c.model) > 0 && (known || len(t.models) < mostModels) {
+		t.models[string(c.model)]++
+	}
 	if !c.first.IsZero() {
 		t.chunks += c.events
 		t.coalesced += c.coalesced
@@ -220,6 +230,9 @@ func (t *tokenCounts) add(f *inFlight, req *workload.Request) {
 	t.tokens += n
 	t.wanted += req.Output
 	t.events += c.events
+	if c.events > n {
+		t.excess++
+	}
 	if c.usage.prompt > 0 {
 		t.prompted += c.usage.prompt
 		t.asked += req.Prompt

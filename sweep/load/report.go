@@ -2,15 +2,19 @@ package load
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"math"
 	"runtime"
 	"runtime/metrics"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"planner/internal/list"
 	"planner/internal/note"
 	"planner/sweep/measure"
 )
@@ -48,7 +52,8 @@ func (t *Test) sourceDoubts(uncounted int) note.Notes {
 	// no failure, but less load than the workload's.
 	got := float64(n.tokens) / float64(max(n.wanted, 1))
 	obs.Remarks = slices.Concat(obs.Remarks, note.If(resent > 0 && !none, note.Resent, resent), note.If(none, note.ResentOften, resent),
-		note.If(n.wanted > 0 && got <= 0.98, note.ShorterAnswers, 100*(1-got)))
+		note.If(n.wanted > 0 && got <= 0.98, note.ShorterAnswers, 100*(1-got)),
+		note.If(len(n.models) > 1, note.AnswersOfModels, t.target.secrets.Hide(n.named())), note.If(2*n.excess > n.counted, note.ChunksTooMany, 100*float64(n.excess)/float64(max(n.counted, 1))))
 	if unnamed := t.conversations.unnamed; unnamed > 0 && t.encoder.tokens {
 		obs.OtherLoad = true
 		d = append(d, note.New(note.TurnsUnnamed, unnamed))
@@ -61,6 +66,11 @@ func (t *Test) sourceDoubts(uncounted int) note.Notes {
 		d = append(d, note.New(note.PromptsOff, 100*off))
 	}
 	return d
+}
+
+// named returns the models that answers name, with the number of answers of each.
+func (t *tokenCounts) named() string {
+	return oneLine(strings.Join(list.Map(slices.Sorted(maps.Keys(t.models)), func(m string) string { return fmt.Sprintf("%s (%d)", m, t.models[m]) }), ", "))
 }
 
 // withdraw takes back inter-token times that are not those of single tokens, and times per token
