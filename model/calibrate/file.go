@@ -100,20 +100,20 @@ func (p *regression) result() File {
 	}
 	for _, t := range model.Terms() {
 		f := TermFit{Default: p.o.Constants.Value(t, p.o.Deployment), Prior: model.SpreadFor(p.o.Deployment, p.o.engine())[t], Unit: "s"}
-		f.Value, f.Posterior = f.Default, f.Prior
+		f.Value, f.Factor, f.Posterior = f.Default, 1, f.Prior
 		if t.Efficiency() {
 			f.Unit = "share of the data sheet's peak"
 		}
 		if k := slices.Index(p.terms, t); k >= 0 {
 			f.Fitted = true
 			f.Value = p.constants(p.x).Value(t, p.o.Deployment)
+			f.Factor = f.Value / f.Default
 			f.Posterior = math.Sqrt(p.posterior.At(k, k))
 			f.Effect = 100 * p.effect(k)
 			if moved := math.Abs(math.Log(f.Value / f.Default)); moved > 3*f.Prior {
 				out.Warnings = append(out.Warnings, fmt.Sprintf("%s moved by %.1f of its standard deviations: the engine may do something that the equations do not know", t, moved/f.Prior))
 			}
 		}
-		f.Factor = f.Value / f.Default
 		out.Terms[t.String()] = f
 	}
 	for i, f := range p.figures {

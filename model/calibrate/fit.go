@@ -34,7 +34,8 @@ type FitOptions struct {
 	Version string
 	// Settings are that engine's other settings.
 	Settings model.EngineFeatures
-	// Constants are the starting values; the zero value stands for the defaults of the GPU and the release.
+	// Constants are the starting values; the zero value stands for the defaults of the GPU and the release. A term
+	// of 0 stays 0, as the front end's of times from an engine's own log, which exclude it.
 	Constants model.Constants
 	// Terms are fitted; nil means all.
 	Terms []model.Doubt
@@ -151,19 +152,15 @@ type regression struct {
 }
 
 func newRegression(runs []LoadPoint, o *FitOptions) *regression {
-	p := &regression{o: o, runs: runs, terms: slices.Clone(o.Terms)}
-	frontend := false
+	p := &regression{o: o, runs: runs}
 	for i := range runs {
 		for _, f := range runs[i].figures() {
 			f.point = i
 			p.figures = append(p.figures, f)
 		}
-		frontend = frontend || !runs[i].EngineTimes
 	}
 	p.allowForScatter()
-	if !frontend {
-		p.terms = slices.DeleteFunc(p.terms, func(t model.Doubt) bool { return t == model.DoubtFrontend || t == model.DoubtStream })
-	}
+	p.terms = slices.DeleteFunc(slices.Clone(o.Terms), func(t model.Doubt) bool { return o.Constants.Value(t, o.Deployment) == 0 })
 	spread := model.SpreadFor(o.Deployment, o.engine())
 	p.prior = list.Map(p.terms, func(t model.Doubt) float64 { return spread[t] })
 	return p

@@ -300,7 +300,9 @@ func traceHalves() (LoadPoint, FitOptions, int) {
 	trial := measure.Trial{Workload: w, Window: records[half].Due, Cooldown: w.TraceSpan() - records[half].Due,
 		Knobs: measure.Knobs{MaxNumSeqs: 128, MaxNumBatchedTokens: 2048, GPUMemoryUtilization: 0.90, MaxModelLen: 8192, PrefixCaching: true}}
 	o := FitOptions{Deployment: deployed("llama-3.1-8b", "RTX PRO 6000 Blackwell Server", 1, model.BF16), Version: "0.19.0"}
-	return LoadPoint{Trial: trial, Records: records, EngineTimes: true}, o, half
+	o.Constants = model.ConstantsFor(o.Deployment.Hardware, o.engine())
+	o.Constants.Frontend.Request, o.Constants.Frontend.PromptToken = 0, 0 // the times are of the engine's log
+	return LoadPoint{Trial: trial, Records: records}, o, half
 }
 
 // Fitted to the first half of a measured trace, the second half is predicted: time per
@@ -315,7 +317,7 @@ func TestFitToHalfATracePredictsTheOther(t *testing.T) {
 	for _, e := range got.Residuals {
 		t.Logf("%-24s %.4g: %+.1f %% -> %+.1f %%", e.Figure, e.Measured, e.Before, e.After)
 	}
-	c := model.ConstantsFor(o.Deployment.Hardware, o.engine())
+	c := o.Constants
 	after := must.Get(got.Apply(o.Deployment, o.Version, c))
 	second := func(records []measure.Record) (tpot, p99 float64) {
 		all := measure.Trial{}

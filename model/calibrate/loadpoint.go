@@ -29,9 +29,6 @@ type LoadPoint struct {
 	// Records, if any, are the measured requests in the order of the trial's schedule. They replace the
 	// measurement's statistics.
 	Records []measure.Record
-	// EngineTimes says that times count from when the engine queued a request, as in an engine's own log: they
-	// exclude the front end.
-	EngineTimes bool
 }
 
 // check refuses a run that cannot be fitted to.
@@ -76,9 +73,6 @@ func (p *LoadPoint) differs(first *LoadPoint) error {
 }
 
 func (p *LoadPoint) simulate(o *FitOptions, c model.Constants) ([]measure.Record, error) {
-	if p.EngineTimes {
-		c.Frontend.Request, c.Frontend.PromptToken, c.Frontend.Event = 0, 0, 0
-	}
 	k := p.Trial.Knobs
 	e, err := sim.Build(o.Deployment, c, sim.Args(k, o.Version, o.Settings), k.PrefixCaching)
 	if err != nil {
@@ -230,8 +224,7 @@ func (p *LoadPoint) Queueing() bool {
 // repeats reports whether two runs are of the same trial, with the same or other requests.
 func (p *LoadPoint) repeats(other *LoadPoint) bool {
 	a, b := &p.Trial, &other.Trial
-	return a.Knobs == b.Knobs && a.Rate == b.Rate && a.Concurrency == b.Concurrency && p.EngineTimes == other.EngineTimes &&
-		reflect.DeepEqual(a.Workload, b.Workload)
+	return a.Knobs == b.Knobs && a.Rate == b.Rate && a.Concurrency == b.Concurrency && reflect.DeepEqual(a.Workload, b.Workload)
 }
 
 func inWindow(t *measure.Trial, r *measure.Record) bool {

@@ -36,7 +36,6 @@ type load struct {
 	client   float64       // milliseconds of the client's own that its TTFT holds
 	measured figures
 	omitted  string // why it does not count in the errors; empty: it does
-	overload bool
 }
 
 // server is one engine under loads that follow one another.

@@ -34,12 +34,12 @@ func calibrateHalf(dir string, s *server) (halves, error) {
 		return workload.TraceRow{Arrival: r.Due, Prompt: r.Prompt, Output: r.Output}
 	})}
 	half := len(records) / 2
-	run := calibrate.LoadPoint{Records: records, EngineTimes: true, Trial: measure.Trial{
+	run := calibrate.LoadPoint{Records: records, Trial: measure.Trial{
 		Workload: w, Window: records[half].Due, Cooldown: w.TraceSpan() - records[half].Due,
 		Knobs: measure.Knobs{MaxNumSeqs: s.limits.MaxNumSeqs, MaxNumBatchedTokens: s.limits.MaxNumBatchedTokens,
 			GPUMemoryUtilization: s.limits.Utilization, MaxModelLen: s.limits.MaxModelLen, PrefixCaching: s.cache},
 	}}
-	fit, err := calibrate.Fit([]calibrate.LoadPoint{run}, calibrate.FitOptions{Deployment: s.dep, Version: s.limits.EngineVersion})
+	fit, err := calibrate.Fit([]calibrate.LoadPoint{run}, calibrate.FitOptions{Deployment: s.dep, Version: s.limits.EngineVersion, Constants: s.seen(defaults(s))})
 	if err != nil {
 		return halves{}, err
 	}

@@ -44,7 +44,6 @@ type openFile struct {
 type openStage struct {
 	Rate      float64            `json:"rate_per_s"`
 	Duration  float64            `json:"duration_s"`
-	Requests  int                `json:"requests"`
 	Completed float64            `json:"completed_per_s"`
 	Prompt    float64            `json:"prompt_tokens_mean"`
 	TTFT      map[string]float64 `json:"ttft_ms"`
@@ -103,7 +102,7 @@ func (f *openFile) server(catalog *model.Catalog, seed uint64) (server, error) {
 			measured: figures{stage.TTFT["mean"], stage.E2E["mean"], stage.TPOT, stage.TTFT["p99"], stage.Completed},
 		}
 		if strings.HasSuffix(f.ID, "-reasoning") {
-			s.group, l.overload = groupOverload, true
+			s.group = groupOverload
 		}
 		s.loads = append(s.loads, l)
 	}

@@ -13,14 +13,19 @@ import (
 
 // engine builds the server, idle and cold.
 func (s *server) engine(c model.Constants) (*sim.Engine, error) {
-	if s.engineTimes {
-		c.Frontend.Request, c.Frontend.PromptToken = 0, 0
-	}
-	e, err := sim.Build(s.dep, c, s.limits, s.cache)
+	e, err := sim.Build(s.dep, s.seen(c), s.limits, s.cache)
 	if err != nil {
 		return nil, fmt.Errorf("simulate %s: %w", s.file, err)
 	}
 	return e, nil
+}
+
+// seen returns the constants without the costs that the server's times exclude.
+func (s *server) seen(c model.Constants) model.Constants {
+	if s.engineTimes {
+		c.Frontend.Request, c.Frontend.PromptToken, c.Frontend.Event = 0, 0, 0
+	}
+	return c
 }
 
 // simulate runs the loads of a server one after another on one engine.
