@@ -35,19 +35,7 @@ func (w *Workload) Schedule(rate float64, span time.Duration, seed uint64) []Req
 	if w.Arrivals == Trace {
 		return w.replay(rate, span, seed)
 	}
-	turns := max(w.Turns, 1)
-	d := w.drawer(seed)
-	gap := w.gaps(seed)
-	perSecond := rate / w.meanTurns()
-	out := make([]Request, 0, int(rate*span.Seconds()*1.05)+16)
-	for at := gap(); ; at += gap() {
-		due := time.Duration(at / perSecond * float64(time.Second))
-		if due >= span || at/perSecond > span.Seconds() {
-			break
-		}
-		out = d.conversation(out, due, span, turns)
-	}
-	return ordered(out, turns)
+	return w.Follow(Profile{{Rate: rate, Length: span}}, seed)
 }
 
 // Slots draws the requests of a closed loop: n in all, each due when a slot
