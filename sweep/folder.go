@@ -260,6 +260,11 @@ func (f Folder) Clear(name string, unwanted func(name string) bool) error {
 		}
 		return err
 	})
+	return IgnoreMissing(err)
+}
+
+// IgnoreMissing returns the error of reading a file that need not exist: nil if it does not.
+func IgnoreMissing(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -147,9 +147,7 @@ func (l *Lease) holder() (id string, err error) {
 
 // attempt reads what is known of an attempt, nothing if there is no such file.
 func (l *Lease) attempt(id string) (a Attempt, err error) {
-	if err = l.folder.ReadJSON(path.Join(attemptsDir, id+".json"), &a); errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
+	err = IgnoreMissing(l.folder.ReadJSON(path.Join(attemptsDir, id+".json"), &a))
 	return a, err
 }
 

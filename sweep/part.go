@@ -118,7 +118,7 @@ func (f Folder) Gather(part string, was, number int) (*EngineTelemetry, error) {
 		if err == nil {
 			err = f.Write(name(number), data)
 		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err = IgnoreMissing(err); err != nil {
 			return nil, err
 		}
 	}

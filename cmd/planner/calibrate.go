@@ -3,9 +3,7 @@ package main
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -127,7 +125,7 @@ func calibrationRuns(cfg *config.Config, folders []sweep.Folder) (runs []calibra
 		points, named, left := calibrate.Select(folder.Path, trials, &cfg.Workload, runnable)
 		for i := range points {
 			points[i].Records, err = folder.Records(points[i].Trial.Number)
-			if err != nil && !errors.Is(err, fs.ErrNotExist) { // records are optional
+			if err = sweep.IgnoreMissing(err); err != nil {
 				return nil, "", nil, err
 			}
 			if records += len(points[i].Records); records > mostRecords {

@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"regexp"
@@ -151,9 +150,7 @@ const stateFile = "cluster.json"
 // submitted.
 func RunName(f sweep.Folder) (launcher, run string, err error) {
 	var state map[string]string
-	if err = f.ReadJSON(stateFile, &state); errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
+	err = sweep.IgnoreMissing(f.ReadJSON(stateFile, &state))
 	return state["launcher"], state["run"], err
 }
 

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -179,7 +178,7 @@ func (s *Stream) journal() error {
 	}
 	data, err := s.Folder.Read(sweep.JournalFile)
 	if err != nil || int64(len(data)) <= s.sent {
-		return ignoreMissing(err)
+		return sweep.IgnoreMissing(err)
 	}
 	at := s.sent
 	s.sent = int64(len(data))
@@ -189,16 +188,9 @@ func (s *Stream) journal() error {
 func (s *Stream) whole(name string) error {
 	data, err := s.Folder.Read(name)
 	if err != nil {
-		return ignoreMissing(err)
+		return sweep.IgnoreMissing(err)
 	}
 	return s.print(piece{name, 0, data})
-}
-
-func ignoreMissing(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
 }
 
 func (s *Stream) print(p piece) error {
@@ -230,7 +222,7 @@ func take(f sweep.Folder, line string) (bool, error) {
 		return true, f.Write(p.Name, p.Data)
 	}
 	data, err := f.Read(p.Name)
-	if err = ignoreMissing(err); err != nil {
+	if err = sweep.IgnoreMissing(err); err != nil {
 		return true, err
 	}
 	have := int64(len(data))
