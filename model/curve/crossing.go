@@ -42,7 +42,7 @@ type Crossing struct {
 	// High span the crossings of all forms between the measured rates that enclose it: the uncertainty
 	// of the model, not of the sample.
 	Value, Low, High float64
-	// Idle is the latency at the lowest measured rate.
+	// Idle is the latency at the lowest measured rate, Note the evidence for [Below].
 	Idle time.Duration
 	Note string
 }
@@ -99,7 +99,6 @@ func (x *Crossing) found(c *Curve, s *interpolant, i int, limit float64) {
 	if top := c.saturationOr(math.Inf(1)); x.Value > top {
 		x.Outcome, x.Value, x.High = AtSaturation, top, min(x.High, top)
 		x.Low = min(x.Low, top)
-		x.Note = "the limit is kept up to saturation; above it the backlog grows for ever"
 	}
 }
 
@@ -115,11 +114,9 @@ func (x *Crossing) unreached(c *Curve, top float64) {
 		if !slices.ContainsFunc(c.Points, func(p Point) bool { return p.Regime == Overload && !p.inferred() }) {
 			x.High = max(x.High, top) // all that is known is that the limit was kept there
 		}
-		x.Note = "the limit is kept up to saturation; above it the backlog grows for ever"
 		return
 	}
 	x.Outcome, x.Value, x.Low, x.High = NotReached, top, top, top
-	x.Note = fmt.Sprintf("kept at %.4g requests/s, the highest rate measured: the maximum is not below that", top)
 }
 
 // highestSteady returns the highest rate not known to be overload; 0 if there is none.

@@ -46,7 +46,7 @@ func TestCrossingOutcomes(t *testing.T) {
 		if x.Outcome != tc.outcome || x.Value < tc.low || x.Value > tc.high {
 			t.Errorf("%s: %v at %.3f, want %v within %g..%g", tc.name, x.Outcome, x.Value, tc.outcome, tc.low, tc.high)
 		}
-		if (x.Outcome != Found) != (x.Note != "") {
+		if (x.Outcome == Below) != (x.Note != "") {
 			t.Errorf("%s: note %q", tc.name, x.Note)
 		}
 	}
