@@ -21,6 +21,8 @@ type backend interface {
 	// Advance appends the tokens that have left by a time, in order of time, and returns when
 	// something happens next: measure.Never if nothing does.
 	Advance(to time.Duration, tokens []sim.Token) (left []sim.Token, next time.Duration)
+	// Occupancy returns what the backend holds and has done so far.
+	Occupancy() sim.Occupancy
 }
 
 // eventLoop is where requests meet the backend. One goroutine owns the backend and all replies: it
@@ -29,11 +31,9 @@ type backend interface {
 type eventLoop struct {
 	start   time.Time
 	backend backend
-	// occupancy returns what the backend holds and has done so far.
-	occupancy func() sim.Occupancy
-	waker     *waker
-	metrics   *vllmMetrics
-	log       *emissionLog
+	waker   *waker
+	metrics *vllmMetrics
+	log     *emissionLog
 	// idle is how long a client may take to send another request.
 	idle time.Duration
 
@@ -87,7 +87,7 @@ func (l *eventLoop) run() {
 		for _, t := range tokens {
 			l.deliver(t)
 		}
-		l.metrics.sample(l.occupancy())
+		l.metrics.sample(l.backend.Occupancy())
 		if next < 0 {
 			l.waker.sleep(-1)
 		} else if wait := next - l.now(); wait > nearly {

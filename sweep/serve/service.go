@@ -49,11 +49,9 @@ func (s *Simulator) start() (*service, error) {
 	}
 	l := &eventLoop{start: time.Now(), waker: waker, metrics: newMetrics(v.Model), replies: map[int]*reply{}, idle: v.limits.idle}
 	if s.Timer == nil {
-		times := newFixed(s.Fixed, s.Seed)
-		l.backend, l.occupancy = times, times.Occupancy
+		l.backend = newFixed(s.Fixed, s.Seed)
 	} else {
-		engine := sim.NewEngine(s.Timer, s.Config).Online()
-		l.backend, l.occupancy = engine, engine.Occupancy
+		l.backend = sim.NewEngine(s.Timer, s.Config).Online()
 		l.metrics.describeCache(&s.Config)
 	}
 	l.log = startLog(s.Log, LogStart{UnixNS: l.start.UnixNano(), MonotonicNS: monotonic()})

@@ -4,7 +4,6 @@ package virtual
 
 import (
 	"math"
-	"slices"
 	"time"
 
 	"planner/internal/note"
@@ -29,9 +28,7 @@ const (
 
 // Told reports whether an answer warns of a server that is not the same in all trials.
 func Told(said note.Notes) bool {
-	return slices.ContainsFunc(said, func(n note.Note) bool {
-		return n.Kind == note.TrialsDiffer || n.Kind == note.Collapses || n.Kind == note.Cliff
-	})
+	return said.Has(note.TrialsDiffer) || said.Has(note.Collapses) || said.Has(note.Cliff)
 }
 
 func answered(r *workload.Request, first, last time.Duration) measure.Record {
