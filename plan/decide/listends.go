@@ -43,14 +43,6 @@ type edge struct {
 	inner search.Contestant
 }
 
-// way is the direction in which there is room: -1 or 1.
-func (e *edge) way() int {
-	if e.lower {
-		return -1
-	}
-	return 1
-}
-
 // beyond returns the sets one step further, two steps and so on, as far as there is room, at most n.
 func (e *edge) beyond(n int) []measure.Knobs {
 	var sets []measure.Knobs
@@ -166,12 +158,12 @@ func edgeWarnings(r search.RaceResult, standard *search.Prior) note.Notes {
 		default:
 			continue
 		}
-		if standard != nil && r.Default != nil && cmp.Compare(e.axis.Number(standard.Knobs), e.axis.Number(e.knobs)) == e.way() {
-			continue
-		}
-		a, end, further := e.axis, "largest", "larger"
+		a, end, further, way := e.axis, "largest", "larger", 1
 		if e.lower {
-			end, further = "smallest", "smaller"
+			end, further, way = "smallest", "smaller", -1
+		}
+		if standard != nil && r.Default != nil && cmp.Compare(a.Number(standard.Knobs), a.Number(e.knobs)) == way {
+			continue
 		}
 		at, inner := a.Number(e.knobs), a.Number(e.inner.Knobs)
 		list := []float64{a.Number(e.beyond(1)[0]), at, inner}
