@@ -46,7 +46,7 @@ func (f *fleetRun) fail(n *gpuNode) {
 	n.away, n.warm = true, false
 	f.at(f.now+f.s.Nodes.Repair.Seconds(), func() {
 		n.away = false
-		f.failNext(n)
+		f.after(f.s.Nodes.MTBF, n, f.fail)
 		f.ask(f.asked)
 	})
 	f.ask(f.asked)
@@ -66,7 +66,7 @@ func (f *fleetRun) leave(n *gpuNode) {
 	f.at(f.now+notice, func() {
 		f.lose(n)
 		n.leaving, n.warm = false, false
-		f.spotNext(n)
+		f.after(f.s.Nodes.SpotMTBF, n, f.leave)
 		f.ask(f.asked)
 	})
 	f.ask(f.asked)

@@ -1,9 +1,11 @@
 package fleet
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
+	"time"
 
 	"planner/internal/list"
 	"planner/model/sim"
@@ -60,12 +62,7 @@ func (f *fleetRun) ask(want int) {
 		f.replicas = append(f.replicas, r)
 	}
 	if extra := len(have) - want; extra > 0 {
-		slices.SortStableFunc(have, func(a, b *replica) int {
-			if a.state != b.state {
-				return int(a.state) - int(b.state)
-			}
-			return b.number - a.number
-		})
+		slices.SortStableFunc(have, func(a, b *replica) int { return cmp.Or(cmp.Compare(a.state, b.state), cmp.Compare(b.number, a.number)) })
 		for _, r := range have[:extra] {
 			f.dismiss(r, f.s.Policy.Drain.Seconds())
 		}
@@ -105,20 +102,15 @@ func (f *fleetRun) slot() *gpuNode {
 	}
 	n := &gpuNode{rng: rand.New(rand.NewPCG(f.s.Seed, streamNode+uint64(len(f.nodes))))}
 	f.nodes = append(f.nodes, n)
-	f.failNext(n)
-	f.spotNext(n)
+	f.after(f.s.Nodes.MTBF, n, f.fail)
+	f.after(f.s.Nodes.SpotMTBF, n, f.leave)
 	return n
 }
 
-func (f *fleetRun) failNext(n *gpuNode) {
-	if mtbf := f.s.Nodes.MTBF.Seconds(); mtbf > 0 {
-		f.at(f.now+n.rng.ExpFloat64()*mtbf, func() { f.fail(n) })
-	}
-}
-
-func (f *fleetRun) spotNext(n *gpuNode) {
-	if mtbf := f.s.Nodes.SpotMTBF.Seconds(); mtbf > 0 {
-		f.at(f.now+n.rng.ExpFloat64()*mtbf, func() { f.leave(n) })
+// after does something to a node after a random time of the given mean; never if that is 0.
+func (f *fleetRun) after(mean time.Duration, n *gpuNode, do func(*gpuNode)) {
+	if mean > 0 {
+		f.at(f.now+n.rng.ExpFloat64()*mean.Seconds(), func() { do(n) })
 	}
 }
 

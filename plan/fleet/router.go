@@ -1,8 +1,10 @@
 package fleet
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"planner/internal/list"
 	"planner/sweep/workload"
@@ -66,13 +68,7 @@ func (x *router) pick(targets []*replica, q *workload.Request) *replica {
 
 // least returns the replica with the least load, the oldest of several.
 func least(targets []*replica, load func(*replica) int) *replica {
-	best := targets[0]
-	for _, r := range targets[1:] {
-		if load(r) < load(best) {
-			best = r
-		}
-	}
-	return best
+	return slices.MinFunc(targets, func(a, b *replica) int { return cmp.Compare(load(a), load(b)) })
 }
 
 // home returns the replica to which the beginning of a prompt belongs by rendezvous hashing, so that few
