@@ -66,6 +66,21 @@ func TestFailsAlone(t *testing.T) {
 	}
 }
 
+// TestRefusesAtAnyRate: that a server refuses requests even at a rate at which they hardly ever meet says nothing of what
+// it could meet; that they take too long there does.
+func TestRefusesAtAnyRate(t *testing.T) {
+	for kind, want := range map[measure.Outcome]Outcome{measure.HTTPStatus: Unmeasured, measure.Timeout: Infeasible} {
+		s := NewMaxRate(MaxRateConfig{Workload: raceWorkload(), SLO: raceObjective()})
+		s.idle, s.missed = idle{looks: 2, service: 100 * time.Millisecond, broken: -1}, 1
+		m := measure.Measurement{Verdict: &measure.Verdict{State: measure.Missed, Binding: measure.ErrorsBound},
+			Tally: measure.Tally{Requests: 100, Failed: 40, Failures: map[string]int{kind.String(): 40}}}
+		s.tried = []attempt{{Measurement: &m, rate: 0.001}}
+		if s.finish(); s.outcome != want {
+			t.Errorf("%v: %v, want %v", kind, s.outcome, want)
+		}
+	}
+}
+
 // A statistic within its limit is not named as a reason why the limit is missed.
 func TestFloorNamesWhatIsBeyond(t *testing.T) {
 	s := NewMaxRate(MaxRateConfig{Workload: raceWorkload(), SLO: measure.SLO{Errors: -1, Bounds: []measure.Bound{{Metric: measure.TTFT, Quantile: 0.9, Limit: time.Second}}}})

@@ -72,7 +72,11 @@ func (s *MaxRate) finish() {
 	case s.missed == 0 && s.highest >= s.cfg.Limit:
 		s.outcome, s.reason = NotReached, note.Because(note.MetAtLargest, s.highest)
 	case s.met == 0 && s.loneRate():
-		s.outcome, s.reason = Infeasible, note.Because(note.MissedAtAll, s.lowest().rate, s.lowest().failing(": "))
+		low := s.lowest()
+		s.outcome, s.reason = Infeasible, note.Because(note.MissedAtAll, low.rate, low.failing(": "))
+		if low.failing("") != "" && low.Refuses() {
+			s.outcome = Unmeasured
+		}
 	case s.narrow(trials):
 		s.outcome, s.reason = Found, note.Because(note.NarrowEnough, 100*s.cfg.Precision)
 	case s.cfg.free() && s.simulated > most:
