@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
@@ -67,7 +68,8 @@ func (l *Live) alone(ctx context.Context, e *engine.Engine, t *measure.Trial, si
 		if done, err = l.loneRequest(ctx, e, t, silence, draw); last == nil || !late(ctx) {
 			last = err
 		}
-		if rest := max(endpoint.RestOf(err), time.Second); endpoint.StatusOf(err) != 0 && rest <= restAhead {
+		rest, status := max(endpoint.RestOf(err), time.Second), endpoint.StatusOf(err)
+		if (status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable) && rest <= restAhead {
 			l.Client.Rest = rest // what was asked ahead of it may be why it was refused
 		}
 		return last // a request that was cut short tells nothing

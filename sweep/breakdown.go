@@ -46,21 +46,22 @@ func (l *Live) attempt(ctx context.Context, t *measure.Trial, seen *EngineTeleme
 			err = l.refused(e, t, &o, repeat)
 		}
 		o.Took = took
-		last, good := lastGood(o.Records)
+		last, good, kept := progress(o.Records)
 		l.well += good
+		now := life{t.Knobs, t.Rate, l.well, lived + last}
 		failed, broke := errors.AsType[*engine.Failure](err)
 		if !broke {
 			if err == nil {
-				l.stood = append(l.stood, t.Knobs)
+				l.stood = append(l.stood, now)
 			}
 			return o, err
 		}
 		if o.End > 0 {
-			failed.Rate, failed.Served, failed.Lived = t.Rate, l.well, lived+last
+			failed.Rate = t.Rate
 		}
 		if back := l.leave(ctx, e, t, failed, o.End > 0, limit-took); !repeat || failed.Final() || !back {
 			o.Took = time.Since(began)
-			return l.overloaded(t, o, failed, back, seen)
+			return l.overloaded(t, o, failed, now, kept, back, seen)
 		}
 		kind, where := note.EngineRepeated, "a new engine"
 		if e.Done() == nil {
@@ -164,20 +165,22 @@ func (l *Live) leave(ctx context.Context, e *engine.Engine, t *measure.Trial, fa
 
 // overloaded returns what comes of a trial whose engine broke down. If it did so under the load,
 // and there is an engine for another, the objective is missed at this rate: a smaller load may be
-// met. Knobs with which that happens enoughAlike times, and no trial was completed, cannot run.
-func (l *Live) overloaded(t *measure.Trial, o measure.Observation, failed *engine.Failure, back bool, seen *EngineTelemetry) (measure.Observation, error) {
+// met. Knobs with which that happens enoughAlike times, and no trial was completed, cannot run; nor
+// can those with which engines die alike at any rate, having kept up.
+func (l *Live) overloaded(t *measure.Trial, o measure.Observation, failed *engine.Failure, ended life, kept, back bool, seen *EngineTelemetry) (measure.Observation, error) {
 	missed := back && o.End > 0 && t.Rate > 0 && !t.Objective.Empty() && !failed.Final()
 	if missed {
 		l.fell = append(l.fell, t.Knobs)
 		falls := list.Count(l.fell, func(k measure.Knobs) bool { return k == t.Knobs })
-		missed = falls < enoughAlike || slices.Contains(l.stood, t.Knobs)
-		if i := slices.IndexFunc(l.falls, failed.Regardless); i >= 0 && keptUp(o.Records) {
-			was := l.falls[i]
-			failed.Cause += fmt.Sprintf("; after %d requests in %.0f s, as after %d in %.0f s under %.3g requests/s: the rate is not why",
-				failed.Served, failed.Lived.Seconds(), was.Served, was.Lived.Seconds(), was.Rate)
-			missed = false
+		missed = falls < enoughAlike || slices.ContainsFunc(l.stood, func(s life) bool { return s.knobs == t.Knobs })
+		if kept {
+			if was, ok := list.Find(l.falls, func(f life) bool { return ended.regardless(f, l.stood) }); ok {
+				failed.Cause += fmt.Sprintf("; after %d requests in %.0f s, as after %d in %.0f s under %.3g requests/s: the rate is not why",
+					ended.served, ended.lived.Seconds(), was.served, was.lived.Seconds(), was.rate)
+				missed = false
+			}
+			l.falls = append(l.falls, ended)
 		}
-		l.falls = append(l.falls, failed)
 	}
 	if !missed {
 		return measure.Observation{}, l.unable(t.Knobs, failed, seen)
@@ -188,22 +191,40 @@ func (l *Live) overloaded(t *measure.Trial, o measure.Observation, failed *engin
 	return o, nil
 }
 
-// lastGood returns when the last request that ended well did, and how many there were.
-func lastGood(records []measure.Record) (last time.Duration, good int) {
+// life is what an engine had done by the end of a trial, or when it broke down in it.
+type life struct {
+	knobs  measure.Knobs
+	rate   float64       // of the trial
+	served int           // requests of loads that it answered well
+	lived  time.Duration // from when it served first to the last of these
+}
+
+// regardless reports whether two engines that had kept up with their loads broke down after as many
+// requests, or as long a time, under rates that differ, and no other with their knobs got further:
+// then the rate is not why.
+func (a life) regardless(b life, others []life) bool {
+	const enough, apart = 50, 1.5
+	if a.knobs != b.knobs || min(a.served, b.served) < enough || max(a.rate, b.rate) <= apart*min(a.rate, b.rate) {
+		return false
+	}
+	alike := func(of func(life) float64) bool {
+		most := 1.1 * min(of(a), of(b))
+		return max(of(a), of(b)) < most && !slices.ContainsFunc(others, func(o life) bool { return o.knobs == a.knobs && of(o) > most })
+	}
+	return alike(func(l life) float64 { return float64(l.served) }) || alike(func(l life) float64 { return l.lived.Seconds() })
+}
+
+// progress returns when the last request that ended well did, how many there were, and whether an
+// engine that had so many kept up: nearly all that it was sent until then ended well.
+func progress(records []measure.Record) (last time.Duration, good int, kept bool) {
 	for i := range records {
 		if r := &records[i]; r.Outcome == measure.OK {
 			last, good = max(last, r.Last), good+1
 		}
 	}
-	return last, good
-}
-
-// keptUp reports whether nearly all requests that an engine was sent, until the last that ended well
-// did, ended well.
-func keptUp(records []measure.Record) bool {
-	last, good := lastGood(records)
 	sent := list.Count(records, func(r measure.Record) bool { return r.Sent >= 0 && r.Sent <= last })
-	return 10*good >= 9*sent
+	const enough = 20
+	return last, good, good >= enough && 10*good >= 9*sent
 }
 
 // cutOff turns into failures the requests that were in flight when an engine broke down, and those

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -86,6 +87,31 @@ func TestDiesWhateverTheRate(t *testing.T) {
 	}
 	if m := &source.seen[1]; m.Aborted.Note.Kind != note.EngineBroke {
 		t.Errorf("the first death under load: %+v", m.Aborted)
+	}
+}
+
+// Engines die regardless of the rate if they kept up, got as far at rates that differ, and none got further.
+func TestLivesRegardlessOfTheRate(t *testing.T) {
+	a := life{rate: 60, served: 300, lived: 9 * time.Second}
+	for _, c := range []struct {
+		b, other life
+		want     bool
+	}{
+		{life{rate: 20, served: 310, lived: 40 * time.Second}, life{served: 305}, true},
+		{life{rate: 20, served: 100, lived: 9 * time.Second}, life{served: 900, lived: 8 * time.Second}, true},
+		{life{rate: 20, served: 310, lived: 40 * time.Second}, life{served: 900}, false},
+		{life{rate: 50, served: 310, lived: 40 * time.Second}, life{}, false},
+		{life{rate: 20, served: 600, lived: 40 * time.Second}, life{}, false},
+		{life{rate: 20, served: 40, lived: 9 * time.Second}, life{}, false},
+		{life{knobs: measure.Knobs{MaxNumSeqs: 8}, rate: 20, served: 300}, life{}, false},
+	} {
+		if got := a.regardless(c.b, []life{c.other}); got != c.want {
+			t.Errorf("%+v beside %+v: %v", c.b, c.other, got)
+		}
+	}
+	late := measure.Record{Sent: time.Second, Outcome: measure.Reset}
+	if _, _, kept := progress(slices.Repeat([]measure.Record{late}, 40)); kept {
+		t.Error("an engine that answered nothing kept up")
 	}
 }
 

@@ -46,14 +46,14 @@ type Live struct {
 	// engine. Both are guarded by mu.
 	answers  bool
 	loneTook time.Duration
-	// stood has the knobs of each trial that was completed, fell those of each in which the engine
-	// broke down under the load for good. Both are guarded by mu.
-	stood, fell []measure.Knobs
-	// falls are the failures of such engines. well is how many requests of loads the current one
-	// answered well, since it served first at since. All are guarded by mu.
-	falls []*engine.Failure
-	well  int
-	since time.Time
+	// fell has the knobs of each trial in which the engine broke down under the load for good, falls
+	// the lives of those that had kept up with it, stood the lives of engines at the end of each trial
+	// that was completed. well is how many requests of loads the current one answered well, since it
+	// served first at since. All are guarded by mu.
+	fell         []measure.Knobs
+	falls, stood []life
+	well         int
+	since        time.Time
 	// reported is the engine of the last trial that was reported, unreported the time that trials
 	// without a number took since. Both are guarded by mu.
 	reported   *engine.Engine
@@ -144,7 +144,7 @@ func (l *Live) Recall(seen []measure.Measurement) {
 			if seen[i].Aborted.Note.Kind == note.EngineBroke {
 				l.fell = append(l.fell, seen[i].Trial.Knobs)
 			} else {
-				l.stood = append(l.stood, seen[i].Trial.Knobs)
+				l.stood = append(l.stood, life{knobs: seen[i].Trial.Knobs})
 			}
 		}
 	}

@@ -223,8 +223,9 @@ func fitSet(cfg *config.Config, trials []measure.Measurement) (fittedSet, error)
 }
 
 // limitByRepeats limits the safe rate of a curve that goes between measurements at one rate of which one keeps a
-// limit and another misses it.
+// limit and another misses it. Where that is the lowest rate, none is known.
 func limitByRepeats(o *plan.Offer, bounds []measure.Bound, trials []measure.Measurement) {
+	trials = list.Filter(trials, func(m measure.Measurement) bool { return m.Valid && m.Ran() && m.Trial.Rate > 0 }) // those of curves
 	for _, at := range list.Groups(trials, func(m measure.Measurement) float64 { return m.Trial.Rate }) {
 		rate, below := at[0].Trial.Rate, 0.0
 		for i := range trials {
@@ -239,11 +240,15 @@ func limitByRepeats(o *plan.Offer, bounds []measure.Bound, trials []measure.Meas
 					seen = append(seen, v)
 				}
 			}
-			if len(seen) == 0 || rate <= 0 || below == 0 || slices.Min(seen) > b.Limit || slices.Max(seen) <= b.Limit {
+			if len(seen) == 0 || slices.Min(seen) > b.Limit || slices.Max(seen) <= b.Limit {
 				continue
 			}
-			o.Rate.Low, o.Rate.Safe = min(o.Rate.Low, below), min(o.Rate.Safe, below)
-			o.Warnings = append(o.Warnings, note.New(note.RepeatsDisagree, b.String(), rate, slices.Min(seen), slices.Max(seen)))
+			said := note.New(note.RepeatsDisagree, b.String(), rate, slices.Min(seen), slices.Max(seen))
+			o.Warnings = append(o.Warnings, said)
+			if o.Rate.Low, o.Rate.Safe = min(o.Rate.Low, below), min(o.Rate.Safe, below); below == 0 && o.Obstacle.Text == "" {
+				o.Rate, o.Unreached = search.Estimate{}, false
+				o.Unknown = said.String() + ", and none was; measure lower rates"
+			}
 		}
 	}
 }
@@ -270,6 +275,7 @@ func limitByErrors(o *plan.Offer, allowed float64, trials []measure.Measurement)
 	}
 	if kept == 0 {
 		o.Rate, o.Binding, o.Unreached = search.Estimate{}, measure.ErrorsBound, false
+		o.Warnings = slices.DeleteFunc(o.Warnings, func(n note.Note) bool { return n.Kind == note.NotReached })
 		o.Unknown = fmt.Sprintf("more than %.4g %% of the requests failed at %.4g requests/s, and no rate was measured at which fewer did; measure lower ones", 100*allowed, lost)
 		return
 	}

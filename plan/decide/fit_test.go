@@ -78,16 +78,24 @@ func TestFitHoldsTheErrors(t *testing.T) {
 func TestFitTwoMeasurementsAtOneRate(t *testing.T) {
 	cfg := &config.Config{Objective: measure.SLO{Errors: -1, Bounds: []measure.Bound{{Metric: measure.TTFT, Quantile: 0.99, Limit: 500 * time.Millisecond}}}}
 	for _, c := range []struct {
-		p99       [4]time.Duration
+		rates     []float64
+		p99       []time.Duration
+		valid     bool // the last one
 		disagrees bool
-	}{{[4]time.Duration{150, 190, 300, 900}, true}, {[4]time.Duration{150, 190, 800, 900}, false}} {
+		safe      float64 // at most
+	}{
+		{[]float64{2, 4, 8, 8}, []time.Duration{150, 190, 300, 900}, true, true, 4},
+		{[]float64{2, 4, 8, 8}, []time.Duration{150, 190, 800, 900}, true, false, 8},
+		{[]float64{2, 4, 8, 16, 8}, []time.Duration{150, 190, 300, 400, 900}, false, false, 16},
+		{[]float64{8, 8, 16, 32}, []time.Duration{150, 700, 1200, 1500}, true, true, 0}, // lower rates may do
+	} {
 		var trials []measure.Measurement
-		for i, rate := range []float64{2, 4, 8, 8} {
-			trials = append(trials, measure.Measurement{Trial: measure.Trial{Rate: rate}, Valid: true, Latencies: measure.Latencies{TTFT: measure.Summary{P99: c.p99[i] * time.Millisecond}}})
+		for i, rate := range c.rates {
+			trials = append(trials, measure.Measurement{Trial: measure.Trial{Rate: rate}, Valid: c.valid || i+1 < len(c.rates), Latencies: measure.Latencies{TTFT: measure.Summary{P99: c.p99[i] * time.Millisecond}}})
 		}
 		f := must.Get(fitSet(cfg, trials))
-		if o := &f.offer; o.Warnings.Has(note.RepeatsDisagree) != c.disagrees || c.disagrees && (o.Rate.Safe > 4 || o.Rate.Value < 4) {
-			t.Errorf("%v: %+v, %v", c.p99, o.Rate, o.Warnings.Texts())
+		if o := &f.offer; o.Warnings.Has(note.RepeatsDisagree) != c.disagrees || o.Rate.Safe > c.safe || (c.safe == 0) != (o.Unknown != "") || c.safe > 0 && o.Rate.Value < 4 {
+			t.Errorf("%v: %+v, %v, %q", c.p99, o.Rate, o.Warnings.Texts(), o.Unknown)
 		}
 	}
 }

@@ -123,7 +123,7 @@ func (s *RateSearch) Answer() (sweep.Answer, error) {
 	if len(doubt) > 0 {
 		found.Assumptions = append(found.Assumptions, doubtText(doubt))
 	}
-	r.Warnings = brokeDown(slices.Concat(configured(s.cfg), r.Warnings, ofOtherLoad(s.Seen), uncalibrated(s.cfg, s.ground, k), s.busyFrontEnd(k, found.Rate.Value),
+	r.Warnings = brokeDown(slices.Concat(configured(s.cfg), r.Warnings, ofOtherLoad(s.Seen, k), uncalibrated(s.cfg, s.ground, k), s.busyFrontEnd(k, found.Rate.Value),
 		s.unlimitedWait(k, found.Rate, found.Rate.Safe, "safe rate"), s.ofConversations(k, r.Estimate.Value), fewSlots(s.cfg, r.Binding, inFlightAt(s.Seen, k), r.Estimate.Value),
 		note.If(!s.ground.Virtual && s.ground.Owned && r.Estimate.Value > 0, note.OneStart)), s.Seen, k, r.Binding)
 	state := s.state(&r)
@@ -173,16 +173,17 @@ func (s *RateSearch) state(r *search.Result) sweep.StudyState {
 	return sweep.Done
 }
 
-// ofOtherLoad returns the last warnings of trials that answers did not have the workload's lengths, or were of several
-// models or not of tokens alone: the rate is then that of something else.
-func ofOtherLoad(trials []measure.Measurement) (out note.Notes) {
+// ofOtherLoad returns the last warnings of trials of some knobs that answers did not have the workload's lengths, or
+// were of several models or not of tokens alone: the rate is then that of something else.
+func ofOtherLoad(trials []measure.Measurement, k measure.Knobs) (out note.Notes) {
 	for _, kind := range []note.Kind{note.ShorterAnswers, note.AnswersOfModels, note.ChunksTooMany} {
-		for _, m := range slices.Backward(trials) {
+		var last note.Notes
+		for m := range measure.RanWith(trials, k) {
 			if said := m.Warnings.Of(kind); len(said) > 0 {
-				out = append(out, said[0])
-				break
+				last = said[:1]
 			}
 		}
+		out = append(out, last...)
 	}
 	return out
 }

@@ -221,7 +221,7 @@ func sharesNear(trials []measure.Measurement, o *plan.Offer) *measure.TimeShares
 // doubtTrials warns of trials of the plan's knobs on a real engine that could not be trusted or broke it.
 func (d *Decision) doubtTrials(p *plan.Plan) {
 	if k := p.Offer.Knobs; !d.ground.Virtual {
-		p.Warnings = brokeDown(slices.Concat(p.Warnings, untrusted(d.Seen, k), ofOtherLoad(d.Seen)), d.Seen, k, p.Offer.Binding)
+		p.Warnings = brokeDown(slices.Concat(p.Warnings, untrusted(d.Seen, k), ofOtherLoad(d.Seen, k)), d.Seen, k, p.Offer.Binding)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"planner/internal/note"
 	"planner/internal/printable"
@@ -25,9 +24,6 @@ type Failure struct {
 	Stage string `json:"stage"`
 	// Rate is the load under which its process ended, in requests per second; 0 for none.
 	Rate float64 `json:"-"`
-	// Served and Lived are how many requests of loads it answered well until then, and for how long.
-	Served int           `json:"-"`
-	Lived  time.Duration `json:"-"`
 	// Cause quotes the log line that shows the cause, or says in words what was observed.
 	Cause string `json:"cause"`
 	// Exit says how its process ended; "" if it did not.
@@ -74,15 +70,6 @@ func (f *Failure) Final() bool { return f.Class == denied || f.Class == wrongMod
 
 // Ended reports whether nothing is left to answer: the process ended, or nobody listens.
 func (f *Failure) Ended() bool { return f.Exit != "" || f.Class == unreachable }
-
-// Regardless reports whether an engine that kept up with its load failed as another one did under
-// another rate, after as many requests or as long a time: then the rate is not why.
-func (f *Failure) Regardless(other *Failure) bool {
-	alike := func(a, b float64) bool { return min(a, b) > 0 && max(a, b) < 1.1*min(a, b) }
-	const enough, apart = 50, 1.5
-	return f.Knobs == other.Knobs && min(f.Served, other.Served) >= enough && max(f.Rate, other.Rate) > apart*min(f.Rate, other.Rate) &&
-		(alike(float64(f.Served), float64(other.Served)) || alike(f.Lived.Seconds(), other.Lived.Seconds()))
-}
 
 // OfMachine reports whether the knobs hardly played a part in the failure: the engine was too late,
 // said nothing, or found its port taken.

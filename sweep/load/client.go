@@ -108,6 +108,7 @@ func (c *Client) Start(ctx context.Context, trial measure.Trial, schedule []work
 	if err := e.pause(ctx); err != nil {
 		return nil, err
 	}
+	e.rest = 0 // what is asked behind the load is nobody's neighbour
 	t.ctx, t.cancel = context.WithCancelCause(ctx)
 	t.via = t.newTransport()
 	t.prepare(schedule)
