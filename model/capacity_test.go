@@ -222,10 +222,10 @@ func TestKernelsFollowTheRelease(t *testing.T) {
 		version string
 		graphs  GraphMode
 		sampler Sampler
-	}{{"0.10.2", GraphsPiecewise, SamplerSort}, {"0.11.0", GraphsFull, SamplerSort}, {"0.17.0", GraphsFull, SamplerTriton}, {"", GraphsFull, SamplerTriton}} {
+	}{{"0.10.2", GraphsPiecewise, SamplerSort}, {"0.11.0", GraphsFull, SamplerSort}, {"0.17.0", GraphsFull, SamplerTriton}, {"0.21.0", GraphsFull, SamplerFlashInfer}, {"", GraphsFull, SamplerFlashInfer}} {
 		args := EngineArgs{EngineVersion: c.version}
-		if args.graphs() != c.graphs || args.sampler(llama.Arch) != c.sampler || args.sampler(oss.Arch) != SamplerGreedy {
-			t.Errorf("%q: graphs %v, sampler %v and %v", c.version, args.graphs(), args.sampler(llama.Arch), args.sampler(oss.Arch))
+		if args.graphs() != c.graphs || args.sampler(llama) != c.sampler || args.sampler(oss) != SamplerGreedy {
+			t.Errorf("%q: graphs %v, sampler %v and %v", c.version, args.graphs(), args.sampler(llama), args.sampler(oss))
 		}
 	}
 	if got := (EngineArgs{}).experts(oss.Hardware); got != ExpertsTriton {

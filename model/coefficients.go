@@ -241,7 +241,7 @@ func (r *Roofline) setMatrices() {
 	r.head.flops = 2 * head
 	r.head.read = r.head.bytes / (r.c.Head.Memory * hw.Bandwidth)
 	r.head.token = r.head.flops / (r.c.Head.Compute * hw.Flops.BF16)
-	switch r.args.sampler(d.Arch) {
+	switch r.args.sampler(d) {
 	case SamplerSort:
 		r.sample = float64(d.Arch.Vocab) * r.c.Sampler.Sort
 	case SamplerTriton:
@@ -379,12 +379,12 @@ func (r *Roofline) setCommunication() {
 	layers := float64(d.Arch.Layers)
 	r.hiddenSize = 2 * float64(d.Arch.Hidden)
 	if d.TP > 1 {
-		r.reduce.each = newCollective(d.Hardware, d.TP, r.c.Link, r.args.Kernels.FusedReduce == On).across(d, d.TP, r.c.Link)
+		r.reduce.each = newCollective(d.Hardware, d.TP, r.c.Link, r.args.fusedReduce(d)).across(d, d.TP, r.c.Link)
 		r.reduce.count = 2*layers - float64(d.Arch.Bare) // after attention and after the MLP or the experts
 		if d.Arch.Details.AllHeadsNorm {
 			r.reduce.norms = layers
 		}
-		if r.args.Kernels.FusedReduce == On {
+		if r.args.fusedReduce(d) {
 			// The all-reduce of the experts is inside their operator, where the compiler cannot fuse it.
 			r.reduce.aparts = float64(d.Arch.MoE.Layers)
 			r.reduce.count -= r.reduce.aparts

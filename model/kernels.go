@@ -132,17 +132,29 @@ func (e ExpertKernels) family() kernelFamily {
 }
 
 // sampler returns how tokens are sampled. Requests that do not set them use the top-p and top-k of the model's
-// generation config, by sorting the vocabulary up to 0.16 and by Triton kernels since.
-func (l EngineArgs) sampler(a Arch) Sampler {
+// generation config: by sorting the vocabulary up to 0.16, by Triton kernels since, and by FlashInfer's since 0.21
+// where there is one (vLLM pull requests 40376 of 2026-04 and 42472).
+func (l EngineArgs) sampler(dep Deployment) Sampler {
+	v := versionOf(l.EngineVersion)
 	switch {
 	case l.Kernels.Sampler != SamplerByDefault:
 		return l.Kernels.Sampler
-	case !a.truncates():
+	case !dep.Arch.truncates():
 		return SamplerGreedy
-	case versionOf(l.EngineVersion).AtLeast(0, 17):
+	case v.AtLeast(0, 21) && !dep.Hardware.CDNA():
+		return SamplerFlashInfer
+	case v.AtLeast(0, 17):
 		return SamplerTriton
 	}
 	return SamplerSort
+}
+
+// fusedReduce reports whether all-reduces are fused with the norms after them: by default since 0.17 (vLLM pull
+// request 34299 of 2026-02), and since 0.21 with several stages or replicas too (41458). Only data-centre Blackwell has
+// timings of it.
+func (l EngineArgs) fusedReduce(dep Deployment) bool {
+	v := versionOf(l.EngineVersion)
+	return l.Kernels.FusedReduce.or(v.AtLeast(0, 21) || v.AtLeast(0, 17) && dep.PP == 1 && dep.DP == 1)
 }
 
 // largeVocab separates Llama 3's checkpoints from earlier ones of the class, which have a top-p too, but whose

@@ -101,7 +101,7 @@ func MemoryPlan(dep Deployment, args EngineArgs) (Memory, error) {
 func divide(dep Deployment, args EngineArgs) Memory {
 	m := Memory{
 		Usable:     math.Ceil((dep.Hardware.Memory - reservedBytes) * args.Utilization),
-		Weights:    weightBytes(dep) + paddedBytes(dep, args) + args.Speculation.weightBytes(dep) + args.LoRA.slotBytes(dep),
+		Weights:    weightBytes(dep) + paddedBytes(dep, args) + absorbedBytes(dep) + args.Speculation.weightBytes(dep) + args.LoRA.slotBytes(dep),
 		Activation: max(forwardBytes(dep, args.MaxNumBatchedTokens), samplerBytes*float64(args.MaxNumSeqs)*float64(dep.Arch.Vocab)),
 		NonTorch:   nonTorchAlone,
 		Vision:     visionBytes(dep.Arch.Details.Vision),
@@ -204,7 +204,19 @@ func weightBytes(dep Deployment) float64 {
 	if dep.PP > 1 {
 		ends = n.embeddings / tp * BF16.Bytes()
 	}
-	return layers*float64(ceilDiv(dep.Arch.Layers, dep.PP))/float64(dep.Arch.Layers) + ends
+	return layers*dep.fullestStage() + ends
+}
+
+// fullestStage is the share of the layers on the stage that has most.
+func (d Deployment) fullestStage() float64 {
+	return float64(ceilDiv(d.Arch.Layers, d.PP)) / float64(d.Arch.Layers)
+}
+
+// absorbedBytes returns the second copy, in 16 bits, of what expands a latent to keys and values, which decodes multiply
+// with (MLACommonBaseImpl.process_weights_after_loading in vLLM's v1/attention/backends/mla/common.py).
+func absorbedBytes(dep Deployment) float64 {
+	at := dep.Arch.Attention
+	return float64(dep.Arch.fullLayers()*at.Heads*at.MLA.KVRank*(at.MLA.NopeDim+at.MLA.ValueDim)) * BF16.Bytes() / float64(dep.TP) * dep.fullestStage()
 }
 
 // paddedBytes returns what the layouts of kernels add to mxfp4 experts on one GPU, beyond what their times count
@@ -234,8 +246,7 @@ func paddedBytes(dep Deployment, args EngineArgs) float64 {
 	case ExpertsTriton:
 		padded = to(hidden, 128)*to(2*width, 256) + to(width, 128)*to(hidden, 256)
 	}
-	stage := float64(ceilDiv(dep.Arch.Layers, dep.PP)) / float64(dep.Arch.Layers)
-	return bytes * (padded/float64(3*hidden*width)/dep.expertPadding() - 1) * stage
+	return bytes * (padded/float64(3*hidden*width)/dep.expertPadding() - 1) * dep.fullestStage()
 }
 
 // visionBytes returns what a vision tower takes on every GPU: its weights, and the profiling pass over as many

@@ -107,7 +107,7 @@ func familiesOf(dep Deployment, args EngineArgs) [doubtCount]kernelFamily {
 			uses[DoubtPrefillExperts] = args.integerExperts(dep.Hardware)
 		}
 	}
-	switch args.sampler(dep.Arch) {
+	switch args.sampler(dep) {
 	case SamplerSort:
 		uses[DoubtRequest] = familySort
 	case SamplerTriton:

@@ -175,9 +175,7 @@ func (r *Roofline) Step(b Batch) StepTime {
 		l = l.micro(r.dep.PP, float64(r.args.MaxNumBatchedTokens))
 	}
 	t := r.time(&l)
-	// The engine does not wait for what its front end streams, but clients do: in the long run no more tokens
-	// come than it sends, however fast steps are.
-	t.waitFor(r.fixed.event * float64(b.Sampled-b.Drafted))
+	t.Stream = r.fixed.event * float64(b.Sampled-b.Drafted)
 	return t
 }
 
@@ -226,11 +224,16 @@ func (r *Roofline) time(l *batchSums) StepTime {
 		t.Draft = r.draftTime(l)
 		t.Total += t.Draft
 	}
+	host := 0.0
 	switch {
 	case eager:
-		t.waitFor(r.fixed.launch)
+		host = r.fixed.launch
 	case r.fixed.piecewise || l.tokens > 0:
-		t.waitFor(r.fixed.launchPieces)
+		host = r.fixed.launchPieces
+	}
+	if t.Total < host {
+		t.Host = host - t.Total
+		t.Total = host
 	}
 	return t
 }

@@ -152,7 +152,7 @@ func (c *Config) engineRows() []tomlKey {
 		{"graph_tokens", "simulated: the largest step that replays a CUDA graph; 0 = the engine's default", wholeIn(atLeast(0)).in(&e.Kernels.GraphTokens)},
 		{"moe_backend", "simulated: auto triton marlin flashinfer, the kernels of 4-bit experts; auto = flashinfer on Blackwell, triton on Hopper, else marlin, which takes integers everywhere",
 			enumerated[model.ExpertKernels]().in(&e.Kernels.Experts)},
-		{"allreduce_fusion", "simulated: auto true false, all-reduces joined with norms; auto = false", switched().in(&e.Kernels.FusedReduce)},
+		{"allreduce_fusion", "simulated: auto true false, all-reduces joined with norms; auto follows the release", switched().in(&e.Kernels.FusedReduce)},
 		{"sampler", "simulated: auto greedy sort triton flashinfer; auto = by the model's generation config, its top-p and top-k by sort up to 0.16, by triton since",
 			enumerated[model.Sampler]().in(&e.Kernels.Sampler)},
 		{"speculative", `tokens proposed ahead: { method = "mtp", tokens = 3, acceptance = 0.7 }; acceptance of each, or a list by position, or accepted = 2.1, the mean tokens of a step; model of eagle and draft`,
