@@ -71,7 +71,7 @@ func (r *Roofline) meanField(q MeanRequest, batch float64) (step, ttft float64, 
 
 	below := int(min(perStep, 4096))
 	a, b := r.mixed(q, batch, chunk, below), r.mixed(q, batch, chunk, below+1)
-	step = max(a+(b-a)*(perStep-float64(below)), batch*r.fixed.event) // in the long run no faster than tokens are streamed
+	step = a + (b-a)*(perStep-float64(below))
 	// A request waits for half of the running step and, with scheduling one step ahead, for one more; then its
 	// chunks run.
 	ttft = r.Frontend(int(q.Prompt)) + 1.5*step + parts*r.mixed(q, batch, chunk, max(1, below))

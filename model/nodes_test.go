@@ -72,7 +72,6 @@ func TestOneStageIsNoPipeline(t *testing.T) {
 			t.Errorf("PP 1 differs from none: %+v", b)
 		}
 		l := one.sums(&b)
-		whole.Stream = 0 // of the batch, not of a micro-batch
 		if cut := l.micro(1, 8192); b.Tokens() > 0 && one.time(&cut) != whole {
 			t.Errorf("one micro-batch differs from the batch: %+v", b)
 		}

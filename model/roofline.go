@@ -175,7 +175,9 @@ func (r *Roofline) Step(b Batch) StepTime {
 		l = l.micro(r.dep.PP, float64(r.args.MaxNumBatchedTokens))
 	}
 	t := r.time(&l)
-	t.Stream = r.fixed.event * float64(b.Sampled-b.Drafted)
+	// The engine does not wait for what its front end streams, but clients do: in the long run no more tokens
+	// come than it sends, however fast steps are.
+	t.waitFor(r.fixed.event * float64(b.Sampled-b.Drafted))
 	return t
 }
 
@@ -224,16 +226,11 @@ func (r *Roofline) time(l *batchSums) StepTime {
 		t.Draft = r.draftTime(l)
 		t.Total += t.Draft
 	}
-	host := 0.0
 	switch {
 	case eager:
-		host = r.fixed.launch
+		t.waitFor(r.fixed.launch)
 	case r.fixed.piecewise || l.tokens > 0:
-		host = r.fixed.launchPieces
-	}
-	if t.Total < host {
-		t.Host = host - t.Total
-		t.Total = host
+		t.waitFor(r.fixed.launchPieces)
 	}
 	return t
 }

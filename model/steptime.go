@@ -44,11 +44,16 @@ type StepTime struct {
 	Elementwise      float64 // norms, rotary embedding, activations of large steps
 	Fixed            float64 // launches, kernel floors, scheduling
 	Draft            float64 // proposing tokens for speculative decoding
-	Host             float64 // waiting of the GPUs for the host, which launches kernels, or a graph per layer, one by one
+	Host             float64 // waiting for the host, which launches kernels, or a graph per layer, one by one, and streams tokens
 	Total            float64
-	// Stream is how long the front end then streams what the step put out. The engine does not wait for it, so it
-	// is no part of Total.
-	Stream float64
+}
+
+// waitFor lengthens a step to what the host needs for it.
+func (t *StepTime) waitFor(host float64) {
+	if host > t.Total {
+		t.Host += host - t.Total
+		t.Total = host
+	}
 }
 
 // Add adds n times another step, for averages over a run.
@@ -66,5 +71,4 @@ func (t *StepTime) Add(u StepTime, n float64) {
 	t.Draft += n * u.Draft
 	t.Host += n * u.Host
 	t.Total += n * u.Total
-	t.Stream += n * u.Stream
 }

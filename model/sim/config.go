@@ -11,7 +11,7 @@ import (
 
 // Timer is a model of durations, all in seconds. A [model.Roofline] is one.
 type Timer interface {
-	// Step returns the time of one step, and that of streaming what it puts out.
+	// Step returns the time of one step.
 	Step(model.Batch) model.StepTime
 	// Decode describes successive steps of a decode-only batch that are not bound by the host: they
 	// take first, first + growth, first + 2 growth and so on as long as the batch stays the same

@@ -22,15 +22,14 @@ type core struct {
 	// flight holds the steps in flight, flights of them, oldest first; replicas[i] computes
 	// batches[i].
 	flight [2]struct {
-		batches     []*stepBatch
-		end, stream float64
+		batches []*stepBatch
+		end     float64
 	}
 	flights int
-	// lastOutput is when clients got the last output, busy until when the front end streams it: it
-	// streams one output after the other, beside the loop, which does not wait for it.
-	lastOutput, busy float64
-	growths          []float64 // cache of core.growth, by number of decodes
-	streak           streak
+	// lastOutput is when the last output arrived.
+	lastOutput float64
+	growths    []float64 // cache of core.growth, by number of decodes
+	streak     streak
 }
 
 func (c *core) idle() bool {
@@ -60,7 +59,7 @@ func (c *core) reset() {
 			c.replicas[i].output(b)
 		}
 	}
-	c.now, c.free, c.lastOutput, c.busy, c.streak.paused = 0, 0, 0, 0, false
+	c.now, c.free, c.lastOutput, c.streak.paused = 0, 0, 0, false
 }
 
 func (c *core) pop() {
@@ -91,7 +90,7 @@ func (c *core) advance(r *loadRun) {
 	switch {
 	case !empty:
 		c.free = max(c.now, c.free) + slowest.Total
-		f.end, f.stream = c.free, slowest.Stream
+		f.end = c.free
 		c.flights++
 		r.stats.addStep(c, slowest, f.batches)
 	case c.flights == 0 && !preempted:
@@ -107,9 +106,9 @@ func (c *core) advance(r *loadRun) {
 }
 
 // slowest returns the time of the slowest replica's step. The others wait for it, because the
-// tokens of all replicas meet in the shared experts. Each streams by itself; the longest counts.
-func (c *core) slowest(batches []*stepBatch, tokens int) (slowest model.StepTime) {
-	stream := 0.0
+// tokens of all replicas meet in the shared experts.
+func (c *core) slowest(batches []*stepBatch, tokens int) model.StepTime {
+	var slowest model.StepTime
 	for _, b := range batches {
 		if b.empty() {
 			continue
@@ -117,13 +116,10 @@ func (c *core) slowest(batches []*stepBatch, tokens int) (slowest model.StepTime
 		if len(batches) > 1 {
 			b.load.Everywhere = tokens
 		}
-		t := c.engine.timer.Step(b.load)
-		stream = max(stream, t.Stream)
-		if t.Total >= slowest.Total {
+		if t := c.engine.timer.Step(b.load); t.Total >= slowest.Total {
 			slowest = t
 		}
 	}
-	slowest.Stream = stream
 	return slowest
 }
 
@@ -139,13 +135,11 @@ func (c *core) depth() int {
 func (c *core) output(r *loadRun) {
 	f := &c.flight[0]
 	c.now = f.end
-	at := max(c.now, c.busy)
-	c.busy = at + f.stream
 	for i, b := range f.batches {
-		r.received(c, at, c.replicas[i].output(b))
+		r.received(c, c.replicas[i].output(b))
 	}
 	c.pop()
-	c.lastOutput = at
+	c.lastOutput = c.now
 }
 
 // decodeOnly returns the number of coming steps in which every running request decodes and nothing
@@ -179,10 +173,9 @@ type streak struct {
 	growth      float64 // of the time from one step to the next
 	most, taken int
 	paused      bool
-	// begun is when the loop scheduled the first step, start when the GPUs began it, first and second when
-	// clients get the first outputs. With asynchronous scheduling the first is of the step in flight.
-	begun, start, first, second float64
-	async                       bool
+	// begun is when the loop scheduled the first step, start when the GPUs began it.
+	begun, start float64
+	async        bool
 }
 
 // took returns the time of a step of the streak: constant while the host is the bottleneck, growing
@@ -217,36 +210,9 @@ func (k *streak) now(steps int) float64 {
 	return k.start + k.spent(steps)
 }
 
-// sent returns when clients get the n-th output, counted from 1. Steps only grow longer, so a front end that has
-// caught up with the loop does not fall behind again.
-func (k *streak) sent(n int) float64 {
-	if n == 1 {
-		return k.first
-	}
-	return max(k.now(n), k.streamed(n))
-}
-
-// streamed returns when the front end is done with what came before the n-th output, from the second on, if it
-// never waits.
-func (k *streak) streamed(n int) float64 { return k.second + float64(n-2)*k.step.Stream }
-
-// gaps adds the inter-token times of the steps in [from, end), where from is at least 1, for a number of sequences
-// (each). Those that round to the same microsecond become one row.
+// gaps adds the inter-token times of the steps in [from, end) for a number of sequences (each).
+// Those that round to the same microsecond become one row.
 func (k *streak) gaps(to *measure.Gaps, from, end, each int) {
-	one := func() {
-		to.Add(duration(k.sent(from+1)), duration(k.sent(from+1)-k.sent(from)), each)
-		from++
-	}
-	late := sort.Search(end-from, func(i int) bool { return k.streamed(from+1+i) < k.now(from+1+i) })
-	behind := late > 0 || k.sent(from) > k.now(from)
-	if late > 0 {
-		one()
-		to.AddRow(duration(k.sent(from+1)), duration(k.step.Stream), late-1, each)
-		from += late - 1
-	}
-	if behind && from < end {
-		one()
-	}
 	if k.async {
 		from, end = from-1, end-1
 	}
@@ -282,12 +248,6 @@ func (c *core) begin() bool {
 	s.steady.steps--
 	c.streak.step = c.engine.timer.Step(c.streak.load)
 	c.streak.growth = c.growth(&c.streak.load)
-	k, lead := &c.streak, c.streak.step.Stream
-	if k.async {
-		lead = c.flight[0].stream
-	}
-	k.first = max(k.now(1), c.busy)
-	k.second = max(k.now(2), k.first+lead)
 	return true
 }
 
@@ -324,18 +284,14 @@ func (c *core) fastForward(r *loadRun) bool {
 		first := before
 		if before == 0 && s.steady.counted > 0 {
 			first++
-			r.gaps.Add(duration(k.first), duration(k.first-c.lastOutput), s.steady.counted)
+			r.gaps.Add(duration(k.now(1)), duration(k.now(1)-c.lastOutput), s.steady.counted)
 		}
 		c.now, c.free = k.now(k.taken), k.start+k.spent(k.taken)
-		c.lastOutput = k.sent(k.taken)
-		c.busy = c.lastOutput + k.step.Stream
-		if k.async && k.taken == 1 {
-			c.busy = c.lastOutput + c.flight[0].stream
-		}
+		c.lastOutput = c.now
 		r.stats.peakKV = max(r.stats.peakKV, s.usage())
 		s.steady.outputs = s.steady.steps
 		if k.async {
-			c.flight[0].end, c.flight[0].stream = c.free, k.step.Stream
+			c.flight[0].end = c.free
 		}
 		if s.steady.counted > 0 {
 			k.gaps(r.gaps, first, k.taken, s.steady.counted)

@@ -96,23 +96,3 @@ func BenchmarkRun(b *testing.B) {
 		})
 	}
 }
-
-// A front end that streams more slowly than the engine decodes holds all clients to its own rate, and none before
-// it is full; the engine, which does not wait for it, runs ahead.
-func TestSlowFrontEnd(t *testing.T) {
-	timer, config := modelled(t, model.Deployment{Arch: llama8B(), Hardware: h100()}, model.EngineArgs{MaxModelLen: 4096, MaxNumSeqs: 64}, false)
-	load := Load{Slots: 64}
-	const requests, output = 640, 200
-	for i := range requests {
-		load.Requests = append(load.Requests, workload.Request{ID: i + 1, Prompt: 100, Output: output})
-	}
-	free := simulate(NewEngine(timer, config), load)
-	perToken := func(r *result) time.Duration { return r.End / (requests * output) }
-	for _, each := range []time.Duration{time.Microsecond, perToken(free) / 2, 2 * perToken(free), 8 * perToken(free)} {
-		r := simulate(NewEngine(slowFront{timer, each.Seconds()}, config), load)
-		least := max(perToken(free), each)
-		if got := perToken(r); got < least || got > least*105/100+time.Microsecond { // it waits for the first prompts
-			t.Errorf("%v an event: %v a token, want %v, the larger of that and what the engine takes", each, got, least)
-		}
-	}
-}

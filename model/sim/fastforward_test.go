@@ -38,7 +38,7 @@ func sparse() model.Arch {
 
 // randomScenario draws pools that are tight or roomy, with and without prefix
 // cache, asynchronous and not, with time limits, conversations, shared prefixes,
-// closed loops, windows, sparse attention, replicas and slow front ends.
+// closed loops, windows, sparse attention and replicas.
 func randomScenario(t *testing.T, seed uint64) scenario {
 	rng := rand.New(rand.NewPCG(seed, 2))
 	dep := model.Deployment{Arch: llama8B(), Hardware: h100()}
@@ -80,23 +80,7 @@ func randomScenario(t *testing.T, seed uint64) scenario {
 	if rng.IntN(3) == 0 {
 		load.Timeout = time.Duration(1+rng.IntN(8)) * time.Second
 	}
-	s := scenario{timer, config, load, rng.IntN(4) == 0}
-	if rng.IntN(3) == 0 {
-		s.timer = slowFront{timer, 2e-3 * rng.Float64()}
-	}
-	return s
-}
-
-// slowFront is a server whose front end takes so many seconds for each event that it streams.
-type slowFront struct {
-	Timer
-	each float64
-}
-
-func (s slowFront) Step(b model.Batch) model.StepTime {
-	t := s.Timer.Step(b)
-	t.Stream = s.each * float64(b.Sampled-b.Drafted)
-	return t
+	return scenario{timer, config, load, rng.IntN(4) == 0}
 }
 
 func (s scenario) run(single bool) *result {

@@ -307,56 +307,55 @@ func (r *loadRun) scheduled(c *core, b *stepBatch) {
 	}
 }
 
-// received records the output of a batch, which clients get at a time that may be later than the
-// loop's.
-func (r *loadRun) received(c *core, at float64, o *stepOutput) {
-	r.countGaps(c, at, o)
+// received records the output of a batch, which has just arrived.
+func (r *loadRun) received(c *core, o *stepOutput) {
+	r.countGaps(c, o)
 	for _, id := range o.first {
-		if at <= r.calls[id].due+r.timeout {
-			r.records[id].First = duration(at)
+		if c.now <= r.calls[id].due+r.timeout {
+			r.records[id].First = duration(c.now)
 			if r.onFirst != nil {
-				r.onFirst(id, at)
+				r.onFirst(id, c.now)
 			}
 		}
 	}
 	for _, id := range o.finished {
 		k, rec := &r.calls[id], &r.records[id]
 		rec.Output = r.load.Requests[id].Output
-		if deadline := k.due + r.timeout; at > deadline {
+		if deadline := k.due + r.timeout; c.now > deadline {
 			// The client left while the last step ran.
 			r.close(id, deadline, measure.Timeout)
 			continue
 		}
-		rec.Last = duration(at)
-		r.close(id, at, measure.OK)
+		rec.Last = duration(c.now)
+		r.close(id, c.now, measure.OK)
 	}
 	if r.onToken != nil {
 		for _, id := range o.first {
-			r.onToken(id, at, true, r.calls[id].ended)
+			r.onToken(id, c.now, true, r.calls[id].ended)
 		}
 		for _, id := range o.tokens {
-			r.onToken(id, at, false, r.calls[id].ended)
+			r.onToken(id, c.now, false, r.calls[id].ended)
 		}
 	}
 }
 
 // countGaps records the inter-token times of the tokens that have just arrived.
-func (r *loadRun) countGaps(c *core, at float64, o *stepOutput) {
+func (r *loadRun) countGaps(c *core, o *stepOutput) {
 	if r.gaps == nil {
 		return
 	}
 	for _, id := range o.first {
-		r.calls[id].lastToken = at
+		r.calls[id].lastToken = c.now
 	}
 	for _, id := range o.tokens {
 		// Tokens of one step leave together, in one event: only the gap between events counts.
-		if gap := at - r.calls[id].lastToken; gap > 0 {
-			r.gaps.Add(duration(at), duration(gap), 1)
+		if gap := c.now - r.calls[id].lastToken; gap > 0 {
+			r.gaps.Add(duration(c.now), duration(gap), 1)
 		}
-		r.calls[id].lastToken = at
+		r.calls[id].lastToken = c.now
 	}
 	if o.steady > 0 {
-		r.gaps.Add(duration(at), duration(at-c.lastOutput), o.steady)
+		r.gaps.Add(duration(c.now), duration(c.now-c.lastOutput), o.steady)
 	}
 }
 
