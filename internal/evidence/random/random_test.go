@@ -85,6 +85,7 @@ func findAgain(t *testing.T, all []known) {
 		in, err := all[i].instance(dir)
 		if err == nil {
 			all[i].Truth = in.truth()
+			t.Logf("%d: %+v", i, all[i].Truth)
 		}
 		return err
 	})
