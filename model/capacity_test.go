@@ -245,7 +245,7 @@ func TestUncalibratedDeploymentsSaySo(t *testing.T) {
 		{"Llama-3.1-70B", "H100 SXM", 4, FP8, Served, ""},
 		{"Qwen2.5-32B", "H100 SXM", 2, FP16, Served, ""},
 		{"Llama-3.1-70B", "H200 SXM", 4, BF16, ServedApart, "dense models in bf16 on the GPU H200 SXM"},
-		{"Llama-3.1-8B", "L40S", 1, BF16, NeverServed, "the GPU L40S"},
+		{"Llama-3.1-8B", "L40S", 1, BF16, ServedApart, "the GPU L40S"},
 		{"Llama-3.1-70B", "MI300X", 4, FP8, ServedSlower, "AMD GPUs"},
 		{"Qwen3-32B", "H100 SXM", 2, INT4, NeverServed, "dense models in int4"},
 		{"DeepSeek-V3", "H200 SXM", 8, FP8, ServedSlower, "latent attention"},

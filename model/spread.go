@@ -124,9 +124,9 @@ func leastSpread(dep Deployment, args EngineArgs) (s Spread) {
 	return s
 }
 
-// timedGPUs are the catalog names of the GPUs in the kernel tables except A100 and L40S, whose tables promise more
+// timedGPUs are the catalog names of the GPUs in the kernel tables except the A100, whose table promises more
 // than public runs on it reach (docs/decisions/0017).
-var timedGPUs = []string{"H100 SXM", "H200 SXM", "B200 SXM", "RTX PRO 6000 Blackwell Server"}
+var timedGPUs = []string{"H100 SXM", "H200 SXM", "B200 SXM", "L40S", "RTX PRO 6000 Blackwell Server"}
 
 // Timed reports whether kernels of the very GPU were timed, and servers reach what these promise.
 func (h Hardware) Timed() bool { return slices.Contains(timedGPUs, h.Name) }

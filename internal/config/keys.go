@@ -153,7 +153,7 @@ func (c *Config) engineRows() []tomlKey {
 		{"moe_backend", "simulated: auto triton marlin flashinfer, the kernels of 4-bit experts; auto = flashinfer on Blackwell, triton on Hopper, else marlin, which takes integers everywhere",
 			enumerated[model.ExpertKernels]().in(&e.Kernels.Experts)},
 		{"allreduce_fusion", "simulated: auto true false, all-reduces joined with norms; auto follows the release", switched().in(&e.Kernels.FusedReduce)},
-		{"sampler", "simulated: auto greedy sort triton flashinfer; auto = by the model's generation config, its top-p and top-k by sort up to 0.16, by triton since",
+		{"sampler", "simulated: auto greedy sort triton flashinfer; auto = by the model's generation config, its top-p and top-k by sort up to 0.16, by triton from 0.17, by flashinfer from 0.21",
 			enumerated[model.Sampler]().in(&e.Kernels.Sampler)},
 		{"speculative", `tokens proposed ahead: { method = "mtp", tokens = 3, acceptance = 0.7 }; acceptance of each, or a list by position, or accepted = 2.1, the mean tokens of a step; model of eagle and draft`,
 			speculation().in(&c.draft.speculative)},
