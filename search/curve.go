@@ -3,7 +3,6 @@ package search
 import (
 	"cmp"
 	"math"
-	"sync"
 
 	"planner/internal/stat"
 	"planner/sweep/measure"
@@ -103,25 +102,8 @@ func generic(name string, share float64, scatter bool) assumed {
 // steep is -d ln(-ln(1-p)) / d ln(saturation - rate) for an exponential tail.
 func steep(p float64) float64 { return p * math.Log(p) / ((1 - p) * math.Log1p(-p)) }
 
-// formsOf holds the forms of each kind of bound that was asked for: they take thousands of bisections.
-var formsOf sync.Map
-
-// addForms adds the forms that the curve of a bound may have. They are shared, and not to be changed.
+// addForms adds the forms that the curve of a bound may have.
 func (a *assumed) addForms(scatter bool) {
-	key := struct {
-		kind    boundKind
-		offset  float64
-		scatter bool
-	}{a.kind, a.offset, scatter}
-	forms, known := formsOf.Load(key)
-	if !known {
-		forms, _ = formsOf.LoadOrStore(key, a.formsMade(scatter))
-	}
-	a.forms = forms.([]curveForm)
-}
-
-// formsMade makes the forms that the curve of a bound may have.
-func (a *assumed) formsMade(scatter bool) (made []curveForm) {
 	speeds := []curveForm{{}}
 	if scatter {
 		speeds[0].logProb = math.Log(steady)
@@ -131,7 +113,7 @@ func (a *assumed) formsMade(scatter bool) (made []curveForm) {
 	}
 	for _, f := range speeds {
 		if a.kind == onThroughput {
-			made = append(made, f)
+			a.forms = append(a.forms, f)
 			continue
 		}
 		// From ln speed to the scale of curves at the usual steepness; the prior of scatter allows for others.
@@ -146,10 +128,9 @@ func (a *assumed) formsMade(scatter bool) (made []curveForm) {
 					f.places[n][i] = min(max((raised(a.offset, f.floor, z+x*f.sd)-zLow)/zStep, 0), float64(zNodes-1))
 				}
 			}
-			made = append(made, f)
+			a.forms = append(a.forms, f)
 		}
 	}
-	return made
 }
 
 // below is how far the median trial lies below a curve that is at z without its floor, if trials scatter by sd: the

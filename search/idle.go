@@ -79,8 +79,7 @@ func (s *MaxRate) observeIdle(m *measure.Measurement) {
 	case f.Value > 0:
 		why = note.Because(note.IdleFloor, f.Bound, f.Stat, f.Value.Round(10*time.Microsecond), f.Limit)
 	}
-	// A server that limits rates refuses fast, so that sending one request after another is no light load to it. One that
-	// refuses every request is rejected before.
+	// To a server that limits rates, and refuses fast, one request after another is no light load.
 	refused := stat.ShareLower(float64(m.Failed), float64(m.Requests), disturbed)
 	switch {
 	case outcome == Unmeasured && (m.Sheds() && m.Failed < m.Requests || slices.ContainsFunc(s.tried, func(t attempt) bool { return float64(t.Failed) < refused*float64(t.Requests) })):

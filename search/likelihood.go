@@ -22,11 +22,9 @@ type likelihood struct {
 	rate float64
 	// n are the requests that were counted, k those beyond the limit. Counts of tokens are converted to requests.
 	n, k float64
-	// value is mean/limit for a bound on a mean; for throughput it is the share of arrivals that stayed behind, with its
-	// standard deviation in spread.
+	// value is mean/limit for a bound on a mean, for throughput the share of arrivals that stayed behind; spread its deviation.
 	value, spread float64
-	// atLeast says that in the long run the share, or the mean, is larger still: the server was overloaded, and its
-	// queue still growing.
+	// atLeast says that in the long run the share, or the mean, is larger still: the server's queue was growing.
 	atLeast bool
 	// table holds log likelihoods: for each node of z, phiNodes of each form. Throughput has none.
 	table []float64

@@ -69,9 +69,8 @@ const (
 // When the search ends, and what its answer rests on.
 const (
 	// minTrials is the least number of measuring trials near the answer that it may rest on, few that where the budget
-	// ends or engine time is free, as a simulated engine is the same in all trials. Also, that many untrusted trials in
-	// a row end a search, that many sets without a rate a race, and that many misses without a rate prompt an idle
-	// probe.
+	// ends or engine time is free, as a simulated engine is the same in all trials. As many untrusted trials in a row
+	// end a search, as many sets without a rate a race, and as many misses without one prompt an idle probe.
 	minTrials, few = 5, 3
 	// freeSpend is the number of simulated requests that ends a search whose engine time is free; while every rate is on
 	// one side of the limit it is trialShare times as many.
@@ -113,7 +112,6 @@ const (
 	// grows only like a root of the rate. It reaches kappaAbove above it, a factor of 8: a steeper curve has no form
 	// whose scatter is wide enough, so that the server would be taken to be the same in all trials.
 	priorReach, kappaBelow, kappaAbove = 4 * math.Ln2, 2 * kappaAbove, 3 * math.Ln2
-	// negligible is the log density, relative to the largest, that grids leave out; half of it is that of their end
-	// mass.
+	// negligible is the log density, relative to the largest, that grids leave out; half of it that of their end mass.
 	negligible = -16.0
 )

@@ -4,7 +4,6 @@ import (
 	"math"
 	"slices"
 	"sort"
-	"sync"
 
 	"planner/internal/list"
 	"planner/internal/stat"
@@ -41,11 +40,16 @@ func (a *assumed) infer(seen []likelihood) *posterior {
 		rates = append(rates, a.rate)
 	}
 	low, high := math.Log(slices.Min(rates))-priorReach, math.Log(slices.Max(rates))+priorReach
-	if a.unlimited(seen) {
+	// No evidence shows the bound to limit the rate if no trial counted completions, or no request failed. Servers fail
+	// requests far beyond saturation, where a latency bound is long missed.
+	if !slices.ContainsFunc(seen, func(e likelihood) bool {
+		return a.kind == onThroughput && e.spread > 0 || a.kind != onThroughput && (a.name != measure.ErrorsBound || e.k > 0)
+	}) {
 		return &posterior{bound: a, unlimited: true, low: low, step: (high - low) / (gridRates - 1), kappa: a.kappa, phi: a.phi, steady: 1}
 	}
+	var joint []float64 // the megabytes that each grid works in
 	for {
-		p := a.grid(seen, low, high)
+		p := a.grid(seen, low, high, &joint)
 		left := math.Exp(negligible / 2)
 		from, to := p.low+p.step*float64(p.holding(left)-2), p.low+p.step*float64(p.holding(1-left)+2)
 		if to-from > (high-low)/2 {
@@ -55,21 +59,13 @@ func (a *assumed) infer(seen []likelihood) *posterior {
 	}
 }
 
-// unlimited reports whether no evidence shows the bound to limit the rate: no trial counted completions, or no request
-// failed. Servers fail requests far beyond saturation, where a latency bound is long missed.
-func (a *assumed) unlimited(seen []likelihood) bool {
-	return !slices.ContainsFunc(seen, func(e likelihood) bool {
-		return a.kind == onThroughput && e.spread > 0 || a.kind != onThroughput && (a.name != measure.ErrorsBound || e.k > 0)
-	})
-}
-
 // holding is the first node of ln max up to which the cumulative mass reaches a share.
 func (p *posterior) holding(share float64) int {
 	return sort.Search(gridRates-1, func(i int) bool { return p.cumulative[i+1] >= share })
 }
 
-// grid evaluates the posterior on gridRates x gridKappas curves, in all forms and with all dispersions.
-func (a *assumed) grid(seen []likelihood, low, high float64) *posterior {
+// grid evaluates the posterior on gridRates x gridKappas curves, in all forms and with all dispersions, in kept memory.
+func (a *assumed) grid(seen []likelihood, low, high float64, kept *[]float64) *posterior {
 	p := &posterior{bound: a, low: low, step: (high - low) / (gridRates - 1)}
 	kappas := make([]float64, gridKappas)
 	for j := range kappas {
@@ -92,8 +88,6 @@ func (a *assumed) grid(seen []likelihood, low, high float64) *posterior {
 	}
 	top := math.Inf(-1)
 	ratio := make([]float64, len(seen))
-	kept := joints.Get().(*[]float64)
-	defer joints.Put(kept)
 	*kept = slices.Grow((*kept)[:0], gridRates*len(prior))
 	joint := (*kept)[:gridRates*len(prior)]
 	for i := range gridRates {
@@ -122,9 +116,6 @@ func (a *assumed) grid(seen []likelihood, low, high float64) *posterior {
 	p.normalise(joint, kappas, top)
 	return p
 }
-
-// joints keeps the megabytes in which grid works, as a search makes hundreds of grids.
-var joints = sync.Pool{New: func() any { return new([]float64) }}
 
 // normalise turns the log densities of (ln max, ln kappa, form, ln phi), top being the largest, into the posterior.
 func (p *posterior) normalise(joint, kappas []float64, top float64) {

@@ -72,9 +72,8 @@ func (s *MaxRate) finish() {
 	case s.missed == 0 && s.highest >= s.cfg.Limit:
 		s.outcome, s.reason = NotReached, note.Because(note.MetAtLargest, s.highest)
 	case s.met == 0 && s.loneRate():
-		low := s.lowest()
-		s.outcome, s.reason = Infeasible, note.Because(note.MissedAtAll, low.rate, low.failing(": "))
-		if low.failing("") != "" && low.Refuses() {
+		s.outcome, s.reason = Infeasible, note.Because(note.MissedAtAll, s.lowest().rate, s.lowest().failing(": "))
+		if low := s.lowest(); low.failing("") != "" && low.Refuses() {
 			s.outcome = Unmeasured
 		}
 	case s.narrow(trials):

@@ -80,9 +80,8 @@ func (r *Race) Result() RaceResult {
 	return out
 }
 
-// without is the outcome of a race in which no set met the objective at any rate. That one set never will says nothing
-// of sets that the budget left out, unless an idle engine misses the objective already: no scheduler knob makes it
-// faster.
+// without is the outcome of a race in which no set met the objective at any rate. That one set never will says nothing of
+// sets that the budget left out, unless an idle engine misses the objective already, which no knob makes faster.
 func (r *Race) without(seen Result) (Outcome, note.Reason) {
 	left := list.Count(r.all, func(c *candidate) bool { return c.status == Skipped })
 	switch {

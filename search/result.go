@@ -155,8 +155,7 @@ func (s *MaxRate) Result() Result {
 }
 
 // estimate is the estimate for all bounds. Its Low and Safe are at most what the server completes if it has collapsed,
-// as trials below the limit are too short to show how often a backlog forms there. Warnings, such as of bound j, go to
-// r.
+// as trials below the limit are too short to show how often a backlog forms there. Warnings, as of bound j, go to r.
 func (s *MaxRate) estimate(j int, r *Result) Estimate {
 	e, p := s.posteriors.estimate(s.cfg.Confidence), s.posteriors[j]
 	b := p.bound
@@ -179,8 +178,7 @@ func (s *MaxRate) estimate(j int, r *Result) Estimate {
 
 // enclosed returns the second highest rate that met (or the only one) and the second lowest that missed, as one trial of
 // each may be luck, if no miss is below a met rate and the curve does not fit: its median lies above them or, where engine
-// time is free and two rates met, its interval is more than twice as wide. Otherwise both are 0, as also for means and
-// throughput, which scatter more.
+// time is free and two rates met, its interval is more than twice as wide. Else both are 0, as for means and throughput.
 func (s *MaxRate) enclosed() (met, missed float64) {
 	below, above := s.decided(measure.Met), s.decided(measure.Missed)
 	_, j := s.posteriors.binding()
