@@ -228,6 +228,21 @@ func TestKernelsFollowTheRelease(t *testing.T) {
 			t.Errorf("%q: graphs %v, sampler %v and %v", c.version, args.graphs(), args.sampler(llama), args.sampler(oss))
 		}
 	}
+	for gpu, want := range map[string]Sampler{"MI300X": SamplerTriton, "Gaudi3": SamplerTriton, "L4": SamplerFlashInfer} {
+		if got := (EngineArgs{}).sampler(deploy(t, "Llama-3.1-8B", gpu, 1)); got != want {
+			t.Errorf("sampler on %s: %v, want %v", gpu, got, want)
+		}
+	}
+	stages := Deployment{DP: 1, PP: 2}
+	for version, want := range map[string][2]bool{"0.16.0": {false, false}, "0.17.0": {true, false}, "0.21.0": {true, true}, "": {true, true}} {
+		args := EngineArgs{EngineVersion: version}
+		if got := [2]bool{args.fusedReduce(Deployment{DP: 1, PP: 1}), args.fusedReduce(stages)}; got != want {
+			t.Errorf("%q: all-reduces fused %v, with two stages too: want %v", version, got, want)
+		}
+	}
+	if off := (EngineArgs{EngineFeatures: EngineFeatures{Kernels: Kernels{FusedReduce: Off}}}); off.fusedReduce(Deployment{DP: 1, PP: 1}) {
+		t.Error("fused all-reduces cannot be switched off")
+	}
 	if got := (EngineArgs{}).experts(oss.Hardware); got != ExpertsTriton {
 		t.Errorf("experts on H100 by %v", got)
 	}

@@ -106,13 +106,6 @@ func (l EngineArgs) withDefaults(dep Deployment) EngineArgs {
 // frontEnds returns the processes of the API server.
 func (l EngineArgs) frontEnds(dep Deployment) int { return cmp.Or(l.FrontEnds, dep.DP) }
 
-// FrontEndRate returns the events/s that the front end of an instance can stream, over all its processes, and their
-// number.
-func (r *Roofline) FrontEndRate() (perSecond float64, processes int) {
-	processes = r.args.frontEnds(r.dep)
-	return float64(processes) / r.c.Frontend.Event, processes
-}
-
 // largestGraph returns the size in tokens of the largest captured CUDA graph: as configured, or twice what the
 // running requests decode in a step, at most 512 (1024 on data-centre Blackwell since 0.20); in either case no
 // more than a step's tokens.

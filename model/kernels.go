@@ -132,8 +132,8 @@ func (e ExpertKernels) family() kernelFamily {
 }
 
 // sampler returns how tokens are sampled. Requests that do not set them use the top-p and top-k of the model's
-// generation config: by sorting the vocabulary up to 0.16, by Triton kernels since, and by FlashInfer's since 0.21
-// where there is one (vLLM pull requests 40376 of 2026-04 and 42472).
+// generation config: by sorting the vocabulary up to 0.16, by Triton kernels since, and on NVIDIA's GPUs by FlashInfer's
+// since 0.21 (vLLM pull requests 40376 of 2026-04 and 42472).
 func (l EngineArgs) sampler(dep Deployment) Sampler {
 	v := versionOf(l.EngineVersion)
 	switch {
@@ -141,7 +141,7 @@ func (l EngineArgs) sampler(dep Deployment) Sampler {
 		return l.Kernels.Sampler
 	case !dep.Arch.truncates():
 		return SamplerGreedy
-	case v.AtLeast(0, 21) && !dep.Hardware.CDNA():
+	case v.AtLeast(0, 21) && dep.Hardware.Generation != GenerationUnknown && !dep.Hardware.CDNA():
 		return SamplerFlashInfer
 	case v.AtLeast(0, 17):
 		return SamplerTriton

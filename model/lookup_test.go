@@ -53,6 +53,8 @@ func TestLookUpModels(t *testing.T) {
 		"hugging-quants/Meta-Llama-3.1-70B-Instruct-AWQ-INT4": {"Llama-3.1-70B", INT4},
 		"RedHatAI/gemma-3-27b-it-quantized.w4a16":             {"Gemma-3-27B", INT4},
 		"nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-NVFP4":         {"Nemotron-3-Nano-30B-A3B", NVFP4},
+		"nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-FP8":        {"Nemotron-3-Super-120B-A12B", FP8},
+		"MiniMaxAI/MiniMax-M2":                                {"MiniMax-M2.5", FP8},
 		"gemma-3-27b-it":                                      {"Gemma-3-27B", FormatUnset},
 		"mixtral-8x7b":                                        {"Mixtral-8x7B", BF16},
 		"Llama-2-7B":                                          {"Llama-2-7B", FP16},

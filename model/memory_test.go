@@ -265,3 +265,15 @@ func TestLayoutsPadExperts(t *testing.T) {
 		}
 	}
 }
+
+// The second copy of what expands a latent: 61 layers of 128 heads with 128 + 128 dimensions, from 512, in 16 bits.
+func TestLatentAttentionKeepsASecondCopy(t *testing.T) {
+	for tp, want := range map[int]float64{1: 61 * 128 * 256 * 512 * 2, 8: 61 * 16 * 256 * 512 * 2} {
+		if got := absorbedBytes(deploy(t, "DeepSeek-V3", "H200 SXM", tp).Normal()); got != want {
+			t.Errorf("TP %d: %g bytes, want %g", tp, got, want)
+		}
+	}
+	if got := absorbedBytes(deploy(t, "Llama-3.1-8B", "H200 SXM", 1).Normal()); got != 0 {
+		t.Errorf("without a latent: %g bytes", got)
+	}
+}

@@ -168,6 +168,13 @@ func (r *Roofline) Frontend(promptTokens int) float64 {
 	return r.c.Frontend.Request + float64(promptTokens)*r.c.Frontend.PromptToken
 }
 
+// FrontEndRate returns the events/s that the front end of an instance can stream, over all its processes, and their
+// number.
+func (r *Roofline) FrontEndRate() (perSecond float64, processes int) {
+	processes = r.args.frontEnds(r.dep)
+	return float64(processes) / r.c.Frontend.Event, processes
+}
+
 // Step returns the time of one step.
 func (r *Roofline) Step(b Batch) StepTime {
 	l := r.sums(&b)

@@ -107,7 +107,7 @@ func leastSpread(dep Deployment, args EngineArgs) (s Spread) {
 		{moe && (dep.EP || dep.DP > 1), Spread{DoubtExperts: 0.15, DoubtPrefillExperts: 0.30, DoubtCommunication: 0.35}},
 		{dep.TP > 1 && link != LinkNVLink || dep.PP > 1, Spread{DoubtCommunication: 0.35}},
 		// The tables of two systems differ by a factor of 12 at 4 MB. Cards of GeForce have no peer access: two to
-		// four RTX 4090 took 1.5 and 3 to 7 times as long as others (docs/predictions.md).
+		// four RTX 4090 left it 1.5 to 5 GB/s, by their times per token (docs/predictions.md).
 		{link == LinkPCIe && (dep.TP > 2 || dep.TP > 1 && hw.GeForce()), Spread{DoubtCommunication: 0.75}},
 		{dep.Nodes() > 1, Spread{DoubtCommunication: 0.50}},
 		{hw.Generation == GenerationBlackwell && (dense == FP8 || dense == NVFP4), Spread{DoubtLayer: 0.12}}, // the floors of their products vary by 25 % either way
