@@ -235,13 +235,21 @@ func (s *shiftSearch) move(in Situation) (float64, error) {
 		return x, err
 	}
 	if slope = max(slope, leastSlope); s.longer > 0 && slope < flatSlope {
-		p, err := s.pressure(Situation{Objective: in.Objective, Run: func(rate, _ float64) (measure.Trial, measure.Observation, error) {
-			return in.Run(rate, min((flatSlope/slope)*(flatSlope/slope), s.longer))
-		}}, x)
+		times := min((flatSlope/slope)*(flatSlope/slope), s.longer)
+		long := Situation{Objective: in.Objective, Run: func(rate, _ float64) (measure.Trial, measure.Observation, error) { return in.Run(rate, times) }}
+		p, err := s.pressure(long, x)
 		if err != nil {
 			return x, err
 		}
-		x -= min(max(p/slope, -0.5), 0.5)
+		// Short runs are too noisy for a slope: the long ones tell their own.
+		step := min(max(p/slope, -0.5), 0.5)
+		q, err := s.pressure(long, x-step)
+		if err != nil {
+			return x, err
+		}
+		if local := (p - q) / step; step != 0 {
+			x -= min(max(p/max(local, leastSlope), -0.5), 0.5)
+		}
 	}
 	return min(max(x-s.origin, -WidestMove), WidestMove), nil
 }

@@ -278,3 +278,29 @@ func TestMovesOfGapsThatJump(t *testing.T) {
 		}
 	}
 }
+
+// A server of which short runs show less of how latency grows than long ones do.
+func TestMovesWhereShortRunsAreFlat(t *testing.T) {
+	const steep, flat, bend = 1.9, 0.6, 0.05
+	within := func(limit float64) Situation {
+		return Situation{
+			Objective: measure.SLO{Bounds: []measure.Bound{{Metric: measure.ITL, Limit: time.Duration(limit * 1e9)}}},
+			Run: func(rate, times float64) (measure.Trial, measure.Observation, error) {
+				x := math.Log(rate)
+				grown := steep * x
+				if times == 1 && x > bend {
+					grown = steep*bend + flat*(x-bend)
+				}
+				g := measure.NewGaps(0, 0)
+				g.Add(0, time.Duration(1e9*math.Exp(grown)), 1000)
+				return measure.Trial{}, measure.Observation{Gaps: g}, nil
+			},
+		}
+	}
+	for _, looser := range []float64{0.8, 1.2} {
+		m := must.Get(Moves(1, within(1), []Situation{within(looser)}))[0]
+		if want := math.Log(looser) / steep; m.Err != nil || math.Abs(m.By-want) > 0.02 {
+			t.Errorf("limit times %g: moved by %.3f, %v, want %.3f", looser, m.By, m.Err, want)
+		}
+	}
+}
