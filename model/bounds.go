@@ -38,6 +38,8 @@ type Bounds struct {
 	// over; 0 for 1.
 	Stages   int `json:"-"`
 	Replicas int `json:"-"`
+	// LoRA are the adapters that requests choose from.
+	LoRA LoRA `json:"-"`
 }
 
 // Bounds returns the bounds for a mean request and a memory plan of the same deployment.
@@ -54,6 +56,7 @@ func (r *Roofline) Bounds(q MeanRequest, mem Memory) Bounds {
 		PeakBandwidth:     bandwidth,
 		Stages:            r.dep.PP,
 		Replicas:          replicas,
+		LoRA:              r.args.LoRA,
 	}
 	b.PeakFlops = r.dep.peakFlops()
 	b.StreamTokensPerS = r.args.Speculation.PerStep() / (b.WeightSeconds + b.KVSeconds)

@@ -73,6 +73,9 @@ var ailments = []struct {
 		each := (2 + 3*rng.Float64()) * 1e-3
 		v.ail = func(c *model.Constants) { c.Fixed.Request += each }
 	}, diagnose.Host},
+	{"few adapter slots", func(v *virtual, rng *rand.Rand) {
+		v.lora, v.ttft = model.LoRA{Adapters: 8, Slots: 1 + rng.IntN(2), Rank: 16}, 12
+	}, diagnose.Queueing},
 }
 
 // someLong adds a few very long prompts.
@@ -85,7 +88,7 @@ func someLong(v *virtual, rng *rand.Rand) {
 }
 
 // nexts are how the advice on ailments begins.
-var nexts = map[string]string{"few places": "a higher max_num_seqs", "few places, and limits with room": "a higher max_num_seqs", "slow links": "less tensor_parallel", "slow prefill": "larger max_num_batched_tokens"}
+var nexts = map[string]string{"few places": "a higher max_num_seqs", "few places, and limits with room": "a higher max_num_seqs", "few adapter slots": "a larger engine.lora.slots", "slow links": "less tensor_parallel", "slow prefill": "larger max_num_batched_tokens"}
 
 // variants is how many servers of each kind are drawn, from which seed on.
 var variants, from = flag.Int("variants", 1, "servers of each kind"), flag.Uint64("from", 1, "seed of the first")

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"planner/model"
 	"planner/sweep/measure"
 )
 
@@ -45,10 +46,10 @@ func (s *serverTrials) prefill() *Finding {
 		trouble = true
 		evidence = append(evidence, fmt.Sprintf("that is %s the limit of %s, before any load", times(over(long.TTFT, limit)), ms(limit)))
 	}
-	if s.bounds != nil && s.bounds.IdleTTFT > 0 && over(m.TTFT.Mean, seconds(s.bounds.IdleTTFT)) > slowerThan {
+	if s.bounds != nil && s.bounds.IdleTTFT > 0 && over(m.TTFT.P50, seconds(s.bounds.IdleTTFT)) > slowerThan {
 		trouble = true
 		evidence = append(evidence, fmt.Sprintf("%.1f times the modelled TTFT of an idle engine, %s; the data sheet's compute alone would take %s",
-			over(m.TTFT.Mean, seconds(s.bounds.IdleTTFT)), ms(seconds(s.bounds.IdleTTFT)), ms(seconds(s.bounds.PrefillSeconds))))
+			over(m.TTFT.P50, seconds(s.bounds.IdleTTFT)), ms(seconds(s.bounds.IdleTTFT)), ms(seconds(s.bounds.PrefillSeconds))))
 	}
 	if !trouble {
 		return nil
@@ -184,13 +185,19 @@ func (s *serverTrials) lengthsAlone() bool {
 
 // cause says what requests of a trial may have waited for, and what to try.
 func (s *serverTrials) cause(m *measure.Measurement) (evidence, next string) {
-	seqs := m.Trial.Knobs.MaxNumSeqs
-	switch flight := inFlight(m); {
+	seqs, lora := m.Trial.Knobs.MaxNumSeqs, model.LoRA{}
+	if s.bounds != nil {
+		lora = s.bounds.LoRA
+	}
+	flight := inFlight(m)
+	most := flight + 3*math.Sqrt(flight) // mean plus three standard deviations of a Poisson number
+	switch {
 	case m.Server.Preemptions != nil && *m.Server.Preemptions > 0 || m.Server.PeakKV != nil && *m.Server.PeakKV >= fullPool:
 		return "the KV cache was full, or requests were preempted", "more KV cache: higher gpu_memory_utilization, kv_cache = \"fp8\", more tensor_parallel; or shorter max_model_len"
-	case seqs > 0 && flight+3*math.Sqrt(flight) >= float64(seqs): // mean plus three standard deviations of a Poisson number
-
+	case seqs > 0 && most >= float64(seqs):
 		return fmt.Sprintf("%.0f requests were in flight in the mean where max_num_seqs lets %d run", flight, seqs), "a higher max_num_seqs"
+	case lora.Slots < lora.Adapters && lora.Distinct(most) >= float64(lora.Slots):
+		return fmt.Sprintf("%.2g requests were in flight in the mean and choose among %d adapters, of which %d fit at once", flight, lora.Adapters, lora.Slots), "a larger engine.lora.slots"
 	}
 	return "neither max_num_seqs nor the KV cache explains it", "the time line of the trial: arrivals in bursts ask for headroom, pauses of the server for its log (garbage collection, compilation, other tenants)"
 }

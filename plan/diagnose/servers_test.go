@@ -18,6 +18,7 @@ import (
 type virtual struct {
 	deployment model.Deployment
 	knobs      measure.Knobs
+	lora       model.LoRA
 	load       workload.Workload
 	seed       uint64
 	// ail changes the constants of the server; what is expected of it stays as it was.
@@ -62,11 +63,11 @@ func drawn(rng *rand.Rand) virtual {
 func (v virtual) diagnosed(t testing.TB) []diagnose.Finding {
 	t.Helper()
 	dep := v.deployment
-	nominal := &sweep.Simulated{Deployment: func(measure.Knobs) model.Deployment { return dep }}
+	nominal := &sweep.Simulated{Deployment: func(measure.Knobs) model.Deployment { return dep }, Settings: model.EngineFeatures{LoRA: v.lora}}
 	roofline := must.Get(nominal.Roofline(v.knobs))
 	memory := must.Get(nominal.Fit(v.knobs))
 	bounds := roofline.Bounds(sweep.MeanRequest(&v.load), memory)
-	real := &sweep.Simulated{Deployment: nominal.Deployment, Constants: func(_ model.Deployment, c model.Constants) model.Constants {
+	real := &sweep.Simulated{Deployment: nominal.Deployment, Settings: nominal.Settings, Constants: func(_ model.Deployment, c model.Constants) model.Constants {
 		if v.ail != nil {
 			v.ail(&c)
 		}
