@@ -76,6 +76,13 @@ var ailments = []struct {
 	{"few adapter slots", func(v *virtual, rng *rand.Rand) {
 		v.lora, v.ttft = model.LoRA{Adapters: 8, Slots: 1 + rng.IntN(2), Rank: 16}, 12
 	}, diagnose.Queueing},
+	{"few places, and steps of fixed costs", func(v *virtual, rng *rand.Rand) {
+		catalog := must.Get(model.NewCatalog())
+		v.deployment.Arch, v.deployment.Hardware = must.Get(catalog.Model("granite-4.0-h-tiny")), must.Get(catalog.GPU("H100 SXM"))
+		v.deployment.TP, v.deployment.Precision, v.knobs.TensorParallel = 1, model.Precision{Weights: model.BF16}, 1
+		v.load.Shapes[0].Prompt.Median, v.load.Shapes[0].Output.Median = 150, 60
+		v.knobs.MaxNumSeqs = 24 + rng.IntN(16)
+	}, diagnose.Queueing},
 }
 
 // someLong adds a few very long prompts.
@@ -88,7 +95,8 @@ func someLong(v *virtual, rng *rand.Rand) {
 }
 
 // nexts are how the advice on ailments begins.
-var nexts = map[string]string{"few places": "a higher max_num_seqs", "few places, and limits with room": "a higher max_num_seqs", "few adapter slots": "a larger engine.lora.slots", "slow links": "less tensor_parallel", "slow prefill": "larger max_num_batched_tokens"}
+var nexts = map[string]string{"few places": "a higher max_num_seqs", "few places, and limits with room": "a higher max_num_seqs", "few adapter slots": "a larger engine.lora.slots",
+	"few places, and steps of fixed costs": "a higher max_num_seqs", "slow links": "less tensor_parallel", "slow prefill": "larger max_num_batched_tokens"}
 
 // variants is how many servers of each kind are drawn, from which seed on.
 var variants, from = flag.Int("variants", 1, "servers of each kind"), flag.Uint64("from", 1, "seed of the first")

@@ -185,7 +185,7 @@ func (s *serverTrials) lengthsAlone() bool {
 
 // cause says what requests of a trial may have waited for, and what to try.
 func (s *serverTrials) cause(m *measure.Measurement) (evidence, next string) {
-	seqs, lora := m.Trial.Knobs.MaxNumSeqs, model.LoRA{}
+	seqs, lora := placesOf(m), model.LoRA{}
 	if s.bounds != nil {
 		lora = s.bounds.LoRA
 	}

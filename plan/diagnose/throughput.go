@@ -3,6 +3,7 @@ package diagnose
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -154,20 +155,28 @@ func (s *serverTrials) full() (full *measure.Measurement) {
 }
 
 // places checks whether max_num_seqs limits a saturated server to a batch so small that a larger one would cost
-// little.
+// little: tokens come about as fast as at low load, or fixed costs take most of the steps and the time per token
+// grew by less than the square root of the batch, as it does not where the costs are of each request.
 func (s *serverTrials) places() *Finding {
 	m, low := s.full(), s.low()
-	if m == nil || low == nil || m.Server.PeakKV == nil || used(m) > spareCache || !(over(m.TPOT.P50, low.TPOT.P50) < noSlower) {
+	if m == nil || low == nil || m.Server.PeakKV == nil || used(m) > spareCache {
 		return nil
 	}
-	seqs := m.Trial.Knobs.MaxNumSeqs
-	if seqs == 0 || inFlight(m) < float64(seqs) {
+	seqs := placesOf(m)
+	slower, t := over(m.TPOT.Mean, low.TPOT.Mean), m.Server.Time
+	fixed := t != nil && t.Fixed >= mostlyFixed && slower < math.Sqrt(float64(seqs)/max(inFlight(low), 1))
+	if seqs == 0 || inFlight(m) < float64(seqs) || !(slower < noSlower || fixed) {
 		return nil
 	}
 	return &Finding{Queueing, "queueing: requests wait for a place in a batch that max_num_seqs keeps small",
 		[]string{fmt.Sprintf("%.3g requests/s were completed %s, where the backlog grew", m.Achieved, at(m)),
-			fmt.Sprintf("with at most %d requests at once the TPOT is %s in the median, and %s %s; the KV cache is used up to %s",
-				seqs, ms(m.TPOT.P50), ms(low.TPOT.P50), at(low), percent(used(m)))}, "a higher max_num_seqs"}
+			fmt.Sprintf("with at most %d requests at once the TPOT is %s in the mean, and %s %s; the KV cache is used up to %s",
+				seqs, ms(m.TPOT.Mean), ms(low.TPOT.Mean), at(low), percent(used(m)))}, "a higher max_num_seqs"}
+}
+
+// placesOf returns how many requests may run at once in all attention replicas, 0 if unknown.
+func placesOf(m *measure.Measurement) int {
+	return m.Trial.Knobs.MaxNumSeqs * max(m.Trial.Knobs.DataParallel, 1)
 }
 
 // host checks whether a saturated server does far less than its hardware allows: by the breakdown of its step
