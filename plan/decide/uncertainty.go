@@ -1,12 +1,14 @@
 package decide
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"time"
 
 	"planner/internal/list"
 	"planner/internal/note"
+	"planner/internal/stat"
 	"planner/model"
 	"planner/model/calibrate"
 	"planner/plan"
@@ -86,15 +88,18 @@ func doubtText(doubt calibrate.Shifts) string {
 }
 
 // widen adds the uncertainty of the constants to an estimate whose interval covers the drawn requests. The two
-// errors are independent, so their logarithms add in squares.
+// errors are independent, so their logarithms add in squares. The ends of the uncertainty are those of 90 %, so
+// that the lower one is met with the 95 % of a safe rate; for an interval of another confidence they are scaled
+// as those of a normal distribution, as the draws are too few for its tails.
 func widen(e search.Estimate, doubt calibrate.Shifts) search.Estimate {
 	if e.Value <= 0 {
 		return e
 	}
 	low, high := doubt.Ends()
-	down := func(x float64) float64 { return e.Value * math.Exp(-math.Hypot(math.Log(e.Value/x), min(low, 0))) }
-	e.Low, e.Safe = down(e.Low), down(e.Safe)
-	e.High = e.Value * math.Exp(math.Hypot(math.Log(e.High/e.Value), max(high, 0)))
+	scale := stat.NormalTail(cmp.Or(e.Confidence, 0.90)) / stat.NormalTail(0.90)
+	down := func(x, low float64) float64 { return e.Value * math.Exp(-math.Hypot(math.Log(e.Value/x), min(low, 0))) }
+	e.Low, e.Safe = down(e.Low, scale*low), down(e.Safe, low)
+	e.High = e.Value * math.Exp(math.Hypot(math.Log(e.High/e.Value), scale*max(high, 0)))
 	return e
 }
 

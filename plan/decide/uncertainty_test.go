@@ -37,6 +37,21 @@ func TestDoubtOfARatio(t *testing.T) {
 	}
 }
 
+// An interval of another confidence holds as much more or less of what is not known of the constants; the safe
+// rate stays that of 95 %.
+func TestDoubtAtAConfidence(t *testing.T) {
+	doubt := calibrate.Shifts{-0.6, -0.3, 0, 0.2, 0.4}
+	low, high := doubt.Ends()
+	for confidence, times := range map[float64]float64{0: 1, 0.80: 0.779, 0.90: 1, 0.95: 1.192, 0.99: 1.566} {
+		got := widen(search.Estimate{Value: 1, Low: 1, High: 1, Safe: 1, Confidence: confidence}, doubt)
+		for _, c := range []struct{ got, want float64 }{{got.Low, times * low}, {got.High, times * high}, {got.Safe, low}} {
+			if math.Abs(math.Log(c.got)-c.want) > 1e-3 {
+				t.Errorf("confidence %g: %+v", confidence, got)
+			}
+		}
+	}
+}
+
 // No fleet is sized where the limits are met at no rate at the low end of what is known of the constants, or at less than
 // a tenth of the likely one.
 func TestLimitsThatMayNotBeMet(t *testing.T) {
