@@ -209,3 +209,21 @@ func TestFailing(t *testing.T) {
 		}
 	}
 }
+
+// TestBatchingOfAClass: the limit to loosen is the one that is exceeded, also where a class has it.
+func TestBatchingOfAClass(t *testing.T) {
+	slo := measure.SLO{Bounds: []measure.Bound{{Metric: measure.TPOT, Quantile: 0.9, Limit: 15 * time.Millisecond, Class: "chat"}}}
+	trial := func(rate float64, tpot time.Duration) measure.Measurement {
+		m := measure.Measurement{Trial: measure.Trial{Rate: rate, Objective: slo}, Valid: true, Tally: measure.Tally{Requests: 256},
+			Throughput: measure.Throughput{Achieved: rate, OutputTokens: 100 * rate}}
+		m.TPOT.P50, m.E2E.Mean = tpot, time.Second
+		var chat measure.ClassSummary
+		chat.TPOT.P90 = tpot
+		m.Classes = map[string]measure.ClassSummary{"chat": chat}
+		return m
+	}
+	found := diagnose.Of([]measure.Measurement{trial(10, 10*time.Millisecond), trial(20, 30*time.Millisecond)}, nil, slo)
+	if len(found) != 1 || found[0].Kind != diagnose.Batching || !strings.HasPrefix(found[0].Next, "a looser TPOT limit") {
+		t.Errorf("%+v", found)
+	}
+}

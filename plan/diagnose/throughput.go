@@ -48,9 +48,9 @@ func (s *serverTrials) batching() *Finding {
 	if within == nil || beyond == nil || beyond.OutputTokens < gained*within.OutputTokens || !(over(beyond.TPOT.P50, within.TPOT.P50) > 1.1) {
 		return nil
 	}
-	pace := measure.TPOT
-	if s.limitOf(pace) == 0 {
-		pace = measure.ITL
+	pace := measure.ITL
+	if s.missed(beyond, measure.TPOT) {
+		pace = measure.TPOT
 	}
 	return &Finding{Batching, "the batching trade: throughput still grows where the pace of tokens ends the load",
 		[]string{fmt.Sprintf("%.0f output tokens/s with a TPOT of %s in the median %s", within.OutputTokens, ms(within.TPOT.P50), at(within)),
@@ -169,7 +169,7 @@ func (s *serverTrials) places() *Finding {
 		return nil
 	}
 	return &Finding{Queueing, "queueing: requests wait for a place in a batch that max_num_seqs keeps small",
-		[]string{fmt.Sprintf("%.3g requests/s were completed %s, where the backlog grew", m.Achieved, at(m)),
+		[]string{fmt.Sprintf("%s requests/s were completed %s, where the backlog grew", figure(m.Achieved), at(m)),
 			fmt.Sprintf("with at most %d requests at once the TPOT is %s in the mean, and %s %s; the KV cache is used up to %s",
 				seqs, ms(m.TPOT.Mean), ms(low.TPOT.Mean), at(low), percent(used(m)))}, "a higher max_num_seqs"}
 }
@@ -198,8 +198,8 @@ func (s *serverTrials) host() *Finding {
 	if reached >= streamed || t == nil && reached >= farBelow || t != nil && t.Fixed+t.Idle < mostlyFixed {
 		return nil
 	}
-	evidence := []string{fmt.Sprintf("%.3g requests/s were completed %s, where the backlog grew; the data sheets allow %.3g: %s of it",
-		full.Achieved, at(full), 1/least, percent(reached))}
+	evidence := []string{fmt.Sprintf("%s requests/s were completed %s, where the backlog grew; the data sheets allow %s: %s of it",
+		figure(full.Achieved), at(full), figure(1/least), percent(reached))}
 	if t != nil {
 		evidence = append(evidence, fmt.Sprintf("MBU %s, MFU %s; fixed costs take %s of the steps, and none runs in %s of the time", percent(t.MBU), percent(t.MFU), percent(t.Fixed), percent(t.Idle)))
 	}
