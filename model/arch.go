@@ -46,7 +46,7 @@ type Attention struct {
 
 	Window       int  // tokens that a window layer looks back, 0: no such layer
 	WindowLayers int  // layers with the window; the others attend to the whole context
-	Chunked      bool // the window is a fixed chunk (Llama 4), which the cache keeps in full
+	Chunked      bool // the window starts anew every Window tokens (Llama 4)
 }
 
 // KVShape is what one layer's cache holds per token.

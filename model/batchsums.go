@@ -28,7 +28,13 @@ func (r *Roofline) sums(b *Batch) batchSums {
 		l.past += past
 		if r.kv.size > 0 {
 			w := float64(r.kv.size)
-			l.windowPairs += windowedPairs(t, past, w) + t*r.prefill.extra
+			l.windowPairs += t * r.prefill.extra
+			if r.kv.chunked {
+				l.windowPairs += chunkedPairs(past+t, w) - chunkedPairs(past, w)
+				l.windowPast += math.Mod(past, w)
+				continue
+			}
+			l.windowPairs += windowedPairs(t, past, w)
 			l.windowPast += min(past, w)
 		}
 	}
@@ -43,6 +49,31 @@ func (r *Roofline) sums(b *Batch) batchSums {
 func windowedPairs(t, past, w float64) float64 {
 	growing := min(t, max(w-past, 0))
 	return growing*(past+growing/2) + (t-growing)*w
+}
+
+// chunkedPairs returns the query-key pairs of the first t tokens in a layer whose window starts anew every w tokens.
+func chunkedPairs(t, w float64) float64 {
+	own := math.Mod(t, w)
+	return (t-own)*w/2 + own*own/2
+}
+
+// Windowed returns how many keys the last token of a context attends to in a layer with a window: if it is chunked,
+// those since it last started anew (make_local_attention_virtual_batches in vLLM's v1/attention/backends/utils.py,
+// 0.10 to 0.33).
+func Windowed(context, window int, chunked bool) int {
+	if chunked {
+		return (context-1)%window + 1
+	}
+	return min(context, window)
+}
+
+// windowed is the mean of [Windowed] around a mean context.
+func (r *Roofline) windowed(context float64) float64 {
+	w := float64(r.kv.size)
+	if r.kv.chunked && context > w {
+		return (w + 1) / 2
+	}
+	return min(context, w)
 }
 
 // micro returns the largest micro-batch when a batch is cut into at most n: decodes are spread evenly, chunks

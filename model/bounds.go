@@ -117,14 +117,10 @@ func (r *Roofline) holds(q MeanRequest, mem Memory) int {
 	return max(0, sort.Search(pool/own+1, func(n int) bool { return !fits(n) })-1)
 }
 
-// alone is a step of one request that decodes at a context, with its proposed tokens.
+// alone is a step of one request that decodes at a mean context, with its proposed tokens.
 func (r *Roofline) alone(context int) Batch {
 	drafted := r.args.Speculation.Tokens
-	b := Batch{Decodes: 1, Drafted: drafted, Context: context, Longest: context, Sampled: 1 + drafted, Windowed: context}
-	if w := r.Window(); w > 0 {
-		b.Windowed = min(context, w)
-	}
-	return b
+	return Batch{Decodes: 1, Drafted: drafted, Context: context, Longest: context, Sampled: 1 + drafted, Windowed: int(r.windowed(float64(context)))}
 }
 
 // prefillSeconds returns the time of a prompt's operations at the data sheet's rate.

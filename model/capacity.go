@@ -89,9 +89,7 @@ func (r *Roofline) mixed(q MeanRequest, batch float64, chunk Chunk, chunks int) 
 	b.Adapters = int(math.Ceil(r.args.LoRA.Distinct(batch)))
 	b.Drafted = n * r.args.Speculation.Tokens
 	b.Sampled += b.Drafted
-	if w := r.Window(); w > 0 {
-		b.Windowed = int(float64(n) * min(context, float64(w)))
-	}
+	b.Windowed = int(float64(n) * r.windowed(context))
 	b.Chunks = slices.Repeat([]Chunk{chunk}, chunks)
 	return r.Step(b).Total
 }

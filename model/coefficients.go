@@ -270,7 +270,7 @@ func (r *Roofline) setAttention() {
 	r.kv.past = r.kv.full
 	r.kv.skew = r.c.Attention.Skew
 	if at.WindowLayers > 0 {
-		r.kv.size = at.Window
+		r.kv.size, r.kv.chunked = at.Window, at.Chunked
 	}
 	if s := at.Sparse; s.Keys > 0 {
 		r.setSparse(s, full, headsHere)

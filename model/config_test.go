@@ -300,7 +300,7 @@ func TestLayersOfTwoShapes(t *testing.T) {
 			t.Errorf("%s: %v and %v bytes a token and layer, want %v and %v", c.model, full, window, c.full, c.window)
 		}
 		// A token far beyond the window takes memory in layers without one alone.
-		l := layoutOf(d)
+		l := layoutOf(d, EngineArgs{})
 		grown := float64(l.Blocks(20_000, 16)-l.Blocks(10_400, 16)) * l.blockBytes(d) / 9600
 		if want := float64(d.Arch.fullLayers()) * c.full; math.Abs(grown/want-1) > 0.15 {
 			t.Errorf("%s: a token takes %.0f bytes, want %.0f", c.model, grown, want)

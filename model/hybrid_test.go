@@ -24,7 +24,7 @@ func TestHybridsAreLaidOutAsVLLMDoes(t *testing.T) {
 		{"Nemotron-H-56B", 1, 2080, 1, 6, 56.3e9, 56.3e9, 10 * 2 * 8 * 128 * 2},
 	} {
 		d := deploy(t, c.model, "H100 SXM", c.tp)
-		l := layoutOf(d.Normal())
+		l := layoutOf(d.Normal(), EngineArgs{})
 		if l.BlockTokens != c.block || l.FullGroups != c.full || l.StateGroups != c.states {
 			t.Errorf("%s: %+v, want blocks of %d tokens, %d and %d groups", c.model, l, c.block, c.full, c.states)
 		}

@@ -105,7 +105,7 @@ func divide(dep Deployment, args EngineArgs) Memory {
 		Activation: max(forwardBytes(dep, args.MaxNumBatchedTokens), samplerBytes*float64(args.MaxNumSeqs)*float64(dep.Arch.Vocab)),
 		NonTorch:   nonTorchAlone,
 		Vision:     visionBytes(dep.Arch.Details.Vision),
-		Layout:     layoutOf(dep),
+		Layout:     layoutOf(dep, args),
 	}
 	m.Layout.DraftBytes = args.Speculation.kvBytes(dep) * float64(blockTokensOf(dep))
 	if dep.GPUs() > 1 {
@@ -286,7 +286,7 @@ func forwardBytes(dep Deployment, tokens int) float64 {
 // rarer kind, or as the commoner one if that has less than a quarter more; the last group of a kind may be
 // padded. Window layers with larger KV per token count as proportionally more layers. If theirs is an nth part,
 // a block holds n times as many tokens, for which full layers take n blocks.
-func layoutOf(dep Deployment) KVLayout {
+func layoutOf(dep Deployment, args EngineArgs) KVLayout {
 	l := KVLayout{BlockTokens: blockTokensOf(dep), Window: dep.Arch.Attention.Window}
 	full := ceilDiv(dep.Arch.fullLayers(), dep.PP)
 	window := ceilDiv(dep.Arch.Attention.WindowLayers, dep.PP)
@@ -298,8 +298,9 @@ func layoutOf(dep Deployment) KVLayout {
 			window = int(math.Ceil(float64(window) * more))
 		}
 	}
-	if dep.Arch.Attention.Chunked {
-		// vLLM does not free the cache of chunked layers unless told to.
+	if dep.Arch.Attention.Chunked && (!versionOf(args.EngineVersion).AtLeast(0, 14) || args.Speculation.Method == DraftEagle) {
+		// vLLM frees a chunked layer's cache of past chunks since pull request 29627 (merged 2025-12), but not
+		// beside EAGLE (config/vllm.py, 0.32).
 		full, window = full+window, 0
 	}
 	if states := ceilDiv(dep.Arch.State.Layers, dep.PP); states > 0 {

@@ -54,6 +54,7 @@ type Roofline struct {
 		fullBytes, windowBytes float64
 		skew                   float64
 		size                   int     // of the window, in tokens; 0: none
+		chunked                bool    // it starts anew every size tokens
 		rows                   float64 // query rows computed per decode in steps with prompts
 	}
 	// prefill is seconds per query-key pair.
@@ -271,6 +272,9 @@ func (r *Roofline) kvTime(l *batchSums) float64 {
 	t := full*(l.context+k.skew*(l.decodes*l.longest-l.context)) + k.past*l.past
 	if k.size > 0 {
 		longest := min(l.longest, float64(k.size))
+		if k.chunked && l.longest > longest {
+			longest *= l.decodes / (l.decodes + 1) // the mean of the largest of as many positions in a chunk
+		}
 		t += window*(l.windowed+k.skew*(l.decodes*longest-l.windowed)) + k.window*l.windowPast
 	}
 	return t
@@ -345,7 +349,7 @@ func (r *Roofline) exchangeTime(tokens, replicas float64) float64 {
 
 // Decode returns the time of a decode-only step and by how much each further one is longer, while the batch
 // stays the same and every context grows by one: step i takes first + i*growth. It does not hold while the GPUs
-// wait for the host ([StepTime].Host), nor, with window layers, once a request reaches the window. Chunks of
+// wait for the host ([StepTime].Host), nor, with window layers, once a request reaches or leaves the window. Chunks of
 // the batch are ignored.
 func (r *Roofline) Decode(b Batch) (first, growth float64) {
 	b.Chunks = nil

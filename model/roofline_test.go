@@ -24,7 +24,9 @@ func roofline(t testing.TB, d Deployment, version string) *Roofline {
 // decodes is a batch of n requests at equal contexts.
 func decodes(r *Roofline, n, context int) Batch {
 	b := Batch{Decodes: n, Context: n * context, Longest: context, Sampled: n, Windowed: n * context, WindowedGrowing: n}
-	if w := r.Window(); w > 0 && context >= w {
+	if w := r.Window(); r.kv.chunked {
+		b.Windowed = n * Windowed(context, w, true)
+	} else if w > 0 && context >= w {
 		b.Windowed, b.WindowedGrowing = n*w, 0
 	}
 	return b
@@ -179,8 +181,11 @@ func TestDecodeEqualsStep(t *testing.T) {
 				steps := 1 + rng.IntN(40)
 				if w := r.Window(); w > 0 {
 					for i, c := range contexts {
-						if c < w && c+steps > w {
-							contexts[i] = w
+						if left := w - Windowed(c, w, true); (c < w || r.kv.chunked) && steps > left {
+							contexts[i] += left // of a chunk: its last token
+							if r.kv.chunked {
+								contexts[i]++
+							}
 						}
 					}
 				}
@@ -204,8 +209,8 @@ func batchOf(r *Roofline, contexts []int, grown int) Batch {
 		b.Context += c
 		b.Longest = max(b.Longest, c)
 		if w > 0 {
-			b.Windowed += min(c, w)
-			if c < w {
+			b.Windowed += Windowed(c, w, r.kv.chunked)
+			if c < w || r.kv.chunked {
 				b.WindowedGrowing++
 			}
 		}
@@ -337,6 +342,40 @@ func BenchmarkDecode(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		r.Decode(batch)
+	}
+}
+
+// A chunk of 8,192 tokens starts anew: the window layers of Llama 4 read and multiply half as much of a long context as
+// a moving window of the same length would.
+func TestChunksStartAnew(t *testing.T) {
+	d := deploy(t, "Llama-4-Scout", "H100 SXM", 4)
+	r := roofline(t, d, "")
+	for context, want := range map[int]int{1: 1, 8192: 8192, 8193: 1, 20000: 20000 - 2*8192} {
+		if got := Windowed(context, 8192, true); got != want {
+			t.Errorf("%d tokens attend to %d keys, want %d", context, got, want)
+		}
+	}
+	pairs := 0.0
+	for i := 1; i <= 20000; i++ {
+		pairs += float64(Windowed(i, 8192, true)) - 0.5
+	}
+	parts := 0.0
+	for past := 0; past < 20000; past += 2000 {
+		l := r.sums(&Batch{Chunks: []Chunk{{Tokens: 2000, Context: past}}})
+		parts += l.windowPairs - 2000*r.prefill.extra
+	}
+	if whole := r.sums(&Batch{Chunks: []Chunk{{Tokens: 20000}}}).windowPairs - 20000*r.prefill.extra; math.Abs(whole-pairs) > 1 || math.Abs(parts-pairs) > 1 {
+		t.Errorf("a prompt has %g pairs, in parts %g, want %g", whole, parts, pairs)
+	}
+	moving := d
+	moving.Arch.Attention.Chunked = false
+	m := roofline(t, moving, "")
+	if share := r.windowed(1e5) / m.windowed(1e5); math.Abs(share-0.5) > 1e-3 {
+		t.Errorf("on average %.3f of a window is attended to", share)
+	}
+	long := Batch{Chunks: []Chunk{{Tokens: 8192, Context: 81920}}}
+	if a, b := r.Step(long).PrefillAttention, m.Step(long).PrefillAttention; a > 0.9*b {
+		t.Errorf("attention of a prompt's part takes %.3g s in chunks, %.3g s in a window", a, b)
 	}
 }
 

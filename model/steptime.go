@@ -7,8 +7,8 @@ type Batch struct {
 	Drafted         int     // proposed tokens that these bring to be verified
 	Context         int     // sum of their contexts in tokens, including the new one
 	Longest         int     // the longest of those contexts
-	Windowed        int     // sum of min(context, window) over them; unused without window layers
-	WindowedGrowing int     // how many of them are below the window and so still grow
+	Windowed        int     // sum of [Windowed] over them; unused without window layers
+	WindowedGrowing int     // how many of them are below the window, or in chunks, and so still grow
 	Chunks          []Chunk // prompt parts
 	Sampled         int     // rows that go through the LM head
 	Adapters        int     // different LoRA adapters in use

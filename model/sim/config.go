@@ -57,6 +57,9 @@ type Config struct {
 	// alone and assumes that the window's last tokens are cached too. A model of window layers
 	// alone is treated as one of full attention, as vLLM does without its hybrid cache manager.
 	Layout model.KVLayout
+	// Chunked says that the window of window layers starts anew every Layout.Window tokens; its blocks
+	// are kept as if it moved on.
+	Chunked bool
 	// Replicas counts the attention replicas (data parallelism); 0 means 1. Each
 	// has its own scheduler and block pool.
 	Replicas int
@@ -92,7 +95,7 @@ func Configure(r *model.Roofline, m model.Memory, prefixCaching bool) (Config, e
 	return Config{
 		Rules: rules, Seqs: args.MaxNumSeqs, BatchTokens: args.MaxNumBatchedTokens * dep.PP, ModelLen: args.MaxModelLen,
 		LongPrefill: args.LongPrefill, WholePrefill: args.WholePrefill,
-		PrefixCaching: prefixCaching, Blocks: m.Blocks, Layout: layout,
+		PrefixCaching: prefixCaching, Blocks: m.Blocks, Layout: layout, Chunked: dep.Arch.Attention.Chunked,
 		Replicas: dep.DP, LockStep: dep.Arch.MoE.Present(),
 		Speculation: args.Speculation, LoRA: args.LoRA,
 	}, nil

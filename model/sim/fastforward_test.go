@@ -45,6 +45,7 @@ func randomScenario(t *testing.T, seed uint64) scenario {
 	switch rng.IntN(6) {
 	case 0:
 		dep.Arch = windowed()
+		dep.Arch.Attention.Chunked = rng.IntN(2) == 0
 	case 1:
 		dep.Arch = sparse()
 	}

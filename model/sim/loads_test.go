@@ -2,6 +2,7 @@ package sim
 
 import (
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -195,6 +196,40 @@ func TestWindowGroups(t *testing.T) {
 		s.output(s.schedule())
 		if got := before - s.pool.free; got != c.want {
 			t.Errorf("%+v: %d tokens take %d blocks, want %d", c.layout, c.tokens, got, c.want)
+		}
+	}
+}
+
+// TestWindowsOfSteps: what decodes read of window layers is the sum over the running sequences, also of the steady
+// ones; with chunks it starts anew.
+func TestWindowsOfSteps(t *testing.T) {
+	for _, chunked := range []bool{false, true} {
+		for groups := range 2 {
+			rng := rand.New(rand.NewPCG(1, 2))
+			s := newScheduler(Config{Seqs: 30, BatchTokens: 2048, ModelLen: 1000, Blocks: 5000, Chunked: chunked,
+				Layout: model.KVLayout{BlockTokens: 16, Window: 64, FullGroups: 1, WindowGroups: groups}})
+			for id := range 30 {
+				s.add(id, &workload.Request{Prompt: 1 + rng.IntN(200), Output: 2 + rng.IntN(300)}, false)
+			}
+			steps := 0
+			for len(s.running)+s.waiting.len() > 0 {
+				b := s.schedule()
+				if want := 0; len(b.load.Chunks) == 0 {
+					for _, r := range s.running {
+						if r.steady.member {
+							s.refresh(r)
+						}
+						want += model.Windowed(r.computed, 64, chunked)
+					}
+					if steps++; b.load.Windowed != want {
+						t.Fatalf("chunks %v: step %d reads %d keys, want %d", chunked, steps, b.load.Windowed, want)
+					}
+				}
+				s.output(b)
+			}
+			if steps < 200 {
+				t.Errorf("%d steps", steps)
+			}
 		}
 	}
 }

@@ -137,7 +137,7 @@ func (r *FleetEngine) Predict(prompt int, output float64) (ttft, tpot float64) {
 	together = min(together, s.config.Seqs)
 	mean, spec := context/together, s.config.Speculation
 	batch := model.Batch{Decodes: together, Drafted: together * spec.Tokens, Sampled: together * (1 + spec.Tokens), Context: context,
-		Longest: mean, Windowed: together * min(mean, s.config.Layout.Window), Adapters: int(math.Ceil(s.config.LoRA.Distinct(float64(together))))}
+		Longest: mean, Windowed: together * model.Windowed(mean, s.config.Layout.Window, s.config.Chunked), Adapters: int(math.Ceil(s.config.LoRA.Distinct(float64(together))))}
 	step := e.timer.Step(batch).Total
 	chunk := min(mean, s.config.BatchTokens)
 	batch.Chunks = []model.Chunk{{Tokens: chunk}}

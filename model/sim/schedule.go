@@ -70,11 +70,10 @@ func (s *scheduler) put(b *stepBatch, r *sequence, tokens, drafted int) {
 		context := r.computed + tokens
 		b.load.Context += context
 		b.load.Longest = max(b.load.Longest, context)
-		if w := s.config.Layout.Window; context < w {
-			b.load.Windowed += context
+		w := s.config.Layout.Window
+		b.load.Windowed += model.Windowed(context, w, s.config.Chunked)
+		if context < w || s.config.Chunked {
 			b.load.WindowedGrowing++
-		} else {
-			b.load.Windowed += w
 		}
 	} else {
 		b.load.Chunks = append(b.load.Chunks, model.Chunk{Tokens: tokens, Context: r.computed})

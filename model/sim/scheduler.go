@@ -119,6 +119,9 @@ func newScheduler(c Config) *scheduler {
 		size = (size-1)/l.FullGroups + 1
 		if l.WindowGroups > 0 {
 			s.windowCap = blocksFor(l.Window-1, l.BlockTokens) + 1
+			if c.Chunked {
+				s.windowCap = blocksFor(l.Window, l.BlockTokens)
+			}
 		}
 		if l.StateGroups > 0 {
 			s.windowCap = 1 // a state takes one block of each state group

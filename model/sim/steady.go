@@ -38,7 +38,7 @@ type steadyGroup struct {
 	stale   bool // the sequence that set longest may have left
 	// below counts the steady sequences whose context is below the window, belowOffsets is their
 	// part of offsets. passes has the steps in which they reach the window and then those after
-	// which they take no more blocks for it.
+	// which they take no more blocks for it; if it is chunked those in which they begin a chunk.
 	below, belowOffsets int
 	passes              heap.Heap[futureEvent]
 	// counted is the number of steady sequences that are counted.
@@ -57,8 +57,10 @@ type membership struct {
 	offset                 int
 	// blocks is the number of blocks that it takes at each block edge.
 	blocks int
-	// below says that its context is below the window.
-	below bool
+	// below says that its context is below the window, or the window is chunked; behind counts the
+	// tokens of past chunks.
+	below  bool
+	behind int
 }
 
 // scheduleSteady lets sequences become steady, serves all that are and returns the rest of the
@@ -130,6 +132,9 @@ func (s *scheduler) joinSteady() {
 		}
 		r.steady = membership{member: true, joined: c.steps, steps: c.steps, outputs: c.outputs,
 			offset: r.computed - c.steps, blocks: blocks, below: below}
+		if s.config.Chunked {
+			r.steady.behind = r.computed / s.config.Layout.Window * s.config.Layout.Window
+		}
 		c.ends.Push(futureEvent{float64(c.steps + r.limit - r.out), r.order})
 		s.join(r)
 	}
@@ -140,7 +145,7 @@ func (s *scheduler) joinSteady() {
 // differs from edge to edge.
 func (s *scheduler) steadyBlocks(r *sequence) (blocks int, below bool) {
 	l := &s.config.Layout
-	below = r.computed+1 < l.Window
+	below = r.computed+1 < l.Window || s.config.Chunked
 	switch {
 	case s.blocks(r) >= s.windowCap:
 		return 1, below
@@ -160,7 +165,7 @@ func (s *scheduler) join(r *sequence) {
 	c.offsets += m.offset
 	if m.below {
 		c.below++
-		c.belowOffsets += m.offset
+		c.belowOffsets += m.offset - m.behind
 	}
 	s.pushPass(r)
 	if r.counted {
@@ -173,7 +178,9 @@ func (s *scheduler) join(r *sequence) {
 // that it takes for it.
 func (s *scheduler) pushPass(r *sequence) {
 	switch m := &r.steady; {
-	case m.below:
+	case m.below && s.config.Chunked && m.blocks == 1:
+		s.steady.passes.Push(futureEvent{float64(s.config.Layout.Window + m.behind + 1 - m.offset), r.order})
+	case m.below && !s.config.Chunked:
 		s.steady.passes.Push(futureEvent{float64(s.config.Layout.Window - m.offset), r.order})
 	case m.blocks > 1:
 		s.steady.passes.Push(futureEvent{float64((s.windowCap-1)*s.blockTokens + 2 - m.offset), r.order})
@@ -225,7 +232,13 @@ func (s *scheduler) passWindow(step int) {
 		r := s.running[s.steadyIndex(c.passes[0].id)]
 		m := &r.steady
 		c.passes.Remove(0)
-		if m.below {
+		switch {
+		case m.below && s.config.Chunked && m.blocks == 1:
+			c.belowOffsets -= s.config.Layout.Window
+			m.behind += s.config.Layout.Window
+			s.pushPass(r)
+			continue
+		case m.below && !s.config.Chunked:
 			c.below--
 			c.belowOffsets -= m.offset
 			m.below = false
@@ -235,6 +248,9 @@ func (s *scheduler) passWindow(step int) {
 		s.refresh(r)
 		c.due[s.edge(r)] -= int32(m.blocks - 1)
 		m.blocks = 1
+		if s.config.Chunked {
+			s.pushPass(r)
+		}
 	}
 }
 
@@ -295,7 +311,7 @@ func (s *scheduler) leave(r *sequence) {
 	c.stale = c.stale || m.offset == c.longest
 	if m.below {
 		c.below--
-		c.belowOffsets -= m.offset
+		c.belowOffsets -= m.offset - m.behind
 	}
 	if m.below || m.blocks > 1 {
 		c.passes.Remove(slices.IndexFunc(c.passes, func(e futureEvent) bool { return e.id == r.order }))

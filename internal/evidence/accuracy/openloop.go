@@ -86,15 +86,22 @@ func (f *openFile) server(catalog *model.Catalog, seed uint64) (server, error) {
 		return server{}, err
 	}
 	dep.TP, dep.Precision.Weights = f.TensorParallel, model.BF16
-	s := server{file: f.ID, group: groupOpen, dep: dep, pool: f.Blocks, cache: f.Knobs.Caching}
+	s := server{file: f.ID, group: groupOpen, dep: dep, cache: f.Knobs.Caching}
 	if strings.Contains(f.Precision, "fp8") {
 		s.dep.Precision.Weights = model.FP8
 		s.group = groupScout
 	}
 	s.limits = model.EngineArgs{
 		MaxNumSeqs: f.Knobs.Seqs, MaxNumBatchedTokens: f.Knobs.Tokens, Utilization: f.Knobs.Utilization,
-		MaxModelLen: f.Knobs.ModelLen, KVBlocks: f.Blocks, EngineVersion: strings.TrimPrefix(f.Engine, "vLLM "),
+		MaxModelLen: f.Knobs.ModelLen, EngineVersion: strings.TrimPrefix(f.Engine, "vLLM "),
 	}
+	// What vLLM reports is in tokens, for which every group of layers takes blocks.
+	m, err := model.MemoryPlan(s.dep, s.limits)
+	if err != nil {
+		return server{}, err
+	}
+	s.pool = f.Blocks * (m.Layout.FullGroups + m.Layout.WindowGroups)
+	s.limits.KVBlocks = s.pool
 	pool := f.prompts(seed)
 	for i, stage := range f.Measured {
 		l := load{
