@@ -253,7 +253,7 @@ func (r *Roofline) setAttention() {
 	d, hw, at := r.dep, r.dep.Hardware, r.dep.Arch.Attention
 	full, window := float64(d.Arch.fullLayers()), float64(at.WindowLayers)
 	bandwidth := r.c.kv(d.Precision.KV) * hw.Bandwidth
-	r.kv.fullBytes = full * d.Arch.kvBytesPerLayer(d.Precision.KV, d.TP)
+	r.kv.fullBytes = full * d.kvBytesPerLayer()
 	r.kv.windowBytes = window * at.windowed().bytes(d.Precision.KV, d.TP)
 	r.kv.full, r.kv.window = r.kv.fullBytes/bandwidth, r.kv.windowBytes/bandwidth
 
@@ -273,7 +273,7 @@ func (r *Roofline) setAttention() {
 		r.kv.size, r.kv.chunked = at.Window, at.Chunked
 	}
 	if s := at.Sparse; s.Keys > 0 {
-		r.setSparse(s, full, headsHere)
+		r.setSparse(s, full, headsHere, bandwidth)
 		r.kv.past = r.kv.full
 		return
 	}
@@ -351,11 +351,11 @@ const sparseHeads = 64
 
 // setSparse replaces attention to the whole context by that of the index, which every rank computes in full,
 // and latent attention to the tokens that it selects.
-func (r *Roofline) setSparse(s Sparse, layers, headsHere float64) {
+func (r *Roofline) setSparse(s Sparse, layers, headsHere, bandwidth float64) {
 	hw, m := r.dep.Hardware, r.dep.Arch.Attention.MLA
 	indexed := float64(s.Layers)
-	latent := float64(m.KVRank+m.RopeDim) * r.dep.Precision.KV.Bytes()
-	r.kv.window, r.kv.windowBytes, r.kv.size = r.kv.full, layers*latent, s.Keys
+	r.kv.windowBytes, r.kv.size = layers*r.dep.kvBytesPerLayer()-indexed*s.bytes(), s.Keys
+	r.kv.window = max(r.kv.windowBytes/bandwidth, r.kv.math)
 	r.kv.fullBytes = indexed * s.bytes()
 	r.kv.full = r.kv.fullBytes / (r.c.KV[FP8] * hw.Bandwidth)
 	rate, _ := hw.Flops.computeFormat(FP8)

@@ -165,6 +165,18 @@ func (a Arch) KVBytesPerToken(f KVFormat) float64 {
 	return (float64(a.attentionLayers())-windows)*a.kvBytesPerLayer(f, 1) + windows*a.Attention.windowed().bytes(f, 1)
 }
 
+// kvBytesPerLayer returns the bytes of one token in the cache of one layer without a window on one GPU. Beside an index
+// in fp8 a latent has an fp32 scale for each 128 values, and its part with positions stays in bf16: 656 bytes for
+// DeepSeek-V3.2 (FlashMLA's fp8_ds_mla, vllm/v1/attention/backends/mla/flashmla_sparse.py, 0.32), except with
+// FlashInfer's kernels, which vLLM prefers on Blackwell (platforms/cuda.py).
+func (d Deployment) kvBytesPerLayer() float64 {
+	at, bytes := d.Arch.Attention, d.Arch.kvBytesPerLayer(d.Precision.KV, d.TP)
+	if gen := d.Hardware.Generation; at.Sparse.Keys > 0 && d.Precision.KV == KVFP8 && (gen == GenerationHopper || gen == GenerationBlackwellRTX) {
+		bytes += float64(at.MLA.KVRank)/128*4 + float64(at.MLA.RopeDim)
+	}
+	return bytes
+}
+
 // kvBytesPerLayer returns the bytes of one token in the cache of one layer without a window on one rank. MLA's
 // latent is on every rank.
 func (a Arch) kvBytesPerLayer(f KVFormat, tp int) float64 {

@@ -64,7 +64,7 @@ type KVLayout struct {
 
 // blockBytes is the size of a block on one GPU.
 func (l KVLayout) blockBytes(dep Deployment) float64 {
-	return dep.Arch.kvBytesPerLayer(dep.Precision.KV, dep.TP)*l.GroupLayers*float64(l.BlockTokens) + l.DraftBytes
+	return dep.kvBytesPerLayer()*l.GroupLayers*float64(l.BlockTokens) + l.DraftBytes
 }
 
 // Blocks returns the blocks that a request of the given tokens holds while at most inFlight of them are being

@@ -38,6 +38,21 @@ func TestSparseAttention(t *testing.T) {
 	}
 }
 
+// In fp8 FlashMLA keeps scales and the part with positions in bf16 beside 512 values, FlashInfer on Blackwell does not;
+// the index takes 132 bytes on both.
+func TestSparseCacheInFP8(t *testing.T) {
+	for gpu, latent := range map[string]float64{"H200 SXM": 656, "RTX PRO 6000 Blackwell Server": 656, "B200 SXM": 576} {
+		d := deploy(t, "DeepSeek-V3.2", gpu, 8)
+		d.Precision.KV = KVFP8
+		if got := d.kvBytesPerLayer(); got != latent+132 {
+			t.Errorf("%s: %v bytes a token and layer, want %v", gpu, got, latent+132)
+		}
+		if r := roofline(t, d, ""); r.kv.windowBytes != 61*latent || r.kv.fullBytes != 61*132 {
+			t.Errorf("%s: a token is read as %v bytes, of the index %v", gpu, r.kv.windowBytes/61, r.kv.fullBytes/61)
+		}
+	}
+}
+
 // On Hopper the sparse kernels compute 64 heads and all that an index may find, however few heads
 // a GPU has and however short a prompt is.
 func TestSparseKernelsPadHeads(t *testing.T) {

@@ -165,7 +165,7 @@ func (s Speculation) kvBytes(dep Deployment) float64 {
 	if !has {
 		return 0
 	}
-	return float64(d.Arch.attentionLayers()) * d.Arch.kvBytesPerLayer(d.Precision.KV, d.TP)
+	return float64(d.Arch.attentionLayers()) * d.kvBytesPerLayer()
 }
 
 func (r *Roofline) setDrafter() error {

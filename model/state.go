@@ -105,7 +105,7 @@ func blockTokensOf(dep Deployment) int {
 	if !s.Present() {
 		return blockTokens
 	}
-	token := dep.Arch.kvBytesPerLayer(dep.Precision.KV, dep.TP)
+	token := dep.kvBytesPerLayer()
 	return blockTokens * max(1, ceilDiv(int(s.bytes(dep.TP)), int(blockTokens*token)))
 }
 
