@@ -388,8 +388,12 @@ func (r *Roofline) setCommunication() {
 			// The all-reduce of the experts is inside their operator, where the compiler cannot fuse it.
 			r.reduce.aparts = float64(d.Arch.MoE.Layers)
 			r.reduce.count -= r.reduce.aparts
-			r.reduce.apart = newCollective(d.Hardware, d.TP, r.c.Link, false).across(d, d.TP, r.c.Link)
 		}
+		// Each GPU embeds its part of the vocabulary, which is summed, and computes logits of it, which all gather
+		// (vocab_parallel_embedding.py and logits_processor.py in vllm/model_executor/layers, 0.32).
+		r.reduce.aparts++
+		r.reduce.apart = newCollective(d.Hardware, d.TP, r.c.Link, false).across(d, d.TP, r.c.Link)
+		r.reduce.logits = 2 * float64(d.Arch.Vocab)
 	}
 	moe := d.Arch.MoE.Present() && d.DP > 1
 	if d.PP == 1 && !moe {

@@ -117,3 +117,21 @@ func TestAllReduceIsMonotone(t *testing.T) {
 		}
 	}
 }
+
+// The ends of a model communicate too: a sum after the embedding, and half of one for the logits of the sampled rows.
+// Of a small model on two cards over PCIe that is several percent of a step.
+func TestEndsOfModelCommunicate(t *testing.T) {
+	d := deploy(t, "Qwen3-4B", "L40S", 2)
+	r := roofline(t, d, "")
+	b := decodes(r, 64, 1000)
+	k := newCollective(d.Hardware, 2, r.c.Link, false)
+	logits := k.time(64*2*float64(d.Arch.Vocab)) / 2
+	sums := float64(2*d.Arch.Layers+1) * k.time(64*2*float64(d.Arch.Hidden))
+	if got := r.Step(b); math.Abs(got.Communication/(sums+logits)-1) > 1e-9 || logits < 0.04*got.Total {
+		t.Errorf("communication takes %.3f ms of %.3f, want %.3f and %.3f of logits", 1e3*got.Communication, 1e3*got.Total, 1e3*sums, 1e3*logits)
+	}
+	b.Sampled = 0
+	if got := r.Step(b).Communication; math.Abs(got/sums-1) > 1e-9 {
+		t.Errorf("nothing sampled: %.3f ms, want %.3f", 1e3*got, 1e3*sums)
+	}
+}

@@ -71,6 +71,7 @@ type Roofline struct {
 		each, apart   collective
 		count, aparts float64
 		norms         float64 // all-reduces of the sums of squares for norms over all heads
+		logits        float64 // bytes of a sampled row, which every GPU gathers (half an all-reduce)
 	}
 	// states are the costs of layers with a state on one GPU: seconds to read and write a request's state,
 	// seconds per prompt token, and the bytes and operations of these.
@@ -212,7 +213,7 @@ func (r *Roofline) time(l *batchSums) StepTime {
 	}
 	if bytes := tokens * r.hiddenSize; r.reduce.count > 0 || r.reduce.aparts > 0 {
 		t.Communication = r.reduce.count*r.reduce.each.time(bytes) + r.reduce.aparts*r.reduce.apart.time(bytes)
-		t.Communication += r.reduce.norms * r.reduce.each.time(tokens*normSums)
+		t.Communication += r.reduce.norms*r.reduce.each.time(tokens*normSums) + r.reduce.apart.time(l.sampled*r.reduce.logits)/2
 	}
 	if r.exchange.rate > 0 {
 		t.Communication += r.exchangeTime(tokens, l.replicas)
