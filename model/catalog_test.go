@@ -64,3 +64,12 @@ func TestEveryCatalogRowIsUsable(t *testing.T) {
 		}
 	}
 }
+
+// Every row says where and when its figures were read.
+func TestSourcesAreDated(t *testing.T) {
+	for _, r := range catalog().rows[ModelTable] {
+		if !strings.Contains(r["source"], "202") {
+			t.Errorf("%s: no date in %q", r["model"], r["source"])
+		}
+	}
+}

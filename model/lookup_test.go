@@ -93,7 +93,7 @@ func TestLookUpModels(t *testing.T) {
 			t.Errorf("%s: conversations with %q, %v, want %q", repo, a.ChatCheckpoint(), err, chat)
 		}
 	}
-	if a, err := c.Model("moonshotai/Kimi-K2-Thinking"); err == nil {
+	if a := must.Get(c.Model("moonshotai/Kimi-K2-Thinking")); a.Native != INT4 || a.Details.Group != 32 || a.Details.AttentionFormats[BF16] != 1 {
 		t.Errorf("Kimi-K2-Thinking, in int4, is taken for %q in %v", a.Name, a.Native)
 	}
 	if err := catalog().Put(ModelTable, Row{"model": "own", "arch": "Qwen3NextForCausalLM", "layers": "48", "hidden": "2048", "heads": "16"}); err == nil {
@@ -122,7 +122,7 @@ func TestIncompleteRowSaysWhatIsMissing(t *testing.T) {
 
 func TestCatalogGolden(t *testing.T) {
 	c := catalog()
-	if n, m := len(c.GPUs()), len(c.Models()); n != 35 || m != 102 {
+	if n, m := len(c.GPUs()), len(c.Models()); n != 35 || m != 104 {
 		t.Errorf("%d GPUs and %d models", n, m)
 	}
 	h := must.Get(c.GPU("H100 SXM"))
