@@ -148,7 +148,7 @@ func ConstantsFor(hw Hardware, engine EngineArgs) Constants {
 	c, timed := profileFor(hw)
 	// Served, Mixtral-8x7B and gpt-oss-120b on H100: 0.90 in bf16 and mxfp4; other formats scale with the dense
 	// matrices.
-	c.Experts, c.PrefillExperts = c.Weights.Scaled(0.90/hopperWeightsBF16, 1), prefillExperts
+	c.Experts, c.PrefillExperts = c.Weights.Scaled(0.90/hopperWeightsBF16, highestShare), prefillExperts
 	c.Experts[NVFP4] = c.Experts[BF16]
 	c.setReleased(hw, engine)
 	// Served trace: TTFT p99 error 13.8 -> 6.8 %; kernels timed with mixed contexts are 0.07 to 0.13 of the way

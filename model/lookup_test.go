@@ -140,6 +140,10 @@ func TestCatalogGolden(t *testing.T) {
 			t.Errorf("%s: generation %q, %v, want %q", name, h.Generation, err, want)
 		}
 	}
+	// Data sheets, where other sources have the Workstation Edition's 1792 GB/s and a rounded link.
+	if pro, mi := must.Get(c.GPU("RTX PRO 6000")), must.Get(c.GPU("MI355X")); pro.Bandwidth != 1597e9 || mi.Link.Rate != 7*76.8e9 || must.Get(c.GPU("MI350X")).Link != mi.Link {
+		t.Errorf("RTX PRO 6000 Server %v B/s, link of MI355X %v", pro.Bandwidth, mi.Link)
+	}
 	if h, _ := c.GPU("MI300X"); h.Link.Kind != LinkInfinityFabric {
 		t.Errorf("MI300X: %v", h.Link)
 	}

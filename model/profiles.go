@@ -51,13 +51,13 @@ var profiles = []profileRow{
 		Attention: AttentionConstants{Prefill: 0.70, ExtraKeys: 500}, Fixed: FixedConstants{Layer: 33e-6},
 		Unpacked: hopperUnpacked, Tiles: [...]float64{1.08, 1.08, 1.25, 1.6},
 	}},
-	// RTX PRO 6000: GEMM tables; KV from the trace (0.87 -> 0.70: TPOT error 6.9 -> 3.6 %),
-	// which is also what FlashAttention 2 reaches on A100 in the attention tables. The factor
-	// of 1.06 holds here too: without it the trace's TPOT is 3.8 % too long, with it 2.2 %.
+	// RTX PRO 6000: GEMM tables; KV from the trace. The factor of 1.06 holds here too: without it the trace's TPOT
+	// is 3.8 % too long, with it 2.2 %. The tables' source counts shares of 1792 GB/s, the Workstation Edition's;
+	// these are of the 1597 of the Server Edition, whose rates they are.
 	{GenerationBlackwellRTX, 0, true, Constants{
-		Weights:   ByFormat{BF16: 0.85, FP8: 0.81, INT8: 0.81, INT4: 0.72, NVFP4: 0.72},
+		Weights:   ByFormat{BF16: 0.95, FP8: 0.91, INT8: 0.91, INT4: 0.81, NVFP4: 0.81},
 		Prefill:   ByFormat{BF16: 0.84, FP8: 0.78, INT8: 0.78, INT4: 0.75, NVFP4: 0.45},
-		KV:        ByFormat{BF16: 0.78, FP8: 0.66},
+		KV:        ByFormat{BF16: 0.875, FP8: 0.74},
 		Attention: AttentionConstants{Prefill: 0.55, ExtraKeys: 500}, Fixed: FixedConstants{Layer: 33e-6},
 	}},
 	// B200: GEMM and attention tables, whose shares of 7.7 TB/s are converted to the data sheet's 8; fp8 fits
