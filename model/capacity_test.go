@@ -233,6 +233,11 @@ func TestKernelsFollowTheRelease(t *testing.T) {
 			t.Errorf("sampler on %s: %v, want %v", gpu, got, want)
 		}
 	}
+	for name, want := range map[string]Sampler{"MiniMax-M2.5": SamplerSort, "GLM-5": SamplerSort, "GLM-4.7-Flash": SamplerSort, "Qwen3.5-27B": SamplerSort, "GLM-4.7": SamplerGreedy, "Kimi-K2.5": SamplerGreedy} {
+		if got := (EngineArgs{EngineVersion: "0.16.0"}).sampler(deploy(t, name, "H200 SXM", 8)); got != want {
+			t.Errorf("sampler of %s: %v, want %v", name, got, want)
+		}
+	}
 	stages := Deployment{DP: 1, PP: 2}
 	for version, want := range map[string][2]bool{"0.16.0": {false, false}, "0.17.0": {true, false}, "0.21.0": {true, true}, "": {true, true}} {
 		args := EngineArgs{EngineVersion: version}

@@ -162,11 +162,12 @@ func (l EngineArgs) fusedReduce(dep Deployment) bool {
 const largeVocab = 100_000
 
 // truncates reports whether the generation config of the model's checkpoints sets top-p or top-k (read 2026-11:
-// Llama 3 and 4 0.9; Qwen 2.5 and 3 top-k 20; Gemma top-k 64; DeepSeek 0.95; Mistral, Mixtral, Phi, gpt-oss and
-// Kimi none).
+// Llama 3 and 4 0.9; Qwen 2.5 and 3 top-k 20; Gemma top-k 64; DeepSeek, GLM-5 and GLM-4.7-Flash 0.95; MiniMax-M2 0.95
+// and top-k 40; Mistral, Mixtral, Phi, gpt-oss, Kimi and GLM-4.5 to 4.7 none; GLM's and MiniMax's from an audit of
+// 2026-09-13, GOAT's "Model generation policies", and what SGLang logged for MiniMax-M2.5 on 2026-03-30).
 func (a Arch) truncates() bool {
 	class := strings.ToLower(a.Family)
-	for _, mark := range []string{"qwen", "gemma", "deepseek", "llama"} {
+	for _, mark := range []string{"qwen", "gemma", "deepseek", "llama", "glmmoedsa", "glm4moelite", "minimaxm2"} {
 		if strings.HasPrefix(class, mark) {
 			return a.Vocab > largeVocab && !strings.Contains(strings.ToLower(a.Name), "kimi")
 		}
