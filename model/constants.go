@@ -232,7 +232,7 @@ func (f *FixedConstants) complete(engine EngineArgs) {
 	} else {
 		f.MoELayer = moeLayerH100
 	}
-	if !engine.Async() {
+	if !engine.Async(1) { // with several stages other batches hide it
 		f.SyncStep = 280e-6 // served, Llama-3.1-70B of autumn 2025: TPOT error 2.1 -> 1.7 % when found
 	}
 }

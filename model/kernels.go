@@ -87,10 +87,20 @@ func (Sampler) names() []string {
 	return []string{"auto", "greedy", "sort", "triton", "flashinfer"}
 }
 
-// Async reports whether the engine schedules the next step while the current one runs: by default since 0.14
-// (merged 2025-12-29), except with n-gram speculation, which searches text that the host does not have yet.
-func (l EngineArgs) Async() bool {
-	return l.Kernels.Async.or(versionOf(l.EngineVersion).AtLeast(0, 14) && l.Speculation.Method != DraftNGram)
+// Async reports whether the engine schedules the next step while the current one runs: by default since 0.14, with
+// several pipeline stages since 0.15 (release notes of 0.14.0, 2026-01-20; vLLM pull request 32359). It does not with
+// n-gram speculation, which searches text that the host does not have yet, and with a draft model it does since 0.26
+// (48341, of 2026-07; config/vllm.py, 0.32).
+func (l EngineArgs) Async(stages int) bool {
+	v := versionOf(l.EngineVersion)
+	since := 14
+	switch {
+	case l.Speculation.Method == DraftModel:
+		since = 26
+	case stages > 1:
+		since = 15
+	}
+	return l.Kernels.Async.or(v.AtLeast(0, since) && l.Speculation.Method != DraftNGram)
 }
 
 // graphs returns the CUDA graph mode; full graphs of decodes are the default since 0.11.

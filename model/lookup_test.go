@@ -213,7 +213,19 @@ func TestParseNames(t *testing.T) {
 			t.Errorf("version %q: %v", text, got)
 		}
 	}
-	if (EngineArgs{EngineVersion: "0.13.2"}).Async() || !(EngineArgs{EngineVersion: "0.14.0"}).Async() || !(EngineArgs{EngineVersion: ""}).Async() {
-		t.Error("asynchronous scheduling starts with 0.14")
+	for _, c := range []struct {
+		version string
+		draft   DraftMethod
+		stages  int
+		want    bool
+	}{
+		{"0.13.2", NoDraft, 1, false}, {"0.14.0", NoDraft, 1, true}, {"", NoDraft, 1, true}, {"0.14.1", NoDraft, 2, false}, {"0.15.0", NoDraft, 2, true},
+		{"0.14.0", DraftEagle, 1, true}, {"0.25.0", DraftModel, 1, false}, {"0.26.0", DraftModel, 1, true}, {"", DraftNGram, 1, false},
+	} {
+		args := EngineArgs{EngineVersion: c.version}
+		args.Speculation.Method = c.draft
+		if got := args.Async(c.stages); got != c.want {
+			t.Errorf("asynchronous scheduling of %+v: %v", c, got)
+		}
 	}
 }

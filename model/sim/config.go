@@ -91,7 +91,7 @@ func Configure(r *model.Roofline, m model.Memory, prefixCaching bool) (Config, e
 	layout := m.Layout
 	layout.Window = r.Window()
 	rules := RulesFor(v)
-	rules.Async = args.Async()
+	rules.Async = args.Async(dep.PP)
 	return Config{
 		Rules: rules, Seqs: args.MaxNumSeqs, BatchTokens: args.MaxNumBatchedTokens * dep.PP, ModelLen: args.MaxModelLen,
 		LongPrefill: args.LongPrefill, WholePrefill: args.WholePrefill,
@@ -123,7 +123,7 @@ func (c *Config) valid() {
 // at which each changed is inferred from the date on which the change was merged.
 type Rules struct {
 	// Async schedules a step before the output of the previous one is known. Default since 0.14
-	// (merged 2025-12-29).
+	// (merged 2025-12-29); see [model.EngineArgs.Async].
 	Async bool
 	// FullSequenceGate admits a waiting request only if all of its known tokens fit into the pool
 	// now, not only its first chunk. Since 0.19 (scheduler_reserve_full_isl, 2026-03-24).
