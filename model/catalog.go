@@ -32,9 +32,7 @@ var embeddedQuantised []byte
 type Catalog struct {
 	rows [2][]Row // by table
 	// given are the user's rows as they were put, by table.
-	given  [2][]Row
-	gpus   []Hardware
-	models []Arch
+	given [2][]Row
 }
 
 // NewCatalog returns the embedded catalog. An error means that the tables of this build are broken.
@@ -44,13 +42,8 @@ func NewCatalog() (*Catalog, error) {
 		table CatalogTable
 		data  []byte
 	}{{GPUTable, embeddedGPUs}, {ModelTable, embeddedModels}} {
-		rows, err := readTable(bytes.NewReader(embedded.data), embedded.table)
-		for _, r := range rows {
-			if err == nil {
-				err = c.put(embedded.table, r)
-			}
-		}
-		if err != nil {
+		var err error
+		if c.rows[embedded.table], err = readTable(bytes.NewReader(embedded.data), embedded.table); err != nil {
 			return nil, fmt.Errorf("read the catalog's table %s: %w", embedded.table, err)
 		}
 	}
@@ -66,18 +59,21 @@ func readTable(r io.Reader, t CatalogTable) ([]Row, error) {
 	if len(lines) == 0 {
 		return nil, fmt.Errorf("the table is empty")
 	}
+	columns := make([]CatalogColumn, len(lines[0]))
+	for i, name := range lines[0] {
+		var ok bool
+		if columns[i], ok = t.Column(name); !ok {
+			return nil, fmt.Errorf("unknown column %q", name)
+		}
+	}
 	var rows []Row
 	for n, line := range lines[1:] {
-		cells := Row{}
-		for i, name := range lines[0] {
-			col, ok := t.Column(name)
-			if !ok {
-				return nil, fmt.Errorf("unknown column %q", name)
-			}
+		cells := make(Row, len(line))
+		for i, col := range columns {
 			if err := col.Check(line[i]); err != nil {
-				return nil, fmt.Errorf("line %d: %s: %w", n+2, name, err)
+				return nil, fmt.Errorf("line %d: %s: %w", n+2, col.Name, err)
 			}
-			cells[name] = line[i]
+			cells[col.Name] = line[i]
 		}
 		rows = append(rows, cells)
 	}
@@ -86,15 +82,7 @@ func readTable(r io.Reader, t CatalogTable) ([]Row, error) {
 
 // Put adds a user's row, or overrides the given cells of the row with its name. The error is a [CellError]; the
 // catalog is then unchanged.
-func (c *Catalog) Put(t CatalogTable, r Row) error {
-	if err := c.put(t, r); err != nil {
-		return err
-	}
-	c.given[t] = append(c.given[t], r)
-	return nil
-}
-
-func (c *Catalog) put(t CatalogTable, given Row) error {
+func (c *Catalog) Put(t CatalogTable, given Row) error {
 	r, at := given, slices.IndexFunc(c.rows[t], func(r Row) bool { return r.named(t, given[t.NameColumn()]) })
 	if at >= 0 {
 		r = maps.Clone(c.rows[t][at])
@@ -107,24 +95,24 @@ func (c *Catalog) put(t CatalogTable, given Row) error {
 		}
 		maps.Copy(r, given)
 	}
+	var err error
 	switch t {
 	case GPUTable:
-		if err := cmp.Or(checkBalance(r), checkOrder(r, given)); err != nil {
-			return err
+		if err = cmp.Or(checkBalance(r), checkOrder(r, given)); err == nil {
+			_, err = hardwareOf(r)
 		}
-		hw, err := hardwareOf(r)
-		if err != nil {
-			return err
-		}
-		c.gpus = putAt(c.gpus, at, hw)
 	case ModelTable:
-		a, err := archOf(r)
-		if err != nil {
-			return err
-		}
-		c.models = putAt(c.models, at, a)
+		_, err = archOf(r)
 	}
-	c.rows[t] = putAt(c.rows[t], at, r)
+	if err != nil {
+		return err
+	}
+	if at < 0 {
+		c.rows[t] = append(c.rows[t], r)
+	} else {
+		c.rows[t][at] = r
+	}
+	c.given[t] = append(c.given[t], given)
 	return nil
 }
 
@@ -138,15 +126,6 @@ var saidOf = map[string][]string{
 	"list_price_usd_per_gpu_hour": {"price_basis", "price_date", "list_price_low", "list_price_high"},
 }
 
-// putAt replaces the element of a list at an index, or appends if the index is negative.
-func putAt[T any](list []T, at int, x T) []T {
-	if at < 0 {
-		return append(list, x)
-	}
-	list[at] = x
-	return list
-}
-
 // Given returns the user's rows with one of the names, in the order in which they were put.
 func (c *Catalog) Given(t CatalogTable, names ...string) []Row {
 	return list.Filter(c.given[t], func(r Row) bool {
@@ -156,7 +135,7 @@ func (c *Catalog) Given(t CatalogTable, names ...string) []Row {
 
 // Clone returns a catalog that can be changed without changing this one.
 func (c *Catalog) Clone() *Catalog {
-	d := &Catalog{gpus: slices.Clone(c.gpus), models: slices.Clone(c.models)}
+	d := &Catalog{}
 	for t := range c.rows {
 		d.rows[t], d.given[t] = slices.Clone(c.rows[t]), slices.Clone(c.given[t])
 	}
@@ -164,21 +143,30 @@ func (c *Catalog) Clone() *Catalog {
 }
 
 // GPUs returns every GPU in catalog order, including those with incomplete figures, see [Hardware.Check].
-func (c *Catalog) GPUs() []Hardware { return slices.Clone(c.gpus) }
+func (c *Catalog) GPUs() []Hardware { return readRows(c.rows[GPUTable], hardwareOf) }
 
 // Models returns every model in catalog order, including those with incomplete figures, see [Arch.Check].
-func (c *Catalog) Models() []Arch { return slices.Clone(c.models) }
+func (c *Catalog) Models() []Arch { return readRows(c.rows[ModelTable], archOf) }
+
+// readRows reads all rows of a table. None fails: those of users were read when they were put, the others by
+// this package's tests.
+func readRows[T any](rows []Row, read func(Row) (T, error)) []T {
+	return list.Map(rows, func(r Row) T {
+		x, _ := read(r)
+		return x
+	})
+}
 
 // GPU returns the GPU with a name, ignoring case, spaces, dashes and underscores. An exact match wins; a part
 // of exactly one name is enough; a part of several is refused with the candidates, an unknown name with the
 // nearest ones.
 func (c *Catalog) GPU(name string) (Hardware, error) {
-	names := list.Map(c.gpus, func(g Hardware) []string { return []string{g.Name} })
-	i, err := find("gpu", name, names)
+	rows := c.rows[GPUTable]
+	i, err := find("gpu", name, list.Map(rows, func(r Row) []string { return []string{r[GPUTable.NameColumn()]} }))
 	if err != nil {
 		return Hardware{}, err
 	}
-	return c.gpus[i], nil
+	return hardwareOf(rows[i])
 }
 
 // tunedName matches the ends of names of instruction-tuned variants.
@@ -193,17 +181,18 @@ func (a Arch) ChatCheckpoint() string { return cmp.Or(a.Chat, a.Repo) }
 // format. Repo is then the id that was asked for or, for a name without an owner, the listed or the
 // instruction-tuned checkpoint's.
 func (c *Catalog) Model(name string) (Arch, error) {
-	names := list.Map(c.models, func(m Arch) []string { return []string{m.Name, m.Repo} })
+	rows := c.rows[ModelTable]
+	names := list.Map(rows, func(r Row) []string { return []string{r["model"], r["hf_repo"]} })
 	i, err := find("model", name, names)
 	if err == nil {
-		return c.models[i], nil
+		return archOf(rows[i])
 	}
-	for i, r := range c.rows[ModelTable] {
+	for i, r := range rows {
 		names[i] = append(names[i], append(strings.Fields(r["hf_alike"]), r["hf_chat_repo"])...)
 	}
 	if i := findVariant(name, names); i >= 0 {
-		a := c.models[i]
-		others := strings.Fields(c.rows[ModelTable][i]["hf_alike"])
+		a, err := archOf(rows[i])
+		others := strings.Fields(rows[i]["hf_alike"])
 		other := slices.IndexFunc(others, func(id string) bool { return bareName(id) == bareName(name) })
 		switch {
 		case strings.Contains(name, "/"):
@@ -213,11 +202,11 @@ func (c *Catalog) Model(name string) (Arch, error) {
 		case tunedName.MatchString(name):
 			a.Repo = a.ChatCheckpoint()
 		}
-		return a, nil
+		return a, err
 	}
 	if rest, format, ok := cutFormat(name); ok {
 		if i := findVariant(rest, names); i >= 0 {
-			a := c.models[i]
+			a, err := archOf(rows[i])
 			// Only the model's own publisher scales blocks; NVIDIA and Red Hat scale whole matrices or
 			// channels.
 			theirs, _, named := strings.Cut(name, "/")
@@ -226,7 +215,7 @@ func (c *Catalog) Model(name string) (Arch, error) {
 			a.Native, a.Repo, a.Chat = format, name, ""
 			a.Details.WeightOnly = weightOnlyMark.MatchString(name)
 			var published map[string]any // by id in lower case
-			if err := json.Unmarshal(bytes.ToLower(embeddedQuantised), &published); err != nil {
+			if err := cmp.Or(err, json.Unmarshal(bytes.ToLower(embeddedQuantised), &published)); err != nil {
 				return a, fmt.Errorf("embedded quantised.json: %w", err)
 			}
 			file := hfConfig{class: a.Family, values: map[string]any{"quantization_config": published[strings.ToLower(name)]}}

@@ -16,7 +16,7 @@ func catalog() *Catalog {
 func TestParameterCountsMatchTheCatalog(t *testing.T) {
 	c := catalog()
 	checked := 0
-	for i, a := range c.models {
+	for i, a := range c.Models() {
 		r := c.rows[ModelTable][i]
 		total, active := a.Params()
 		compare := func(column string, got float64) {
@@ -47,6 +47,16 @@ func TestParameterCountsMatchTheCatalog(t *testing.T) {
 
 func TestEveryCatalogRowIsUsable(t *testing.T) {
 	c := catalog()
+	for _, r := range c.rows[GPUTable] {
+		if _, err := hardwareOf(r); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, r := range c.rows[ModelTable] {
+		if _, err := archOf(r); err != nil {
+			t.Error(err)
+		}
+	}
 	for _, a := range c.Models() {
 		if err := a.Check(); err != nil {
 			t.Error(err)

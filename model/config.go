@@ -1,6 +1,7 @@
 package model
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -70,8 +71,11 @@ func readObject(r io.Reader) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if bytes.Contains(data, []byte("Infinity")) || bytes.Contains(data, []byte("NaN")) {
+		data = unbounded.ReplaceAll(data, []byte("${1}0"))
+	}
 	var object map[string]any
-	return object, json.Unmarshal(unbounded.ReplaceAll(data, []byte("${1}0")), &object)
+	return object, json.Unmarshal(data, &object)
 }
 
 // unbounded matches numbers that Python writes and JSON lacks; they are replaced by 0.
