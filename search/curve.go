@@ -8,15 +8,13 @@ import (
 	"planner/sweep/measure"
 )
 
-// boundKind is what a bound limits.
+// boundKind is what a bound limits: the share of requests that exceed a latency, or that failed; the mean of a latency; or,
+// by requiring that what arrives is completed, the throughput.
 type boundKind int
 
 const (
-	// onShare limits the share of requests that exceed a latency, or that failed.
 	onShare boundKind = iota
-	// onMean limits the mean of a latency.
 	onMean
-	// onThroughput requires that what arrives is completed.
 	onThroughput
 )
 
@@ -139,19 +137,21 @@ func (a *assumed) below(floor, z, sd float64) float64 {
 	if a.kind == onMean || sd == 0 {
 		return sd * sd / 2 / (1 - floor)
 	}
+	limit, most, above, times := math.Exp(a.offset), math.Exp(zHigh), math.Exp((z-a.offset)/(1-floor)), phiOffsets
+	for i, x := range phiOffsets {
+		times[i] = math.Exp(x * sd / (1 - floor))
+	}
+	// beyond is unlink(raised(z)), given exp((z-a.offset)/(1-floor)).
+	beyond := func(above float64) float64 { return -math.Expm1(-min(limit*(floor+(1-floor)*above), most)) }
+	all := beyond(above)
 	low, high := stat.Bisect(0, sd*(sd+1)/(1-floor), 12, func(mid float64) bool {
-		share := 0.0
-		for i, x := range phiOffsets {
-			share += nodeWeights[i] * unlink(raised(a.offset, floor, z-mid+x*sd))
+		share, median := 0.0, above*math.Exp(-mid/(1-floor))
+		for i, weight := range nodeWeights {
+			share += weight * beyond(median*times[i])
 		}
-		return share <= unlink(raised(a.offset, floor, z))
+		return share <= all
 	})
 	return (low + high) / 2
-}
-
-// dispersion is the overdispersion of a count, relative to a binomial one, as a function of the share.
-func (a *assumed) dispersion(phi float64) stat.Dispersion {
-	return stat.Dispersion{At: phi, Level: a.share, Gamma: a.gamma}
 }
 
 // curve is the value of the bound's curve at ratio times the largest rate that meets it.

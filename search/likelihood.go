@@ -101,7 +101,7 @@ func (a *assumed) logLikelihood(e *likelihood, z, phi float64) float64 {
 		return logMean(e, z, phi)
 	}
 	p := unlink(z)
-	d := a.dispersion(phi)
+	d := stat.Dispersion{At: phi, Level: a.share, Gamma: a.gamma}
 	switch share := e.k / e.n; {
 	case e.atLeast, share > unlink(a.offset+a.above):
 		return math.Log(max(d.CountAbove(e.k, e.n, p), math.SmallestNonzeroFloat64))

@@ -53,8 +53,7 @@ type MaxRateConfig struct {
 	// MinRequests is the least number of requests in a measuring trial; 0 means what the quantiles need.
 	MinRequests int
 
-	// output is the mean number of output tokens of a request.
-	output int
+	output int // the mean number of output tokens of a request
 }
 
 func (c MaxRateConfig) withDefaults() MaxRateConfig {

@@ -11,6 +11,7 @@ import (
 	"planner/internal/list"
 	"planner/internal/note"
 	"planner/internal/parallel"
+	"planner/internal/stat"
 	"planner/sweep/measure"
 )
 
@@ -213,5 +214,5 @@ func (a *assumed) expected(z, n, phi float64) (seen, variance float64) {
 	p := unlink(seen)
 	slope := -(1 - p) * math.Log1p(-p)
 	wrong := misfit * (seen - a.offset)
-	return seen, a.dispersion(phi).Phi(p)*p*(1-p)/(n*slope*slope) + wrong*wrong
+	return seen, stat.Dispersion{At: phi, Level: a.share, Gamma: a.gamma}.Phi(p)*p*(1-p)/(n*slope*slope) + wrong*wrong
 }

@@ -15,7 +15,8 @@ import (
 func TestTailIsNoQuasiBinomial(t *testing.T) {
 	a := generic("ttft.p90", 0.1, false)
 	for _, phi := range []float64{20, 100, 300} {
-		got, quasi := stat.BetaBinomial{N: 1700, P: 0.2, Phi: a.dispersion(phi).Phi(0.2)}.LogCDF(0), 1700*math.Log(0.8)/a.dispersion(0.9*phi).Phi(0.2)
+		at := func(phi float64) float64 { return stat.Dispersion{At: phi, Level: a.share, Gamma: a.gamma}.Phi(0.2) }
+		got, quasi := stat.BetaBinomial{N: 1700, P: 0.2, Phi: at(phi)}.LogCDF(0), 1700*math.Log(0.8)/at(0.9*phi)
 		if got > quasi {
 			t.Errorf("phi %g: ln P(0) is %.2f, more than the quasi-binomial %.2f", phi, got, quasi)
 		}
