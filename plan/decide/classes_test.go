@@ -38,8 +38,8 @@ gpu_memory_utilization = 0.92
 const twins = `
 [workload]
 mix = [
-  { name = "a", class = "chat", weight = 1, slo = { ttft = { p99 = "1s" }, tpot = { p99 = "50ms" } } },
-  { name = "b", class = "chat", weight = 1, slo = { ttft = { p99 = "1s" }, tpot = { p99 = "50ms" } } },
+  { name = "a", prompt = { dist = "uniform", min = 100, max = 300 }, output = { dist = "uniform", min = 20, max = 60 }, weight = 1, slo = { ttft = { p99 = "1s" }, tpot = { p99 = "50ms" } } },
+  { name = "b", prompt = { dist = "uniform", min = 100, max = 300 }, output = { dist = "uniform", min = 20, max = 60 }, weight = 1, slo = { ttft = { p99 = "1s" }, tpot = { p99 = "50ms" } } },
 ]
 `
 
@@ -48,7 +48,8 @@ const single = `
 ttft = { p99 = "1s" }
 tpot = { p99 = "50ms" }
 [workload]
-class = "chat"
+prompt = { dist = "uniform", min = 100, max = 300 }
+output = { dist = "uniform", min = 20, max = 60 }
 `
 
 // TestEqualClassesAreOne checks that two classes that are alike, with limits that are

@@ -34,7 +34,8 @@ func instances(t *testing.T, name, weights string) (carries map[string]plan.Offe
 	made := estimated(t,
 		"model.name", name, "model.weights", weights, "hardware.gpu", `["H100 SXM", "H200 SXM"]`, "engine.tensor_parallel", "[1, 2, 4, 8]",
 		"knobs.max_num_seqs", "512", "knobs.max_num_batched_tokens", "8192", "knobs.gpu_memory_utilization", "0.9",
-		"workload.class", "chat", "demand.rate", "100", "slo.ttft.p90", "500ms", "slo.tpot.p90", "50ms")
+		"workload.prompt", `{ dist = "uniform", min = 200, max = 600 }`, "workload.output", `{ dist = "uniform", min = 20, max = 60 }`,
+		"demand.rate", "100", "slo.ttft.p90", "500ms", "slo.tpot.p90", "50ms")
 	carries = map[string]plan.Offer{}
 	add := func(o plan.Offer) { carries[fmt.Sprintf("%s/%d", o.GPU, o.GPUs)] = o }
 	add(made.Offer)

@@ -108,7 +108,7 @@ func TestSmallerStepsForGaps(t *testing.T) {
 	base := []string{
 		"model.name", "llama-3.1-8b", "hardware.gpu", "L40S", "demand.rate", "5",
 		"knobs.max_num_seqs", "64", "knobs.gpu_memory_utilization", "0.9", "search.precision", "0.3",
-		"workload.prompt", `{ dist = "fixed", value = 3000 }`, "workload.output", `{ dist = "fixed", value = 100 }`, "slo.itl.p99", "80ms",
+		"workload.prompt", `{ dist = "fixed", value = 3000 }`, "workload.output", `{ dist = "fixed", value = 30 }`, "slo.itl.p99", "80ms",
 	}
 	small := estimated(t, base...)
 	large := estimated(t, append(base, "knobs.max_num_batched_tokens", "[2048, 8192]")...)
