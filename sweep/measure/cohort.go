@@ -177,18 +177,18 @@ func (c *cohort) byPrompt() *ByPrompt {
 			total += float64(r.uncached())
 		}
 	}
-	if len(seen) < fewestByPrompt {
+	if len(seen) < fewestByPrompt || !slices.ContainsFunc(seen, func(r *Record) bool { return r.uncached() != seen[0].uncached() }) {
 		return nil
 	}
 	b := ByPrompt{Mean: total / float64(len(seen))}
 	quarter, few := len(seen)/4, max(len(seen)/50, 1)
 	sortBy(seen, (*Record).uncached)
 	b.Short, b.Long = groupOf(seen[:quarter]), groupOf(seen[len(seen)-quarter:])
-	sortBy(seen, func(r *Record) time.Duration { return r.First - r.Due })
-	b.Slow = groupOf(seen[len(seen)-few:])
 	if b.Short.Tokens == b.Long.Tokens {
 		return nil
 	}
+	sortBy(seen, func(r *Record) time.Duration { return r.First - r.Due })
+	b.Slow = groupOf(seen[len(seen)-few:])
 	return &b
 }
 
@@ -197,7 +197,10 @@ func (r *Record) uncached() int { return max(r.Prompt-r.Cached, 0) }
 // sortBy sorts records by a key, and equal ones by when they were due.
 func sortBy[T cmp.Ordered](records []*Record, key func(*Record) T) {
 	slices.SortFunc(records, func(a, b *Record) int {
-		return cmp.Or(cmp.Compare(key(a), key(b)), cmp.Compare(a.Due, b.Due), cmp.Compare(a.ID, b.ID))
+		if x, y := key(a), key(b); x != y {
+			return cmp.Compare(x, y)
+		}
+		return cmp.Or(cmp.Compare(a.Due, b.Due), cmp.Compare(a.ID, b.ID))
 	})
 }
 
