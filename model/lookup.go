@@ -103,7 +103,11 @@ func NamedFormat(name string) WeightFormat {
 // nearest returns the shown names of up to three entries with the smallest edit distance from the whole name or
 // from its beginning, which people often give alone; at most one of those that share their first word.
 func nearest(want string, entries [][]string) []string {
-	distance := func(names []string) int {
+	type candidate struct {
+		name string
+		off  int
+	}
+	candidates := list.Map(entries, func(names []string) candidate {
 		least := math.MaxInt
 		for _, n := range names {
 			if n != "" {
@@ -111,14 +115,15 @@ func nearest(want string, entries [][]string) []string {
 				least = min(least, 2*spelling.Distance(want, whole), 2*spelling.Distance(want, whole[:min(len(want), len(whole))])+1)
 			}
 		}
-		return least
-	}
+		return candidate{names[0], least}
+	})
+	slices.SortStableFunc(candidates, func(a, b candidate) int { return cmp.Compare(a.off, b.off) })
 	var near []string
 	families := map[string]bool{}
-	for _, names := range slices.SortedStableFunc(slices.Values(entries), func(a, b []string) int { return cmp.Compare(distance(a), distance(b)) }) {
-		family, _, _ := strings.Cut(names[0], " ")
+	for _, c := range candidates {
+		family, _, _ := strings.Cut(c.name, " ")
 		if !families[family] && len(near) < 3 {
-			near = append(near, names[0])
+			near = append(near, c.name)
 		}
 		families[family] = true
 	}
