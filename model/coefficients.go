@@ -30,6 +30,12 @@ func (f Flops) computeFormat(w WeightFormat) (rate float64, native bool) {
 // aiconfigurator, campaign_checkpoints/h200_sxm/moe_perf.txt, read 2026-11).
 const expertTile, deepGEMMTile = 64, 128
 
+// hopperBF16 is the rate of an H100 or H200, in operations per second. BlockExpert, served there, holds what
+// DeepGEMM's tiles of few rows take: 128 rows are computed for each expert that a token visits. A Hopper of less
+// compute takes longer for them; an H20, with a seventh of the rate, is faster without DeepGEMM
+// (vllm-project/recipes, pull request 100).
+const hopperBF16 = 989e12
+
 // blockExperts is the ratio of the rates of fp8 experts scaled in blocks of 128 x 128, which rescale every
 // 128th step, and by channel: 0.33 and 0.47 of the peak (the same timings, Triton). DeepGEMM's lose nothing
 // until experts are cut by eight, where Triton's are faster (vLLM pull request 29346).
@@ -228,6 +234,9 @@ func (r *Roofline) setMatrices() {
 		to.visits, to.tile = float64(moe.Active)/float64(moe.Experts), expertTile
 		if d.blockScaled() && r.deepGEMM() {
 			to.tile = deepGEMMTile
+			if r.deepGEMMOnHopper() {
+				to.padded = deepGEMMTile * max(0, 1-hw.Flops.BF16/hopperBF16)
+			}
 		}
 		if d.EP {
 			to.ranks = float64(d.TP * d.DP)
@@ -443,9 +452,12 @@ func (r *Roofline) setCrossing() {
 // experts, simulated 16 with the cost and 11 without; FixedConstants.Latent, which other models have instead,
 // was timed.
 func (r *Roofline) deepGEMM() bool {
+	return r.dep.Hardware.Generation != GenerationHopper || r.dep.Arch.Attention.MLA.Present() || r.deepGEMMOnHopper()
+}
+
+func (r *Roofline) deepGEMMOnHopper() bool {
 	d, minor := r.dep, versionOf(r.args.EngineVersion).minor()
-	return d.Hardware.Generation != GenerationHopper || d.Arch.Attention.MLA.Present() ||
-		minor >= 11 && minor < 15 && (minor < 12 || d.TP < 8)
+	return d.Hardware.Generation == GenerationHopper && minor >= 11 && minor < 15 && (minor < 12 || d.TP < 8)
 }
 
 func (r *Roofline) setFixed() {

@@ -45,6 +45,7 @@ type Roofline struct {
 		uneven   float64 // squared coefficient of variation of the popularity of experts
 		visits   float64 // visits to one expert per token
 		tile     float64 // rows to which those of one expert are padded at most
+		padded   float64 // least rows computed for an expert that is visited, beyond what is in BlockExpert
 	}
 	// kv is seconds (and bytes) per token of context read.
 	kv struct {
@@ -327,6 +328,7 @@ func (r *Roofline) expertTime(tokens float64) (weights, compute float64) {
 		each *= 1 + to.fullest*math.Sqrt(1/visits+to.uneven/to.perRank)
 		touched = min(1, touched+to.fullest*math.Sqrt(touched*(1-touched)/to.perRank))
 	}
+	each = max(each, r.experts.token/to.visits*touched*to.padded)
 	read := r.experts.read * touched
 	both := math.Hypot(read, each)
 	weights = both * read * read / (read*read + each*each)

@@ -654,6 +654,32 @@ func TestBlockExpertsByDeepGEMM(t *testing.T) {
 	}
 }
 
+// The tiles of 128 rows are computed for each expert that is visited: an H20 takes longer for few tokens than for
+// reading them, which no other kernel does, nor a GPU whose served runs hold it.
+func TestTilesOfDeepGEMM(t *testing.T) {
+	const tokens = 10
+	times := func(gpu, version string) (*Roofline, float64) {
+		d := deploy(t, "Qwen/Qwen3-235B-A22B-FP8", gpu, 4)
+		args := EngineArgs{EngineVersion: version}
+		r, err := NewRoofline(d, ConstantsFor(d.Hardware, args), args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		weights, compute := r.expertTime(tokens)
+		return r, weights + compute
+	}
+	r, tiles := times("H20", "0.12.0")
+	_, others := times("H20", "0.15.0")
+	rows := r.touched(tokens) * float64(r.dep.Arch.MoE.Experts) * 128 * (1 - 148.0/989)
+	// A row of one expert is an eighth of a token's experts.
+	if want := rows / float64(r.dep.Arch.MoE.Active) * r.experts.token; tiles < want || tiles > 1.1*want || tiles < 3*others {
+		t.Errorf("%.1f ms, want %.1f; %.1f by other kernels", 1e3*tiles, 1e3*want, 1e3*others)
+	}
+	if r, _ := times("H200 SXM", "0.12.0"); r.routing.padded != 0 {
+		t.Errorf("%g rows on H200", r.routing.padded)
+	}
+}
+
 // Of a mixture whose experts alone are in mxfp4 the peak is that of the experts, and a GPU of which no rate in fp8 is
 // told has that of bf16.
 func TestPeakOfMxfp4Experts(t *testing.T) {
