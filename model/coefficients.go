@@ -473,6 +473,9 @@ func (r *Roofline) setFixed() {
 	}
 	floor := layers * (f.Layer + f.FormatLayer.For(d.denseFormat()))
 	floor += moe * bygoneCosts(d.Arch, versionOf(r.args.EngineVersion))
+	if expertsByTriton(d, versionOf(r.args.EngineVersion)) {
+		floor += moe * matmulOGS
+	}
 	r.fixed.floor = floor + moe*f.MoELayer + block + step
 	graphs := r.args.graphs()
 	r.fixed.decodeOnly = graphs == GraphsDecodeOnly

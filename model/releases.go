@@ -167,6 +167,16 @@ var bygones = []struct {
 	{17, 5e-6, func(a Arch) bool { return a.Details.RouterBias }},
 }
 
+// matmulOGS is what Triton's kernels for experts in mxfp4 take longer per layer than AITER's on a GPU of CDNA3, which
+// has no matrix instructions for mxfp4: one request at gpt-oss-120b on 8 x MI300X has 133 and 264 tokens/s (vLLM
+// pull request 55934, 2026-09). It grows with requests, to 298 us at 128 of them, which is of the spread.
+const matmulOGS = 104e-6
+
+// expertsByTriton reports whether experts run in these, as gpt-oss did on CDNA3 until 0.30 (vLLM pull request 50622).
+func expertsByTriton(d Deployment, v Version) bool {
+	return d.Hardware.Generation == GenerationCDNA3 && d.Precision.Weights == MXFP4 && d.Arch.MoE.Present() && d.Arch.Details.Sinks && v.minor() < 30
+}
+
 // bygoneCosts returns the sum of them per layer with experts for a model and a release.
 func bygoneCosts(a Arch, v Version) (cost float64) {
 	for _, b := range bygones {

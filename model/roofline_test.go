@@ -632,6 +632,42 @@ func TestBygoneCosts(t *testing.T) {
 	}
 }
 
+// gpt-oss on an MI300X runs in Triton's kernels for experts until 0.30, twice as long for one request on eight GPUs.
+func TestExpertsByTriton(t *testing.T) {
+	for _, c := range []struct {
+		model, gpu, version string
+		want                bool
+	}{
+		{"gpt-oss-120b", "MI300X", "0.29.0", true},
+		{"gpt-oss-20b", "MI325X", "0.17.0", true},
+		{"gpt-oss-120b", "MI300X", "0.30.0", false},
+		{"gpt-oss-120b", "MI355X", "0.17.0", false},
+		{"gpt-oss-120b", "H100 SXM", "0.17.0", false},
+		{"Mixtral-8x7B", "MI300X", "0.17.0", false},
+	} {
+		d, args := deploy(t, c.model, c.gpu, 1), EngineArgs{EngineVersion: c.version}
+		with, err := NewRoofline(d, ConstantsFor(d.Hardware, args), args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		latest := EngineArgs{EngineVersion: "0.30.0"}
+		without, err := NewRoofline(d, ConstantsFor(d.Hardware, args), latest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := 0.0
+		if c.want {
+			want = float64(d.Arch.MoE.Layers) * 104e-6
+		}
+		if got := with.fixed.floor - without.fixed.floor; math.Abs(got-want) > 1e-9 {
+			t.Errorf("%s on %s in %s: %.2f ms longer than in 0.30, want %.2f", c.model, c.gpu, c.version, 1e3*got, 1e3*want)
+		}
+		if s := SpreadFor(d, args); c.want != (s[DoubtExperts] >= 0.40) {
+			t.Errorf("%s on %s in %s: experts are known to %g", c.model, c.gpu, c.version, s[DoubtExperts])
+		}
+	}
+}
+
 // Experts in blocks are permuted into tiles where DeepGEMM computes them.
 func TestBlockExpertsByDeepGEMM(t *testing.T) {
 	for _, c := range []struct {
