@@ -227,3 +227,30 @@ func TestBatchingOfAClass(t *testing.T) {
 		t.Errorf("%+v", found)
 	}
 }
+
+// TestAdapterSlotsOfReplicas: each attention replica has the slots for its part of the requests.
+func TestAdapterSlotsOfReplicas(t *testing.T) {
+	slo := measure.SLO{Bounds: []measure.Bound{{Metric: measure.TTFT, Quantile: 0.99, Limit: time.Second}}}
+	trial := func(rate float64) measure.Measurement {
+		m := measure.Measurement{Trial: measure.Trial{Rate: rate, Objective: slo}, Valid: true, Tally: measure.Tally{Requests: 256},
+			Throughput: measure.Throughput{Achieved: rate}}
+		m.TTFT.P50, m.TTFT.P99, m.E2E.Mean = 100*time.Millisecond, 2*time.Second, time.Second
+		return m
+	}
+	for _, c := range []struct {
+		flight   float64
+		replicas int
+		lora     model.LoRA
+		want     string
+	}{
+		{8, 0, model.LoRA{Adapters: 32, Slots: 8}, "8 requests were in flight in the mean and choose among 32 adapters, of which 8 fit at once"},
+		{8, 4, model.LoRA{Adapters: 32, Slots: 8}, "neither max_num_seqs nor the KV cache explains it"},
+		{480, 4, model.LoRA{Adapters: 200, Slots: 16}, "480 requests were in flight in the mean and choose among 200 adapters, of which 16 fit at once on each of 4 replicas"},
+	} {
+		trials := []measure.Measurement{trial(c.flight), trial(2 * c.flight)}
+		found := diagnose.Of(trials, &model.Bounds{LoRA: c.lora, Replicas: c.replicas}, slo)
+		if len(found) != 1 || found[0].Kind != diagnose.Queueing || found[0].Evidence[1] != c.want {
+			t.Errorf("%g in flight on %d replicas: %+v", c.flight, c.replicas, found)
+		}
+	}
+}

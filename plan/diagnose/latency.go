@@ -185,19 +185,24 @@ func (s *serverTrials) lengthsAlone() bool {
 
 // cause says what requests of a trial may have waited for, and what to try.
 func (s *serverTrials) cause(m *measure.Measurement) (evidence, next string) {
-	seqs, lora := placesOf(m), model.LoRA{}
+	seqs, lora, replicas := placesOf(m), model.LoRA{}, 1
 	if s.bounds != nil {
-		lora = s.bounds.LoRA
+		lora, replicas = s.bounds.LoRA, max(s.bounds.Replicas, 1)
 	}
 	flight := inFlight(m)
-	most := flight + 3*math.Sqrt(flight) // mean plus three standard deviations of a Poisson number
+	// At most so many are in flight: the mean plus three standard deviations of a Poisson number.
+	most := func(mean float64) float64 { return mean + 3*math.Sqrt(mean) }
 	switch {
 	case m.Server.Preemptions != nil && *m.Server.Preemptions > 0 || m.Server.PeakKV != nil && *m.Server.PeakKV >= fullPool:
 		return "the KV cache was full, or requests were preempted", "more KV cache: higher gpu_memory_utilization, kv_cache = \"fp8\", more tensor_parallel; or shorter max_model_len"
-	case seqs > 0 && most >= float64(seqs):
+	case seqs > 0 && most(flight) >= float64(seqs):
 		return fmt.Sprintf("%.0f requests were in flight in the mean where max_num_seqs lets %d run", flight, seqs), "a higher max_num_seqs"
-	case lora.Slots < lora.Adapters && lora.Distinct(most) >= float64(lora.Slots):
-		return fmt.Sprintf("%.2g requests were in flight in the mean and choose among %d adapters, of which %d fit at once", flight, lora.Adapters, lora.Slots), "a larger engine.lora.slots"
+	case lora.Slots < lora.Adapters && lora.Distinct(most(flight/float64(replicas))) >= float64(lora.Slots):
+		evidence = fmt.Sprintf("%s requests were in flight in the mean and choose among %d adapters, of which %d fit at once", figure(flight), lora.Adapters, lora.Slots)
+		if replicas > 1 {
+			evidence += fmt.Sprintf(" on each of %d replicas", replicas)
+		}
+		return evidence, "a larger engine.lora.slots"
 	}
 	return "neither max_num_seqs nor the KV cache explains it", "the time line of the trial: arrivals in bursts ask for headroom, pauses of the server for its log (garbage collection, compilation, other tenants)"
 }
