@@ -50,6 +50,7 @@ type call struct {
 	seq     *sequence // nil before it arrives and after it ends
 	replica *scheduler
 	due     float64
+	reached float64 // when it reached the engine's loop
 	begun   float64 // when it was first admitted
 	// lastToken is when its newest token came, unless it is steady.
 	lastToken float64
@@ -254,7 +255,7 @@ func (r *loadRun) arrive(id int, at float64) {
 	k := &r.calls[id]
 	q := &r.load.Requests[id]
 	core, replica := r.engine.lightest()
-	k.replica = replica
+	k.replica, k.reached = replica, at
 	if k.ended { // gave up in the front end
 		r.retire(id)
 		return
