@@ -40,24 +40,36 @@ func TestClosedLoop(t *testing.T) {
 	}
 }
 
-// TestTogether: of equal requests that are due at the same instant the first has a step of its own, as the
-// engine's loop does not wait for the others; they share the next one. So it is in each round of a closed loop.
+// reading is an engine whose front end takes longer for longer prompts.
+type reading struct{ steady }
+
+func (r reading) Frontend(prompt int) float64 { return 1e-6 * float64(prompt) }
+
+// TestTogether: of requests that are due at the same instant the first has a step of its own, as the engine's loop
+// does not wait for the others; they share the next one. So it is in each round of a closed loop, of one length or
+// of two that alternate.
 func TestTogether(t *testing.T) {
 	const slots = 8
-	w := workload.Workload{Shapes: []workload.Shape{{Prompt: normal(100, 0), Output: normal(20, 0)}}}
-	r := simulate(NewEngine(steady{0.010, 0.001}, plain(false, 64)), Load{Requests: w.Slots(3*slots, 1), Slots: slots})
-	for round := range 3 {
-		first := r.Records[round*slots]
-		alone, others := 0, map[time.Duration]int{}
-		for _, rec := range r.Records[round*slots : (round+1)*slots] {
-			if rec.First-first.First < time.Millisecond {
-				alone++
-				continue
-			}
-			others[rec.First]++
+	for lengths := 1; lengths <= 2; lengths++ {
+		w := workload.Workload{Shapes: []workload.Shape{{Prompt: normal(100, 0), Output: normal(20, 0)}}}
+		requests := w.Slots(3*slots, 1)
+		for i := range requests {
+			requests[i].Prompt += i % lengths
 		}
-		if alone != 1 || len(others) != 1 {
-			t.Errorf("round %d: %d requests in the first step and the others in %d more, want 1 and 1", round, alone, len(others))
+		r := simulate(NewEngine(reading{steady{step: 0.010}}, plain(false, 64)), Load{Requests: requests, Slots: slots})
+		for round := range 3 {
+			first := r.Records[round*slots]
+			alone, others := 0, map[time.Duration]int{}
+			for _, rec := range r.Records[round*slots : (round+1)*slots] {
+				if rec.First-first.First < time.Millisecond {
+					alone++
+					continue
+				}
+				others[rec.First]++
+			}
+			if alone != 1 || len(others) != 1 {
+				t.Errorf("%d lengths, round %d: %d requests in the first step and the others in %d more, want 1 and 1", lengths, round, alone, len(others))
+			}
 		}
 	}
 }

@@ -18,10 +18,10 @@ type loadRun struct {
 
 	// arrivals holds when requests reach the engine's loop, deadlines when clients give up.
 	arrivals, deadlines eventList
-	// together counts the requests that would reach the engine at the same instant.
+	// together counts the requests that enter the front end at an instant, by when they would reach the engine.
 	together struct {
-		at float64
-		n  int
+		entered float64
+		reach   map[float64]int
 	}
 	timeout  float64 // infinite if clients never give up
 	nextSlot int     // closed loop: the first request not yet sent
@@ -76,6 +76,7 @@ func newRun(e *Engine, load Load) *loadRun {
 	if load.Gaps {
 		r.gaps = measure.NewGaps(load.GapsFrom, load.GapsTo)
 	}
+	r.together.reach = map[float64]int{}
 	r.sendFirst()
 	return r
 }
@@ -103,7 +104,7 @@ func (r *loadRun) sendFirst() {
 			continue
 		}
 		r.sent(i, due)
-		r.arrivals.known = append(r.arrivals.known, futureEvent{r.apart(due + r.engine.timer.Frontend(q.Prompt)), i})
+		r.arrivals.known = append(r.arrivals.known, futureEvent{r.apart(due, q.Prompt), i})
 		if r.deadlines.known != nil {
 			r.deadlines.known = append(r.deadlines.known, futureEvent{due + r.timeout, i})
 		}
@@ -118,14 +119,18 @@ func (r *loadRun) sendFirst() {
 // schedules (vLLM, v1/engine/core.py, run_busy_loop); the others are in the next step.
 const handOn = 1.0 / 15_000
 
-// apart returns when a request reaches the engine that would do so at a time, and not at the same instant as
-// others before it.
-func (r *loadRun) apart(at float64) float64 {
-	if at != r.together.at {
-		r.together.at, r.together.n = at, 0
+// apart returns when a request that enters the front end at a time reaches the engine: not at the same instant as
+// others that entered with it.
+func (r *loadRun) apart(entered float64, prompt int) float64 {
+	t := &r.together
+	if entered != t.entered {
+		t.entered = entered
+		clear(t.reach)
 	}
-	r.together.n++
-	return at + handOn*float64(r.together.n-1)
+	at := entered + r.engine.timer.Frontend(prompt)
+	before := t.reach[at]
+	t.reach[at]++
+	return at + handOn*float64(before)
 }
 
 // follow makes a request wait for the end of another one.
@@ -150,7 +155,7 @@ func (r *loadRun) send(id int, due float64) {
 // expect schedules the arrival of a request that enters the front end at time at, and the deadline
 // of its client, who waits since due.
 func (r *loadRun) expect(id int, at, due float64) {
-	r.arrivals.added.Push(futureEvent{r.apart(at + r.engine.timer.Frontend(r.load.Requests[id].Prompt)), id})
+	r.arrivals.added.Push(futureEvent{r.apart(at, r.load.Requests[id].Prompt), id})
 	if !math.IsInf(r.timeout, 1) {
 		r.deadlines.added.Push(futureEvent{due + r.timeout, id})
 	}
