@@ -40,40 +40,6 @@ func TestClosedLoop(t *testing.T) {
 	}
 }
 
-// reading is an engine whose front end takes longer for longer prompts.
-type reading struct{ steady }
-
-func (r reading) Frontend(prompt int) float64 { return 1e-6 * float64(prompt) }
-
-// TestTogether: of requests that are due at the same instant the first has a step of its own, as the engine's loop
-// does not wait for the others; they share the next one. So it is in each round of a closed loop, of one length or
-// of two that alternate.
-func TestTogether(t *testing.T) {
-	const slots = 8
-	for lengths := 1; lengths <= 2; lengths++ {
-		w := workload.Workload{Shapes: []workload.Shape{{Prompt: normal(100, 0), Output: normal(20, 0)}}}
-		requests := w.Slots(3*slots, 1)
-		for i := range requests {
-			requests[i].Prompt += i % lengths
-		}
-		r := simulate(NewEngine(reading{steady{step: 0.010}}, plain(false, 64)), Load{Requests: requests, Slots: slots})
-		for round := range 3 {
-			first := r.Records[round*slots]
-			alone, others := 0, map[time.Duration]int{}
-			for _, rec := range r.Records[round*slots : (round+1)*slots] {
-				if rec.First-first.First < time.Millisecond {
-					alone++
-					continue
-				}
-				others[rec.First]++
-			}
-			if alone != 1 || len(others) != 1 {
-				t.Errorf("%d lengths, round %d: %d requests in the first step and the others in %d more, want 1 and 1", lengths, round, alone, len(others))
-			}
-		}
-	}
-}
-
 // TestTurns: a turn waits for the one before, and finds all of its full blocks in
 // the cache, generated tokens included, but for the last token, whose KV was
 // never computed.
@@ -199,17 +165,12 @@ func TestReplicas(t *testing.T) {
 		if got, want := one.Records[i].Last, time.Duration(i+1)*500*time.Millisecond; got != want {
 			t.Errorf("one replica: request %d ends at %v, want %v", i, got, want)
 		}
-		apart := three.Records[i].Last - 500*time.Millisecond
-		if apart < 0 || apart > time.Millisecond {
-			t.Errorf("three replicas: request %d ends at %v, want 500ms", i, three.Records[i].Last)
-		}
-		// The first request's step has begun when the others come.
-		if got, want := together.Records[i].Last, time.Duration(50+min(i, 1))*10*time.Millisecond; got != want {
-			t.Errorf("in lock step: request %d ends at %v, want %v", i, got, want)
+		if three.Records[i].Last != 500*time.Millisecond || together.Records[i].Last != 500*time.Millisecond {
+			t.Errorf("three replicas: request %d ends at %v and in lock step at %v, want 500ms", i, three.Records[i].Last, together.Records[i].Last)
 		}
 	}
-	if three.stats.steps != 150 || together.stats.steps != 51 {
-		t.Errorf("%d steps apart and %d together, want 150 and 51", three.stats.steps, together.stats.steps)
+	if three.stats.steps != 150 || together.stats.steps != 50 {
+		t.Errorf("%d steps apart and %d together, want 150 and 50", three.stats.steps, together.stats.steps)
 	}
 }
 

@@ -18,13 +18,8 @@ type loadRun struct {
 
 	// arrivals holds when requests reach the engine's loop, deadlines when clients give up.
 	arrivals, deadlines eventList
-	// together counts the requests that enter the front end at an instant, by when they would reach the engine.
-	together struct {
-		entered float64
-		reach   map[float64]int
-	}
-	timeout  float64 // infinite if clients never give up
-	nextSlot int     // closed loop: the first request not yet sent
+	timeout             float64 // infinite if clients never give up
+	nextSlot            int     // closed loop: the first request not yet sent
 
 	// watchAt is when the load's Watch is next called, end when the run ended or its last request
 	// so far did, and stopped the reason that Watch gave.
@@ -50,7 +45,6 @@ type call struct {
 	seq     *sequence // nil before it arrives and after it ends
 	replica *scheduler
 	due     float64
-	reached float64 // when it reached the engine's loop
 	begun   float64 // when it was first admitted
 	// lastToken is when its newest token came, unless it is steady.
 	lastToken float64
@@ -76,7 +70,6 @@ func newRun(e *Engine, load Load) *loadRun {
 	if load.Gaps {
 		r.gaps = measure.NewGaps(load.GapsFrom, load.GapsTo)
 	}
-	r.together.reach = map[float64]int{}
 	r.sendFirst()
 	return r
 }
@@ -104,33 +97,13 @@ func (r *loadRun) sendFirst() {
 			continue
 		}
 		r.sent(i, due)
-		r.arrivals.known = append(r.arrivals.known, futureEvent{r.apart(due, q.Prompt), i})
+		r.arrivals.known = append(r.arrivals.known, futureEvent{due + r.engine.timer.Frontend(q.Prompt), i})
 		if r.deadlines.known != nil {
 			r.deadlines.known = append(r.deadlines.known, futureEvent{due + r.timeout, i})
 		}
 	}
 	slices.SortFunc(r.arrivals.known, futureEvent.compare)
 	slices.SortFunc(r.deadlines.known, futureEvent.compare)
-}
-
-// handOn is the least time between two requests that a front end hands to the engine, in seconds: it is one
-// thread, which streams some 15,000 events/s. So of requests that are due together, as in a closed loop of fixed
-// lengths, the first finds an idle engine, whose loop waits for one request, takes what its queue holds and
-// schedules (vLLM, v1/engine/core.py, run_busy_loop); the others are in the next step.
-const handOn = 1.0 / 15_000
-
-// apart returns when a request that enters the front end at a time reaches the engine: not at the same instant as
-// others that entered with it.
-func (r *loadRun) apart(entered float64, prompt int) float64 {
-	t := &r.together
-	if entered != t.entered {
-		t.entered = entered
-		clear(t.reach)
-	}
-	at := entered + r.engine.timer.Frontend(prompt)
-	before := t.reach[at]
-	t.reach[at]++
-	return at + handOn*float64(before)
 }
 
 // follow makes a request wait for the end of another one.
@@ -155,7 +128,7 @@ func (r *loadRun) send(id int, due float64) {
 // expect schedules the arrival of a request that enters the front end at time at, and the deadline
 // of its client, who waits since due.
 func (r *loadRun) expect(id int, at, due float64) {
-	r.arrivals.added.Push(futureEvent{r.apart(at, r.load.Requests[id].Prompt), id})
+	r.arrivals.added.Push(futureEvent{at + r.engine.timer.Frontend(r.load.Requests[id].Prompt), id})
 	if !math.IsInf(r.timeout, 1) {
 		r.deadlines.added.Push(futureEvent{due + r.timeout, id})
 	}
@@ -260,7 +233,7 @@ func (r *loadRun) arrive(id int, at float64) {
 	k := &r.calls[id]
 	q := &r.load.Requests[id]
 	core, replica := r.engine.lightest()
-	k.replica, k.reached = replica, at
+	k.replica = replica
 	if k.ended { // gave up in the front end
 		r.retire(id)
 		return
