@@ -120,7 +120,7 @@ func TestFailingAlone(t *testing.T) {
 		// most is how many requests of the load may be sent.
 		most int64
 	}{
-		"denied":      {behind(0, 401), "(net.denied) in stage serving: a request of the load, alone on the engine, failed: status 401: not today", 1},
+		"denied":      {behind(0, 401), "(net.denied) in stage serving: a request of the load, alone on the engine, failed: status 401: not today (engine.api_key_env names the environment variable that holds its key)", 1},
 		"no model":    {behind(0, 404), "(args.model)", 1},
 		"unavailable": {behind(0, 503), "(serve.failing)", 7},
 		"silent":      {behind(0, silence), "(serve.failing) in stage serving: a request of the load, alone on the engine, got no answer: nothing came in 1s", 2},

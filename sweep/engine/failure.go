@@ -61,6 +61,9 @@ func (f *Failure) Reason() note.Reason {
 	if f.MaxModelLen > 0 {
 		fmt.Fprintf(&b, " (a max_model_len of %d would fit)", f.MaxModelLen)
 	}
+	if f.Class == denied {
+		b.WriteString(" (engine.api_key_env names the environment variable that holds its key)")
+	}
 	return note.Because(note.EngineFailed, f.Class, &b)
 }
 
