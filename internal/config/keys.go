@@ -146,7 +146,7 @@ func (c *Config) engineRows() []tomlKey {
 		{"data_parallel", "replicas of attention inside one instance", knobIn(space, "data_parallel")},
 		{"expert_parallel", "mixture of experts: whole experts on each GPU of the tensor-parallel group", knobIn(space, "expert_parallel")},
 		{"version", `of the engine that is simulated, "0.11.0"; "" = the newest known`, anyWord().in(&e.Version)},
-		{"async_scheduling", "simulated: auto true false; auto = the release's default, true since 0.14 (pipeline stages: 0.15)", switched().in(&e.Kernels.Async)},
+		{"async_scheduling", "simulated: auto true false; auto = the release's default, true since 0.14 (pipeline stages: 0.15, draft models: 0.26)", switched().in(&e.Kernels.Async)},
 		{"graphs", "simulated: auto full piecewise decode-only eager, the steps that replay CUDA graphs; auto = the release's default, full since 0.11",
 			enumerated[model.GraphMode]().in(&e.Kernels.Graphs)},
 		{"graph_tokens", "simulated: the largest step that replays a CUDA graph; 0 = the engine's default", wholeIn(atLeast(0)).in(&e.Kernels.GraphTokens)},

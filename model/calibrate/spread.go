@@ -113,7 +113,7 @@ const (
 	// of the pressure around the first rate is taken over firstStep on either side and is at least leastSlope.
 	shiftTolerance, moveTolerance, mostProbes, firstStep, leastSlope = 0.05, 0.01, 10, 0.08, 0.5
 	// Where the pressure grows more slowly than the rate to the power flatSlope, the randomness of a short run
-	// shifts the rate at which it crosses the limit. There moves are corrected by a run of up to mostLonger
+	// shifts the rate at which it crosses the limit. There moves are corrected by two runs of up to mostLonger
 	// times the length, and shifts use runs of flatTimes the length.
 	flatSlope, flatTimes, mostLonger = 2.0, 4.0, 16.0
 )
