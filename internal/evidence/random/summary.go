@@ -12,8 +12,8 @@ import (
 const (
 	rowHead = "  i   answer (low..high)             safe       truth (low..high)            ln err   cov safe outcome  trials  wall" +
 		"   binding / truth's   instance"
-	kindHead = "%-26s %4s %4s  %8s %8s %9s  %8s %8s %8s  %9s %7s  %9s %9s %7s\n"
-	kindRow  = "%-26s %4d %4.0f  %8.3f %8.3f %9.3f  %8.4f %8.4f %8.4f  %9d %7d  %8.2fs %8.2fs %7.0f\n"
+	kindHead = "%-26s %4s %4s  %8s %8s %8s %9s  %8s %8s %8s  %9s %7s  %9s %9s %7s\n"
+	kindRow  = "%-26s %4d %4.0f  %8.3f %8.3f %8.3f %9.3f  %8.4f %8.4f %8.4f  %9d %7d  %8.2fs %8.2fs %7.0f\n"
 )
 
 // row is an answer in a line.
@@ -29,7 +29,8 @@ func (a *answer) row(i int) string {
 // where there is a truth.
 type tally struct {
 	n, silent, invented int
-	both, covered, safe float64
+	// exact counts intervals that hold the true rate itself, covered those that hold a rate that counts as right.
+	both, exact, covered, safe float64
 	// highest is the largest safe rate over the highest rate that counts as right.
 	highest float64
 	// logs are the logarithms of the errors, sizes the same without their signs, sorted.
@@ -50,6 +51,9 @@ func tallyOf(all []*answer) tally {
 		case a.answered:
 			t.logs, t.sizes = append(t.logs, a.log), append(t.sizes, math.Abs(a.log))
 			t.highest = max(t.highest, a.Estimate.Safe/a.truth.High)
+			if a.Estimate.Low <= a.truth.Rate && a.truth.Rate <= a.Estimate.High {
+				t.exact++
+			}
 			if a.covered {
 				t.covered++
 			}
@@ -59,7 +63,7 @@ func tallyOf(all []*answer) tally {
 		}
 	}
 	t.both = float64(len(t.logs))
-	t.covered, t.safe = t.covered/max(t.both, 1), t.safe/max(t.both, 1)
+	t.exact, t.covered, t.safe = t.exact/max(t.both, 1), t.covered/max(t.both, 1), t.safe/max(t.both, 1)
 	slices.Sort(t.sizes)
 	slices.Sort(t.walls)
 	slices.Sort(t.trials)
@@ -68,7 +72,7 @@ func tallyOf(all []*answer) tally {
 
 // summarize prints the summary over all, and by kind.
 func summarize(w io.Writer, answers []*answer) {
-	fmt.Fprintf(w, "\n"+kindHead, "", "n", "with", "coverage", "safe ok", "max safe", "|ln| p50", "p95", "max",
+	fmt.Fprintf(w, "\n"+kindHead, "", "n", "with", "exact", "coverage", "safe ok", "max safe", "|ln| p50", "p95", "max",
 		"no answer", "no rate", "wall p50", "max", "trials")
 	byKind := map[string][]*answer{}
 	for _, a := range answers {
@@ -79,7 +83,7 @@ func summarize(w io.Writer, answers []*answer) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(byKind)) {
 		t := tallyOf(byKind[name])
-		fmt.Fprintf(w, kindRow, name, t.n, t.both, t.covered, t.safe, t.highest, quantile(t.sizes, 0.5), quantile(t.sizes, 0.95),
+		fmt.Fprintf(w, kindRow, name, t.n, t.both, t.exact, t.covered, t.safe, t.highest, quantile(t.sizes, 0.5), quantile(t.sizes, 0.95),
 			quantile(t.sizes, 1), t.silent, t.invented, quantile(t.walls, 0.5), quantile(t.walls, 1), quantile(t.trials, 0.5))
 	}
 }
