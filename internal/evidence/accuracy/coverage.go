@@ -7,6 +7,9 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
+	"planner/internal/list"
 	"planner/model"
 	"planner/model/calibrate"
 )
@@ -25,36 +28,51 @@ type guise struct {
 
 // covered is how intervals of 90 % did over some figures.
 type covered struct {
-	n, inside int
-	squares   float64 // of the logarithms of measured over predicted
-	widths    []float64
+	slower, faster int       // figures beyond the slow and the fast end
+	logs           []float64 // of measured over predicted
+	widths         []float64 // half widths of the intervals, of the logarithm
 }
 
 func (c *covered) String() string {
-	if c.n == 0 {
+	if len(c.logs) == 0 {
 		return fmt.Sprintf("%25s", "-")
 	}
-	return fmt.Sprintf("%4.2f in +-%3.0f %%, rms %3.0f %%", float64(c.inside)/float64(c.n), 100*quantile(c.widths, 0.5), 100*math.Sqrt(c.squares/float64(c.n)))
+	return fmt.Sprintf("%4.2f in +-%3.0f %%, rms %3.0f %%", c.within(), 100*quantile(c.widths, 0.5), 100*c.rms())
+}
+
+// within is the share of the figures that lie within their intervals.
+func (c *covered) within() float64 {
+	return 1 - float64(c.slower+c.faster)/float64(len(c.logs))
+}
+
+// rms is the root of the mean square of the logarithms.
+func (c *covered) rms() float64 {
+	return floats.Norm(c.logs, 2) / math.Sqrt(float64(len(c.logs)))
+}
+
+// predict simulates every server as it is taken, with its constants and with samples of them.
+func (g *guise) predict(servers []server, samples int) (central [][]figures, drawn [][][]figures, err error) {
+	hidden := list.Map(servers, g.as)
+	if central, err = all(hidden, g.constants); err != nil {
+		return nil, nil, err
+	}
+	drawn = make([][][]figures, samples)
+	for k := range drawn {
+		if drawn[k], err = all(hidden, func(s *server) model.Constants {
+			return g.constants(s).Sample(rand.New(rand.NewPCG(1, uint64(k))), g.spread(s))
+		}); err != nil {
+			return nil, nil, err
+		}
+	}
+	return central, drawn, nil
 }
 
 // cover simulates every server with constants drawn from its spread and prints how many
 // measurements lie within the intervals, by pairs of model and GPU.
 func (g *guise) cover(w io.Writer, servers []server) error {
-	hidden := make([]server, len(servers))
-	for i := range servers {
-		hidden[i] = g.as(servers[i])
-	}
-	central, err := all(hidden, g.constants)
+	central, drawn, err := g.predict(servers, coverageSamples)
 	if err != nil {
 		return err
-	}
-	drawn := make([][][]figures, coverageSamples)
-	for k := range drawn {
-		if drawn[k], err = all(hidden, func(s *server) model.Constants {
-			return g.constants(s).Sample(rand.New(rand.NewPCG(1, uint64(k))), g.spread(s))
-		}); err != nil {
-			return err
-		}
 	}
 	fmt.Fprintf(w, "\n%-49s %-26s %s\n", g.name, "TTFT", "TPOT")
 	var total [2]covered
@@ -66,15 +84,13 @@ func (g *guise) cover(w io.Writer, servers []server) error {
 			}
 			for l := range servers[i].loads {
 				for m, metric := range []metric{metricTTFT, metricTPOT} {
-					values := make([]float64, len(drawn))
-					for k := range drawn {
-						values[k] = drawn[k][i][l][metric]
-					}
+					values := list.Map(drawn, func(f [][]figures) float64 { return f[i][l][metric] })
 					c[m].add(servers[i].loads[l].measured[metric], central[i][l][metric], values)
-					total[m].add(servers[i].loads[l].measured[metric], central[i][l][metric], values)
 				}
 			}
 		}
+		total[0].join(&c[0])
+		total[1].join(&c[1])
 		fmt.Fprintf(w, "%-46s %s  %s\n", pair, &c[0], &c[1])
 	}
 	fmt.Fprintf(w, "%-46s %s  %s\n", "all", &total[0], &total[1])
@@ -87,13 +103,20 @@ func (c *covered) add(measured, predicted float64, drawn []float64) {
 		return
 	}
 	low, high := calibrate.Shifts(drawn).Ends()
-	c.n++
-	if measured >= low && measured <= high {
-		c.inside++
+	switch {
+	case measured > high:
+		c.slower++
+	case measured < low:
+		c.faster++
 	}
-	e := math.Log(measured / predicted)
-	c.squares += e * e
+	c.logs = append(c.logs, math.Log(measured/predicted))
 	c.widths = append(c.widths, math.Log(high/low)/2)
+}
+
+// join counts the figures of another.
+func (c *covered) join(o *covered) {
+	c.slower, c.faster = c.slower+o.slower, c.faster+o.faster
+	c.logs, c.widths = append(c.logs, o.logs...), append(c.widths, o.widths...)
 }
 
 // printCoverage says how often measurements lie within the stated intervals.
