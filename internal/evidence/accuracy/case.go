@@ -16,11 +16,15 @@ const (
 	metricTPOT
 	metricP99
 	metricCompleted
+	metricTTFTMedian
+	metricTPOTMedian
+	metricTPOTP99
+	metricE2EP99
 	metricCount
 )
 
 func (m metric) String() string {
-	return [...]string{"TTFT", "E2E", "TPOT", "p99 TTFT", "completed/s"}[m]
+	return [...]string{"TTFT", "E2E", "TPOT", "p99 TTFT", "completed/s", "p50 TTFT", "p50 TPOT", "p99 TPOT", "p99 E2E"}[m]
 }
 
 // figures are what a benchmark reports of one load, by metric: milliseconds, requests per

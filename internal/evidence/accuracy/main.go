@@ -1,7 +1,8 @@
 // Command accuracy simulates the public serving benchmarks of testdata/groundtruth with
 // one set of constants and prints what is predicted beside what was measured: mean TTFT,
 // E2E and TPOT, p99 TTFT, completed requests per second. It also prints what the errors
-// would be had the constants never seen the model on its GPU.
+// would be had the constants never seen the model on its GPU. With -public it does the servers of
+// public.toml instead, none of which the constants were calibrated on.
 package main
 
 import (
@@ -22,10 +23,16 @@ func main() {
 	schedules := flag.Int("schedules", 4, "over which predictions are averaged, as the real ones are not recorded")
 	quick := flag.Bool("quick", false, "without fits that leave something out")
 	coverage := flag.Bool("coverage", false, "also how often measurements lie within the stated intervals, some minutes")
+	public := flag.Bool("public", false, "instead how far servers that others measured lie from what is simulated, and how often within the stated intervals")
 	flag.Parse()
 	out := bufio.NewWriter(os.Stdout)
 	s := study{dir: *dir, seed: *seed, schedules: max(*schedules, 1)}
-	err := s.report(out, *quick, *coverage && !*quick)
+	var err error
+	if *public {
+		err = s.printPublic(out)
+	} else {
+		err = s.report(out, *quick, *coverage && !*quick)
+	}
 	out.Flush()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "accuracy:", err)
@@ -78,18 +85,28 @@ func (s *study) predict(constants func(*server) model.Constants) ([][]figures, e
 			sum = got
 			continue
 		}
-		for i := range got {
-			for l := range got[i] {
-				floats.Add(sum[i][l][:], got[i][l][:])
-			}
+		addFigures(sum, got)
+	}
+	scaleFigures(sum, 1/float64(s.schedules))
+	return sum, nil
+}
+
+// addFigures adds figures, by server and load.
+func addFigures(sum, got [][]figures) {
+	for i := range got {
+		for l := range got[i] {
+			floats.Add(sum[i][l][:], got[i][l][:])
 		}
 	}
+}
+
+// scaleFigures multiplies figures, by server and load.
+func scaleFigures(sum [][]figures, by float64) {
 	for i := range sum {
 		for l := range sum[i] {
-			floats.Scale(1/float64(s.schedules), sum[i][l][:])
+			floats.Scale(by, sum[i][l][:])
 		}
 	}
-	return sum, nil
 }
 
 // report prints everything that is asked for.

@@ -77,7 +77,10 @@ func reduceRecords(records []measure.Record, perRequest bool) figures {
 		}
 		tokens = append(tokens, float64(rec.Output-1))
 	}
-	f := figures{mean(ttft), mean(e2e), mean(tpot), quantile(ttft, 0.99), float64(len(ttft))}
+	f := figures{
+		mean(ttft), mean(e2e), mean(tpot), quantile(ttft, 0.99), float64(len(ttft)),
+		quantile(ttft, 0.5), quantile(tpot, 0.5), quantile(tpot, 0.99), quantile(e2e, 0.99),
+	}
 	if !perRequest {
 		f[metricTPOT] = (f[metricE2E] - f[metricTTFT]) / mean(tokens)
 	}
