@@ -113,7 +113,7 @@ func TestSamplesAreReproducibleAndPlausible(t *testing.T) {
 		mid := r.Step(batch).Total
 		for range 200 {
 			sampled := c.Sample(rng, s)
-			if v := sampled.Weights.For(d.Normal().denseFormat()); v <= 0.2 || v > highestShare {
+			if v := sampled.Weights.For(d.Normal().denseFormat()); v <= 0.15 || v > highestShare {
 				t.Errorf("%s: weights at %v of the data sheet", name, v)
 			}
 			r := must.Get(NewRoofline(d, sampled, EngineArgs{}))

@@ -160,9 +160,11 @@ func ConstantsFor(hw Hardware, engine EngineArgs) Constants {
 	c.Fixed.complete(engine)
 	// Served: 7 ms and 1.5 ms per 1,000 prompt tokens (6.5-8; 1-2).
 	c.Frontend.Request, c.Frontend.PromptToken = 7e-3, 1.5e-6
-	// 15,000 events/s: the served runs go up to 14,400 unhindered (gpt-oss-120b, 2 x B200), processes of other
-	// hosts ended at 6,400 to 19,000 (docs/predictions.md; vLLM pull request 12287).
-	c.Frontend.Event = 1.0 / 15_000
+	// Four processes on Grace streamed 268,700 tokens/s of Qwen3-0.6B, and 413,100 of an engine that only pretends
+	// (vLLM pull request 43469, 2026-05); others ended at 6,400 to 19,000 a process (docs/predictions.md, 12287), but
+	// mostly with a client of one Python process, which is no faster. In between, as it is not known which of the two
+	// was full; the served runs go up to 14,400 unhindered (gpt-oss-120b, 2 x B200).
+	c.Frontend.Event = 1.0 / 30_000
 	c.Link = linkConstants(engine)
 	// Analogy: half of a step's cost besides its layers, since a pass prepares new inputs but schedules
 	// nothing; a search scans some thousand tokens on the host.

@@ -546,7 +546,7 @@ func TestStepsInPiecesWaitForTheirHost(t *testing.T) {
 	}
 }
 
-// Requests stream no faster than the front end lets them: 15,000 events/s for each of its processes, of which there
+// Requests stream no faster than the front end lets them: 30,000 events/s for each of its processes, of which there
 // is one for each attention replica unless the engine is told otherwise; accepted proposals come in the same event.
 func TestStepsWaitForTheirFrontEnd(t *testing.T) {
 	small := deploy(t, "Qwen3-0.6B", "H100 SXM", 1)
@@ -558,13 +558,13 @@ func TestStepsWaitForTheirFrontEnd(t *testing.T) {
 		options EngineFeatures
 		least   float64
 	}{
-		{small, Batch{Decodes: 512, Sampled: 512}, EngineFeatures{}, 512 / 15e3},
+		{small, Batch{Decodes: 512, Sampled: 512}, EngineFeatures{}, 512 / 30e3},
 		{small, Batch{Decodes: 8, Sampled: 8}, EngineFeatures{}, 0},
-		{small, Batch{Decodes: 512, Sampled: 512}, EngineFeatures{FrontEnds: 2}, 256 / 15e3},
-		{small, Batch{Decodes: 512, Sampled: 1024, Drafted: 512}, EngineFeatures{}, 512 / 15e3},
-		{replicas, Batch{Decodes: 512, Sampled: 512}, EngineFeatures{}, 512 / 15e3},
-		{replicas, Batch{Decodes: 512, Sampled: 512}, EngineFeatures{FrontEnds: 1}, 1024 / 15e3},
-		{replicas, Batch{Decodes: 512, Sampled: 512}, EngineFeatures{FrontEnds: 4}, 256 / 15e3},
+		{small, Batch{Decodes: 512, Sampled: 512}, EngineFeatures{FrontEnds: 2}, 256 / 30e3},
+		{small, Batch{Decodes: 512, Sampled: 1024, Drafted: 512}, EngineFeatures{}, 512 / 30e3},
+		{replicas, Batch{Decodes: 512, Sampled: 512}, EngineFeatures{}, 512 / 30e3},
+		{replicas, Batch{Decodes: 512, Sampled: 512}, EngineFeatures{FrontEnds: 1}, 1024 / 30e3},
+		{replicas, Batch{Decodes: 512, Sampled: 512}, EngineFeatures{FrontEnds: 4}, 256 / 30e3},
 	} {
 		args := EngineArgs{EngineFeatures: c.options}
 		s := must.Get(NewRoofline(c.d, ConstantsFor(c.d.Hardware, args), args)).Step(c.b)

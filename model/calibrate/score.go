@@ -45,12 +45,13 @@ func (f File) wider() float64 {
 
 // Spread returns how far constants may still be off after the calibration was applied: terms by their
 // posterior, to which half the previous spread is added in quadrature for another model or degree of
-// parallelism, and all of it widened where predictions were off.
+// parallelism, and all of it widened where predictions were off. The site is that of the calibration.
 func (f File) Spread(dep model.Deployment, before model.Spread) model.Spread {
 	dep = dep.Normal()
 	same := dep.Arch.Name == f.FittedTo.Model && dep.TP == max(f.FittedTo.TensorParallel, 1)
 	wider := f.wider()
 	s := before.Times(wider)
+	s[model.DoubtSite] = 0
 	if same {
 		s[model.DoubtEquations] = min(s[model.DoubtEquations], wider*model.Served.Error())
 	} else {

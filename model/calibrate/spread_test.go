@@ -197,7 +197,7 @@ func TestShiftOfSimulatedChat(t *testing.T) {
 		start := time.Now()
 		got := must.Get(Shift(k, probe))
 		t.Logf("%v: sd %.3f, mean %.3f, 5 %% %.3f, 95 %% %.3f, %v", k.Objective.Bounds[0], sd(got), mean(got), got.Quantile(0.05), got.Quantile(0.95), time.Since(start))
-		if sd(got) < 0.02 || sd(got) > 0.18 || math.Abs(mean(got)) > 0.08 {
+		if sd(got) < 0.02 || sd(got) > 0.25 || math.Abs(mean(got)) > 0.08 {
 			t.Errorf("%v: sd %.3f, mean %.3f: %.3f", k.Objective.Bounds[0], sd(got), mean(got), got)
 		}
 	}

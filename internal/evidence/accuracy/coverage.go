@@ -126,7 +126,8 @@ func printCoverage(w io.Writer, servers []server, fits map[string][]float64) err
 	with := func(e func(*server) model.EvidenceLevel) func(*server) model.Spread {
 		return func(s *server) model.Spread {
 			spread := model.SpreadFor(s.dep, s.limits)
-			spread[model.DoubtEquations] = e(s).Error()
+			// The servers left out stand where those that are fitted do.
+			spread[model.DoubtEquations], spread[model.DoubtSite] = e(s).Error(), 0
 			return spread
 		}
 	}
