@@ -14,8 +14,12 @@ import (
 	"planner/sweep/measure"
 )
 
-// checkLength is how long a foreign load generator sends each rate.
-const checkLength = 150 * time.Second
+// A foreign load generator sends each rate for at least checkLength, and at least checkRequests: late requests come in
+// clusters, so that of 124 a fifth may be late where in the long run one in twenty is.
+const (
+	checkLength   = 150 * time.Second
+	checkRequests = 400
+)
 
 // foreign is what `vllm bench serve` says of a rate, in milliseconds.
 type foreign struct {
@@ -68,7 +72,7 @@ func (d *desk) bench(x decision, url string, rate float64) (seen foreign, out []
 	d.write("tokenizer/config.json", `{"model_type": "llama"}`)
 	result := d.path("bench.json")
 	_ = os.Remove(result)
-	requests := max(int(rate*checkLength.Seconds()), 20)
+	requests := max(int(rate*checkLength.Seconds()), checkRequests)
 	d.write("prompts.json", prompts(x, requests))
 	cmd := exec.CommandContext(d.t.Context(), vllm().program, "bench", "serve", "--backend", "openai", "--base-url", url, "--model", x.name,
 		"--tokenizer", d.path("tokenizer"), "--dataset-name", "sharegpt", "--dataset-path", d.path("prompts.json"),
