@@ -78,7 +78,7 @@ const streamDoubt = 0.7
 
 // siteDoubt is the standard deviation, of the logarithm, of an error common to all steps of a server elsewhere than
 // where the constants were measured: power limits, hosts, virtual machines and clients differ. With it the 90 %
-// intervals hold .87 of 363 times per token, durations and rates of 145 public servers, for .82 without
+// intervals hold .85 of 363 times per token, durations and rates of 145 public servers, for .81 without
 // (go run ./internal/evidence/accuracy -public, 2026-11-28).
 const siteDoubt = 0.08
 
