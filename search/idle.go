@@ -90,8 +90,8 @@ func (s *MaxRate) observeIdle(m *measure.Measurement) {
 }
 
 // brokenBy returns the first bound that lone requests certainly miss, -1 for none, and whether they certainly meet all.
-// Failed requests count as beyond every limit: for a latency they are taken out, as a miss due to them alone is one of
-// the bound on failures. An invalid trial can show no other miss than that.
+// Failed requests count beyond every limit: for a latency they are taken out, as a miss due to them alone is one of the
+// bound on failures. An invalid trial, or one that begins without the prefixes to be cached, can show no other miss.
 func (s *MaxRate) brokenBy(m *measure.Measurement) (broken int, meets bool) {
 	broken, meets = -1, m.Valid
 	for j := len(s.bounds) - 1; j >= 0; j-- {
@@ -102,7 +102,7 @@ func (s *MaxRate) brokenBy(m *measure.Measurement) (broken int, meets bool) {
 		if b.name != measure.ErrorsBound {
 			c.K, c.N = max(c.K-m.Failed, 0), max(c.N-m.Failed, 0)
 		}
-		if low, _ := b.alone(c); low > 1 && (m.Valid || b.name == measure.ErrorsBound) {
+		if low, _ := b.alone(c); low > 1 && (m.Valid && (s.cfg.Workload.Turns > 1 || !s.cfg.Workload.SharesPrefixes()) || b.name == measure.ErrorsBound) {
 			broken = j
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"planner/internal/note"
 	"planner/sweep/measure"
+	"planner/sweep/workload"
 )
 
 // The bound that an idle engine misses is named, and not a latency that exceeds its limit only for failed requests.
@@ -120,16 +121,23 @@ func TestOverloadWithoutAnswersGoesDown(t *testing.T) {
 	}
 }
 
-// An untrusted trial, because its client was late or its prompts too long, makes no engine infeasible.
+// An untrusted trial, because its client was late or its prompts too long, makes no engine infeasible, nor does one whose
+// requests find no prefix cached, as few do under load.
 func TestDoubtfulIdleProbeCondemnsNothing(t *testing.T) {
-	for valid, want := range map[bool]Outcome{true: Infeasible, false: Searching} {
-		s := NewMaxRate(MaxRateConfig{Workload: raceWorkload(), SLO: raceObjective()})
+	shared := raceWorkload()
+	shared.Shapes[0].Prefix = workload.Prefix{Groups: 40, Tokens: 400}
+	for _, c := range []struct {
+		valid    bool
+		workload *workload.Workload
+		want     Outcome
+	}{{true, raceWorkload(), Infeasible}, {false, raceWorkload(), Searching}, {true, shared, Searching}} {
+		s := NewMaxRate(MaxRateConfig{Workload: c.workload, SLO: raceObjective()})
 		for n := range 2 {
-			s.Observe(measure.Measurement{Trial: measure.Trial{Number: n, Concurrency: 1, Requests: 1200}, Valid: valid, Duration: time.Minute,
+			s.Observe(measure.Measurement{Trial: measure.Trial{Number: n, Concurrency: 1, Requests: 1200}, Valid: c.valid, Duration: time.Minute,
 				Tally: measure.Tally{Requests: 1200}, Counts: []measure.Count{{Bound: "ttft.p99", N: 1200, K: 600}}})
 		}
-		if s.outcome != want {
-			t.Errorf("valid %t: %v, want %v", valid, s.outcome, want)
+		if s.outcome != c.want {
+			t.Errorf("valid %t, prefixes shared %t: %v, want %v", c.valid, c.workload == shared, s.outcome, c.want)
 		}
 	}
 }
