@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -31,18 +32,17 @@ type likelihood struct {
 }
 
 // observe turns what a trial counted for a bound into evidence about a rate. A trial that decided nothing about the
-// bound has no table, but keeps its rate.
+// bound has no table, but keeps its rate. Of a whole trace nothing is drawn: it tells as much as many exceedances do.
 func (a *assumed) observe(c measure.Count, rate float64, atLeast bool) likelihood {
 	unit := max(c.Cluster, 1)
-	e := likelihood{rate: rate, n: float64(c.N) / unit, value: c.Value, atLeast: atLeast}
+	if c.Low == c.High {
+		unit = float64(c.N) * cmp.Or(a.share, 1) / (a.phi * coarseRequests)
+	}
+	e := likelihood{rate: rate, n: float64(c.N) / unit, k: float64(c.K) / unit, value: c.Value, atLeast: atLeast}
 	switch {
-	case c.N == 0:
-	case a.kind == onThroughput:
+	case a.kind == onThroughput && c.N > 0:
 		e.spread = (c.High - c.Value) / stat.StudentT(0.95, flowFreedom)
-	case a.kind == onMean && c.Value > 0:
-		e.tabulate(a)
-	case a.kind == onShare:
-		e.k = float64(c.K) / unit
+	case a.kind != onThroughput && c.N > 0 && (a.kind == onShare || c.Value > 0):
 		e.tabulate(a)
 	}
 	return e
