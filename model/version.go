@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -16,11 +17,15 @@ func ParseVersion(s string) (Version, error) {
 	if s == "" {
 		return Version{}, nil
 	}
-	var v Version
-	if _, err := fmt.Sscanf(strings.TrimPrefix(s, "v"), "%d.%d", &v.Major, &v.Minor); err != nil || v.Major < 0 || v.Minor < 0 {
+	// Without fmt.Sscanf, which took a twentieth of the time of short simulations.
+	major, rest, _ := strings.Cut(strings.TrimPrefix(s, "v"), ".")
+	minor := rest[:len(rest)-len(strings.TrimLeft(rest, "0123456789"))]
+	x, errX := strconv.Atoi(major)
+	y, errY := strconv.Atoi(minor)
+	if errX != nil || errY != nil || x < 0 {
 		return Version{}, fmt.Errorf("engine version %q: want MAJOR.MINOR.PATCH, for example 0.15.1", s)
 	}
-	return v, nil
+	return Version{x, y}, nil
 }
 
 // versionOf parses a release and takes what it cannot parse for the newest one: a nightly build's hash is newer

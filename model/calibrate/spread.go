@@ -161,7 +161,10 @@ func Shift(k Known, probe Probe) (Shifts, error) {
 	}
 	out := make(Shifts, drawn)
 	return out, parallel.Do(len(out), func(i int) (err error) {
-		out[i], err = s.move(in(k.Constants.Sample(rand.New(rand.NewPCG(k.Seed, uint64(i))), k.Spread)))
+		c := k.Constants.Sample(rand.New(rand.NewPCG(k.Seed, uint64(i))), k.Spread)
+		if c != k.Constants { // the known ones move nothing
+			out[i], err = s.move(in(c))
+		}
 		return err
 	})
 }
