@@ -108,7 +108,7 @@ func killCount() (int, error) {
 	if text := os.Getenv("PLANNER_KILLS"); text != "" {
 		return strconv.Atoi(text)
 	}
-	return 3, nil
+	return 2, nil
 }
 
 // textsOf are the files of a run folder with their texts; those of images and those that

@@ -91,7 +91,6 @@ func TestRunsAgree(t *testing.T) {
 	}{
 		{"plan", []string{"plan", "p.toml"}, exitDone},
 		{"plan by a grid", []string{"plan", "p.toml", "--set", "search.strategy=grid"}, exitDone},
-		{"plan one at a time", []string{"plan", "p.toml", "--set", "search.strategy=one-at-a-time"}, exitDone},
 		{"no plan", []string{"plan", "p.toml", "--set", "slo.ttft.p99=1ms"}, exitInfeasible},
 		{"no plan by a grid", []string{"plan", "p.toml", "--set", "slo.ttft.p99=1ms", "--set", "search.strategy=grid"}, exitInfeasible},
 		{"no plan within a limit", []string{"plan", "p.toml", "--set", "demand.max_gpus=1"}, exitInfeasible},
