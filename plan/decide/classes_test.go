@@ -56,7 +56,8 @@ output = { dist = "uniform", min = 20, max = 60 }
 // alike, are one class: request by request in a trial, and in the maximum rate.
 func TestEqualClassesAreOne(t *testing.T) {
 	one := func(more string) (measure.Measurement, *FoundRate) {
-		cfg, g := onInstance(t, "search", more)
+		cfg, _ := onInstance(t, "search", more)
+		g := undoubted(cfg)
 		runnable, _ := cfg.Candidates()
 		trial := measure.Trial{Knobs: runnable[0], Workload: &cfg.Workload, Rate: 4, Warmup: 10 * time.Second, Window: 500 * time.Second,
 			Seed: 3, Objective: cfg.Objective, Whole: true}
@@ -87,7 +88,8 @@ func TestEqualClassesAreOne(t *testing.T) {
 // one pool is the cheaper way: it has one spare.
 func TestPoolsOfEqualClasses(t *testing.T) {
 	planOf := func(more string) (*Planned, PlanStudy) {
-		cfg, g := onInstance(t, "plan", more)
+		cfg, _ := onInstance(t, "plan", more)
+		g := undoubted(cfg)
 		s := must.Get(NewPlan(cfg, g))
 		return must.Get(sweep.Drive(t.Context(), nil, g, s, nil, nil)).Value.(*Planned), s
 	}

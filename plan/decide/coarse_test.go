@@ -28,7 +28,7 @@ func TestCoarsePass(t *testing.T) {
 	}
 	prepared := func(rate string) (*Decision, sweep.Ground) {
 		cfg := configtest.Load("estimate", append(manyKinds(), "demand.rate", rate)...)
-		ground := sweep.SimulatedGround(&sweep.Simulated{Deployment: cfg.Deployment, Version: cfg.Engine.Version}, 2)
+		ground := undoubted(cfg)
 		return must.Get(New(cfg, ground)), ground
 	}
 	d, ground := prepared("40")

@@ -5,19 +5,28 @@ import (
 	"strings"
 	"testing"
 
+	"planner/internal/config"
 	"planner/internal/evidence/configtest"
 	"planner/internal/evidence/must"
 	"planner/internal/note"
+	"planner/model"
 	"planner/plan"
 	"planner/sweep"
 	"planner/sweep/measure"
 )
 
-// estimated is the plan by the simulated engine for a configuration of keys and values alone.
+// undoubted is the simulated engine of a configuration, whose constants are taken as known: nothing is run for the
+// doubt of them.
+func undoubted(cfg *config.Config) sweep.Ground {
+	known := func(model.Deployment, model.Spread) model.Spread { return model.Spread{} }
+	return sweep.SimulatedGround(&sweep.Simulated{Deployment: cfg.Deployment, Version: cfg.Engine.Version, Known: known}, 2)
+}
+
+// estimated is the plan by the simulated engine for a configuration of keys and values alone, its constants taken as known.
 func estimated(t *testing.T, pairs ...string) *Planned {
 	t.Helper()
 	cfg := configtest.Load("estimate", pairs...)
-	ground := sweep.SimulatedGround(&sweep.Simulated{Deployment: cfg.Deployment, Version: cfg.Engine.Version}, 2)
+	ground := undoubted(cfg)
 	d := must.Get(New(cfg, ground))
 	answer := must.Get(sweep.Drive(t.Context(), nil, ground, d, nil, nil))
 	made, ok := answer.Value.(*Planned)

@@ -110,12 +110,15 @@ func TestSmallerStepsForGaps(t *testing.T) {
 		"knobs.max_num_seqs", "64", "knobs.gpu_memory_utilization", "0.9", "search.precision", "0.3",
 		"workload.prompt", `{ dist = "fixed", value = 3000 }`, "workload.output", `{ dist = "fixed", value = 30 }`, "slo.itl.p99", "80ms",
 	}
-	small := estimated(t, base...)
-	large := estimated(t, append(base, "knobs.max_num_batched_tokens", "[2048, 8192]")...)
-	if k := small.Offer.Knobs; k.MaxNumBatchedTokens > 512 || small.Offer.Rate.Safe < 1.5*large.Offer.Rate.Safe {
-		t.Errorf("%v with steps of %d tokens, %v with those of %d", small.Offer.Rate, k.MaxNumBatchedTokens, large.Offer.Rate, large.Offer.Knobs.MaxNumBatchedTokens)
+	cfg := configtest.Load("estimate", base...)
+	ground := undoubted(cfg)
+	d := must.Get(New(cfg, ground))
+	must.OK((&sweep.Loop{Source: d, Run: ground.Run, Parallel: 2}).Drive(t.Context())) // without the answer's sensitivities
+	small, large := d.chosen.selected, searched(t, append(base, "knobs.max_num_batched_tokens", "2048")...)
+	if k := small.knobs; k.MaxNumBatchedTokens > 512 || small.rate.Safe < 1.5*large {
+		t.Errorf("%v with steps of %d tokens, %g with those of 2048", small.rate, k.MaxNumBatchedTokens, large)
 	}
-	cfg := configtest.Load("plan", append(base, "engine.kind", "vllm")...)
+	cfg = configtest.Load("plan", append(base, "engine.kind", "vllm")...)
 	all := must.Get(searchesOf(cfg, sweep.Ground{Predict: &sweep.Simulated{Deployment: cfg.Deployment, Version: cfg.Engine.Version}}))
 	var steps []int
 	for _, p := range all.instances[0].priors {

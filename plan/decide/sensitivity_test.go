@@ -49,7 +49,7 @@ func randomInstance(seed uint64, pace string) func(limits, prompts, answers floa
 // searched is the maximum rate of an instance by a search of its own.
 func searched(t *testing.T, pairs ...string) float64 {
 	cfg := configtest.Load("search", append(pairs, "search.precision", "0.05")...)
-	ground := sweep.SimulatedGround(&sweep.Simulated{Deployment: cfg.Deployment, Version: cfg.Engine.Version}, 2)
+	ground := undoubted(cfg)
 	s := must.Get(NewRateSearch(cfg, ground))
 	return must.Get(sweep.Drive(t.Context(), nil, ground, s, nil, nil)).Value.(*FoundRate).Result.Estimate.Value
 }

@@ -12,7 +12,6 @@ import (
 	"planner/internal/config"
 	"planner/internal/evidence/configtest"
 	"planner/internal/evidence/must"
-	"planner/plan"
 	"planner/search"
 	"planner/sweep"
 	"planner/sweep/measure"
@@ -50,19 +49,13 @@ func onDay(command, trace string, of workload.RateOf) (*config.Config, sweep.Gro
 	return cfg, sweep.SimulatedGround(&sweep.Simulated{Deployment: cfg.Deployment, Version: cfg.Engine.Version}, 2)
 }
 
-// planOfDay is the plan on a trace, with the decision that made it.
-func planOfDay(t *testing.T, trace string, of workload.RateOf) (*plan.Plan, *Decision) {
-	t.Helper()
-	d := must.Get(New(onDay("estimate", trace, of)))
-	return must.Get(sweep.Drive(t.Context(), nil, d.ground, d, nil, nil)).Value.(*Planned).Plan, d
-}
-
 // A plan on a trace of a day says what a search on it says, in the same unit, and the
 // fleet is the demand over that. Its probes and its curve see the whole day: none that
 // began with the night would show a limit at all.
 func TestPlanOnADay(t *testing.T) {
 	trace := aDay(t, 2000)
-	p, d := planOfDay(t, trace, workload.RateOfBusiestHour)
+	d := must.Get(New(onDay("estimate", trace, workload.RateOfBusiestHour)))
+	p := must.Get(sweep.Drive(t.Context(), nil, d.ground, d, nil, nil)).Value.(*Planned)
 	s := must.Get(NewRateSearch(onDay("search", trace, workload.RateOfBusiestHour)))
 	found := must.Get(sweep.Drive(t.Context(), nil, s.ground, s, nil, nil)).Value.(*FoundRate)
 	t.Logf("plan %v, search %v, %+v", p.Offer.Rate, found.Estimate, *found.TraceRates)
@@ -92,9 +85,11 @@ func TestPlanOnADay(t *testing.T) {
 	if curves != len(curveShares) {
 		t.Errorf("%d trials of the curve", curves)
 	}
-	mean, _ := planOfDay(t, trace, workload.RateOfMean)
-	if ratio := p.Offer.Rate.Value / mean.Offer.Rate.Value / p.Demand.TraceRates.Peak(); math.Abs(ratio-1) > 0.1 {
-		t.Errorf("%v in the busiest hour and %v in the mean of a trace with peak %g", p.Offer.Rate, mean.Offer.Rate, p.Demand.TraceRates.Peak())
+	cfg, _ := onDay("search", trace, workload.RateOfMean)
+	s = must.Get(NewRateSearch(cfg, undoubted(cfg)))
+	mean := must.Get(sweep.Drive(t.Context(), nil, s.ground, s, nil, nil)).Value.(*FoundRate)
+	if ratio := p.Offer.Rate.Value / mean.Rate.Value / p.Demand.TraceRates.Peak(); math.Abs(ratio-1) > 0.1 {
+		t.Errorf("%v in the busiest hour and %v in the mean of a trace with peak %g", p.Offer.Rate, mean.Rate, p.Demand.TraceRates.Peak())
 	}
 }
 
