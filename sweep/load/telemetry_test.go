@@ -44,8 +44,8 @@ func TestSlowClient(t *testing.T) {
 	p := startProcess(t, "burst")
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	c := &Client{URL: p.url, Model: "m", Stream: true, Engine: "vllm"}
-	const n = 24_000 // Due within 0.4 s: some three times what one core does.
-	trial := measure.Trial{Workload: fixedLengths(16, 32, workload.Constant), Window: 400 * time.Millisecond}
+	const n = 12_000 // Due within 0.2 s: some three times what one core does.
+	trial := measure.Trial{Workload: fixedLengths(16, 32, workload.Constant), Window: 200 * time.Millisecond}
 	obs, err := c.Run(t.Context(), trial, requests(n, 16, 32, 60_000))
 	if err != nil || len(obs.Records) != n {
 		t.Fatalf("%d records, %v", len(obs.Records), err)
