@@ -53,7 +53,6 @@ type measuredJSON struct {
 		N    int      `json:"n"`
 	} `json:"e2e_ms"`
 	Overloaded bool     `json:"overloaded"`
-	Valid      bool     `json:"valid"`
 	Warnings   []string `json:"warnings"`
 }
 

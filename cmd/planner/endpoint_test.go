@@ -83,29 +83,27 @@ func complete(w http.ResponseWriter, chat, stream bool) {
 // the kind of request work from a file and from the command line, and the key is
 // in the header of requests and nowhere else.
 func TestSecureEndpoint(t *testing.T) {
-	for _, http2 := range []bool{true, false} {
-		for _, api := range []string{"completions", "chat"} {
-			t.Run(fmt.Sprintf("http2=%v/%s", http2, api), func(t *testing.T) {
-				t.Parallel()
-				dir := t.TempDir()
-				url, authority, seen := secureServer(t, http2)
-				file := fmt.Sprintf("[engine]\nkind = \"attach\"\nurl = %q\napi = %q\nstream = %v\napi_key_env = \"TEST_KEY\"\nheaders = { \"X-Route\" = \"a b\" }\n"+
-					"[workload]\nprompt = { dist = \"fixed\", value = 12 }\noutput = { dist = \"fixed\", value = 3 }\n", url, api, http2)
-				put(t, filepath.Join(dir, "c.toml"), file)
-				load := []string{"--concurrency", "2", "--requests", "6", "--json"}
-				flags := append(load, "--url", url+"/v1", "--api", api, "--workload", "chat", "--set", "engine.api_key_env=TEST_KEY", "--set", "engine.stream="+fmt.Sprint(http2),
-					"--set", `engine.headers={"X-Route"="a b"}`, "--set", `workload.prompt={dist="fixed",value=12}`, "--set", `workload.output={dist="fixed",value=3}`)
-				for _, args := range [][]string{append([]string{"bench", "c.toml"}, load...), append([]string{"bench"}, flags...)} {
-					cmd := planner(t, dir, args...)
-					cmd.Env = append(os.Environ(), "SSL_CERT_FILE="+authority, "TEST_KEY="+canaryKey)
-					if m := measuredBy(t, cmd); m.Requests != 6 || m.Failed != 0 || m.E2E.N != 6 || (m.TTFT.N == 6) != http2 {
-						t.Errorf("%v: %+v", args, m)
-					}
+	for http2, api := range map[bool]string{true: "completions", false: "chat"} {
+		t.Run(fmt.Sprintf("http2=%v/%s", http2, api), func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			url, authority, seen := secureServer(t, http2)
+			file := fmt.Sprintf("[engine]\nkind = \"attach\"\nurl = %q\napi = %q\nstream = %v\napi_key_env = \"TEST_KEY\"\nheaders = { \"X-Route\" = \"a b\" }\n"+
+				"[workload]\nprompt = { dist = \"fixed\", value = 12 }\noutput = { dist = \"fixed\", value = 3 }\n", url, api, http2)
+			put(t, filepath.Join(dir, "c.toml"), file)
+			load := []string{"--concurrency", "2", "--requests", "6", "--json"}
+			flags := append(load, "--url", url+"/v1", "--api", api, "--workload", "chat", "--set", "engine.api_key_env=TEST_KEY", "--set", "engine.stream="+fmt.Sprint(http2),
+				"--set", `engine.headers={"X-Route"="a b"}`, "--set", `workload.prompt={dist="fixed",value=12}`, "--set", `workload.output={dist="fixed",value=3}`)
+			for _, args := range [][]string{append([]string{"bench", "c.toml"}, load...), append([]string{"bench"}, flags...)} {
+				cmd := planner(t, dir, args...)
+				cmd.Env = append(os.Environ(), "SSL_CERT_FILE="+authority, "TEST_KEY="+canaryKey)
+				if m := measuredBy(t, cmd); m.Requests != 6 || m.Failed != 0 || m.E2E.N != 6 || (m.TTFT.N == 6) != http2 {
+					t.Errorf("%v: %+v", args, m)
 				}
-				checkSeen(t, seen(), api, http2)
-				untoldIn(t, dir)
-			})
-		}
+			}
+			checkSeen(t, seen(), api, http2)
+			untoldIn(t, dir)
+		})
 	}
 }
 

@@ -2,14 +2,9 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
-	"time"
-
-	"golang.org/x/sys/unix"
 
 	"planner/internal/evidence/must"
 	"planner/sweep/serve"
@@ -75,7 +70,7 @@ func TestServerGoes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	url, _ := begin(t, planner(t, dir, "serve-sim", "--listen", "127.0.0.1:0", "--ttft", "exponential:30ms", "--tpot", "2ms", "--fault", "refuse=300ms@0.05"))
-	m := measuredBy(t, planner(t, dir, "bench", "--url", url, "--json", "--quiet", "--rate", "200", "--duration", "5s", "--warm-up", "0s",
+	m := measuredBy(t, planner(t, dir, "bench", "--url", url, "--json", "--quiet", "--rate", "200", "--duration", "3s", "--warm-up", "0s",
 		"--set", "workload.prompt={dist=\"fixed\",value=20}", "--set", "workload.output={dist=\"fixed\",value=10}"))
 	if m.Failed == 0 || m.TTFT.N > m.Requests-m.Failed || m.E2E.N != m.Requests-m.Failed {
 		t.Errorf("%+v", m)
@@ -102,40 +97,4 @@ func TestServerTooSlow(t *testing.T) {
 	if !m.Overloaded || m.Failed != 0 || m.TTFT.P90 == nil || *m.TTFT.P90 < 1200 || *m.TTFT.P90 > 4000 || m.Requests < 2400 || m.Requests > 2900 {
 		t.Errorf("%+v", m)
 	}
-}
-
-// TestClientStopped: a client that stands still for a second says so and is not
-// believed, and its requests count from when they should have left.
-func TestClientStopped(t *testing.T) {
-	if testing.Short() {
-		t.Skip("measures for seconds")
-	}
-	t.Parallel()
-	dir := t.TempDir()
-	url, _ := begin(t, planner(t, dir, "serve-sim", "--listen", "127.0.0.1:0", "--ttft", "20ms", "--tpot", "0s"))
-	client := planner(t, dir, "bench", "--url", url, "--json", "--quiet", "--rate", "100", "--duration", "3s", "--warm-up", "0s", "--slo", "ttft.p90=200ms",
-		"--set", "workload.prompt={dist=\"fixed\",value=20}", "--set", "workload.output={dist=\"fixed\",value=1}")
-	go func() {
-		time.Sleep(1200 * time.Millisecond)
-		halt(client.Process, true)
-		time.Sleep(time.Second)
-		halt(client.Process, false)
-	}()
-	m := measuredBy(t, client)
-	// 100 of 300 requests were due while it stood still: a tenth waited for 0.7 s.
-	if m.Valid || !m.warns("it stood still for") || m.TTFT.P90 == nil || *m.TTFT.P90 < 300 {
-		t.Errorf("%+v", m)
-	}
-	if text := fmt.Sprint(m.Warnings); strings.Contains(text, "overloaded") {
-		t.Errorf("the server is blamed: %s", text)
-	}
-}
-
-// halt stops a process in its tracks, or lets it go on.
-func halt(p *os.Process, stop bool) {
-	signal := unix.SIGCONT
-	if stop {
-		signal = unix.SIGSTOP
-	}
-	_ = p.Signal(signal) // one that has ended is noticed by the test
 }

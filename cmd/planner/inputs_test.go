@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"planner/internal/evidence/must"
+	"planner/sweep"
 
 	"github.com/klauspost/compress/zstd"
 )
@@ -43,7 +44,7 @@ func TestInputsAreBounded(t *testing.T) {
 			run := filepath.Join(dir, "run")
 			switch args {
 			case "calibrate run":
-				bomb(t, filepath.Join(run, "records"))
+				bomb(run)
 			case "report journal", "resume journal", "report stored":
 				run = filepath.Join(dir, strings.Fields(args)[1])
 				copyRun(t, filepath.Join(dir, "run"), run)
@@ -112,8 +113,8 @@ func hostileFiles() map[string][]byte {
 	}
 }
 
-// bomb replaces the records of a run by some that unpack to two million.
-func bomb(t *testing.T, folder string) {
+// bomb gives the trials of a run records that unpack to two million.
+func bomb(folder string) {
 	var b bytes.Buffer
 	z := must.Get(zstd.NewWriter(&b))
 	lines := bytes.Repeat([]byte("{}\n"), 1_000_000)
@@ -121,12 +122,8 @@ func bomb(t *testing.T, folder string) {
 		must.Get(z.Write(lines))
 	}
 	must.OK(z.Close())
-	names, err := filepath.Glob(filepath.Join(folder, "*.zst"))
-	if err != nil || len(names) == 0 {
-		t.Fatal(names, err)
-	}
-	for _, name := range names {
-		put(t, name, b.Bytes())
+	for trial := range 40 {
+		must.OK(sweep.Folder{Path: folder}.Write(sweep.RecordsName(trial+1), b.Bytes()))
 	}
 }
 

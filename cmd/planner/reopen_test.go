@@ -108,15 +108,15 @@ func TestOtherPlannersRun(t *testing.T) {
 	}
 }
 
-// finished is a run that tests copy, so that only one has to search. A process of its own made it, with records and no
-// mask of file modes.
+// finished is a run that tests copy, so that only one has to search. A process of its own made it, with no mask of
+// file modes.
 var finished = sync.OnceValue(func() (r struct{ folder, out string }) {
 	dir := must.Get(os.MkdirTemp(scratch, "finished"))
 	program := filepath.Join(dir, "planner")
 	must.OK(errors.Join(os.Symlink(must.Get(os.Executable()), program), os.WriteFile(filepath.Join(dir, "p.toml"), []byte(simulatedConfig), 0o600)))
 	r.folder = filepath.Join(dir, "run")
 	cmd := exec.Command("sh", slices.Concat([]string{"-c", `umask 0; exec "$@"`, "sh", program,
-		"estimate", "p.toml", "--set", "search.budget=8m", "--records", "-o", r.folder}, single)...)
+		"estimate", "p.toml", "--set", "search.budget=8m", "-o", r.folder}, single)...)
 	cmd.Dir = dir
 	r.out = string(must.Get(cmd.Output()))
 	return r

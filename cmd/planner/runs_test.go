@@ -186,7 +186,6 @@ func TestLiveRunsAgree(t *testing.T) {
 		{"search infeasible", slices.Concat([]string{"search", "p.toml", "--set", "slo.ttft.p90=1us"}, one)},
 		{"sweep in a dialect", []string{"sweep", "p.toml", "--rates", "40", "--dialect", "generic"}},
 		{"compare", slices.Concat([]string{"compare", "p.toml", "p.toml", "--rounds", "2"}, point, one)},
-		{"bench", slices.Concat([]string{"bench", "p.toml"}, point, one)},
 		{"bench that cannot run", slices.Concat([]string{"bench", "p.toml", "--set", "knobs.max_num_seqs=13"}, point)},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -117,11 +117,7 @@ func (o *outputs) report(t *testing.T) {
 // A schema is of what is written: a key of another kind, one that lacks and, where it is
 // closed, one too many are errors of the key's name.
 func TestSchemasRefuse(t *testing.T) {
-	dir := runsIn(t)
-	if code, out := planned(t, dir, append([]string{"plan", "p.toml", "-o", filepath.Join(dir, "run")}, single...)...); code != exitDone {
-		t.Fatalf("exit code %d\n%s", code, out)
-	}
-	doc := read(filepath.Join(dir, "run", "plan.json"))
+	doc := read(filepath.Join(finished().folder, "plan.json"))
 	for _, c := range []struct{ old, new, want string }{
 		{"", "", ""},
 		{`"gpus_per_node": 8`, `"gpus_per_node": "8"`, "/engine/gpus_per_node"},
