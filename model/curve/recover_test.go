@@ -9,7 +9,7 @@ import (
 	"planner/sweep/measure"
 )
 
-const seeds = 10
+const seeds = 6
 
 // Points of a stationary law with 5 % noise: the law, its saturation rate and
 // its crossing come back, and nothing is called overload.

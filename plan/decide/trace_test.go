@@ -53,7 +53,7 @@ func onDay(command, trace string, of workload.RateOf) (*config.Config, sweep.Gro
 // fleet is the demand over that. Its probes and its curve see the whole day: none that
 // began with the night would show a limit at all.
 func TestPlanOnADay(t *testing.T) {
-	trace := aDay(t, 2000)
+	trace := aDay(t, 1200)
 	d := must.Get(New(onDay("estimate", trace, workload.RateOfBusiestHour)))
 	p := must.Get(sweep.Drive(t.Context(), nil, d.ground, d, nil, nil)).Value.(*Planned)
 	s := must.Get(NewRateSearch(onDay("search", trace, workload.RateOfBusiestHour)))
