@@ -62,6 +62,9 @@ func TestPlanOnADay(t *testing.T) {
 	if a, b := p.Offer.Rate, found.Rate; !overlap(a, found.Estimate) || math.Abs(a.Value/b.Value-1) > 0.1 || math.Abs(a.Safe/b.Safe-1) > 0.1 || math.Abs(a.High/b.High-1) > 0.1 {
 		t.Errorf("plan %v, search %v, by the requests alone %v", a, b, found.Estimate)
 	}
+	if len(d.chosen.selected.doubt) == 0 {
+		t.Error("no doubt of the constants")
+	}
 	for _, shift := range d.chosen.selected.doubt {
 		if math.Abs(shift) > 0.5 {
 			t.Errorf("the constants move the maximum rate by a factor of %.2f: the probe saw no limit", math.Exp(shift))
