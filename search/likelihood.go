@@ -35,7 +35,7 @@ type likelihood struct {
 // bound has no table, but keeps its rate. Of a whole trace nothing is drawn: it tells as much as many exceedances do.
 func (a *assumed) observe(c measure.Count, rate float64, atLeast bool) likelihood {
 	unit := max(c.Cluster, 1)
-	if c.Low == c.High && c.N > 0 {
+	if c.Low == c.High && c.High > 0 {
 		unit = float64(c.N) * cmp.Or(a.share, 1) / (a.phi * coarseRequests)
 	}
 	e := likelihood{rate: rate, n: float64(c.N) / unit, k: float64(c.K) / unit, value: c.Value, atLeast: atLeast}
