@@ -150,7 +150,7 @@ func TestBusyFrontEnd(t *testing.T) {
 		replicas int
 		args     string
 		want     bool
-	}{{37, 1, "", false}, {38, 1, "", true}, {38, 2, "", false}, {76, 2, "", true}, {76, 2, "--api-server-count 3", false}, {38, 1, "-asc=2", false}, {76, 1, "-asc 2", true}} {
+	}{{74, 1, "", false}, {76, 1, "", true}, {76, 2, "", false}, {152, 2, "", true}, {152, 2, "--api-server-count 3", false}, {76, 1, "-asc=2", false}, {152, 1, "-asc 2", true}} {
 		k := measure.Knobs{GPU: "H100 SXM", TensorParallel: 1, DataParallel: c.replicas, ExtraArgs: c.args}
 		if got := s.busyFrontEnd(k, c.rate); got.Has(note.BusyFrontEnd) != c.want {
 			t.Errorf("%g requests/s of 200 tokens, %d replicas, %q: %v, want a warning %v", c.rate, c.replicas, c.args, got, c.want)
