@@ -31,8 +31,8 @@ type likelihood struct {
 	table []float64
 }
 
-// observe turns what a trial counted for a bound into evidence about a rate. A trial that decided nothing about the
-// bound has no table, but keeps its rate. Of a whole trace nothing is drawn: it tells as much as many exceedances do.
+// observe turns what a trial counted for a bound into evidence about a rate, with a table if it counted anything. Of a
+// whole trace nothing is drawn: it tells as much as coarseRequests exceedances that are independent.
 func (a *assumed) observe(c measure.Count, rate float64, atLeast bool) likelihood {
 	unit := max(c.Cluster, 1)
 	if c.Low == c.High && c.High > 0 {

@@ -55,7 +55,7 @@ func TestKnownInstances(t *testing.T) {
 	assess(t, tallyOf(answers))
 }
 
-// assess asks of answers what they owe, with room for the chance of 49.
+// assess asks of answers what they owe, with room for the chance of 51.
 func assess(t *testing.T, all tally) {
 	atLeast := func(what string, got, want float64) {
 		t.Helper()
