@@ -146,7 +146,7 @@ func limitedBy(r *search.Result, binding string, trials []measure.Measurement) s
 	}
 	for _, b := range highest.Trial.Objective.Bounds {
 		if seen := highest.Bounded(b); seen > 0 && seen <= b.Limit {
-			return s + "; " + boundName(b.String()) + " stays at " + latency(seen) + " even at " + rate(highest.Trial.Rate)
+			return s + "; " + boundName(b.String()) + " stays at " + latency(seen) + " even at " + number(highest.Trial.Rate, 3) + " requests/s"
 		}
 	}
 	return s
