@@ -132,3 +132,19 @@ func BenchmarkObserve(b *testing.B) {
 		a.observe(m.Counts[0], m.Trial.Rate, false)
 	}
 }
+
+// TestWholeTraceIsNoDraw replays whole traces. Nothing of them was drawn: how many tokens a trace has makes its share no
+// better known, and a short one tells more than as many tokens that were drawn.
+func TestWholeTraceIsNoDraw(t *testing.T) {
+	a := generic("itl.p99_9", 0.001, false)
+	seen := func(n, k int, whole bool) likelihood {
+		return a.observe(measure.Count{N: n, K: k, Cluster: 1, Whole: whole}, 1, false)
+	}
+	short, long, drawn := seen(20_000, 14, true), seen(2_000_000, 1_400, true), seen(20_000, 14, false)
+	if math.Abs(long.n/short.n-1) > 1e-9 || math.Abs(long.k/short.k-1) > 1e-9 {
+		t.Errorf("%.4g of %.4g of a short trace, %.4g of %.4g of a long one", short.k, short.n, long.k, long.n)
+	}
+	if drawn.n >= short.n {
+		t.Errorf("a short trace counts as %.4g requests, as many drawn ones as %.4g", short.n, drawn.n)
+	}
+}

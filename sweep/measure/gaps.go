@@ -140,7 +140,7 @@ func (g *Gaps) dispersion(sum func(*hdrhistogram.Histogram) float64, variance fl
 // observation however many tokens it has, with the dispersion of the time per token. Tokens that a
 // failed request still owed count as beyond the limit on a quantile; a mean leaves them out.
 func (c *cohort) judgeGaps(b Bound, o *Observation) judged {
-	j := judged{allowed: b.Allowed(), Count: Count{Bound: b.String(), Cluster: 1, Phi: 1}}
+	j := judged{allowed: b.Allowed(), Count: Count{Bound: b.String(), Cluster: 1, Phi: 1, Whole: c.whole}}
 	if o.Gaps == nil || o.Gaps.TotalCount() == 0 {
 		return j.empty()
 	}
@@ -159,7 +159,7 @@ func (c *cohort) judgeGaps(b Bound, o *Observation) judged {
 		// The requests are the observations.
 		requests, limit := max(requests, 1), float64(b.Limit/time.Microsecond)
 		j.allowed, j.Cluster = 1, max(float64(j.N)/float64(requests), 1)
-		if !c.whole {
+		if !j.Whole {
 			total := func(h *hdrhistogram.Histogram) float64 { return h.Mean() * float64(h.TotalCount()) }
 			j.Phi = stat.Blend(stat.Generic, o.Gaps.dispersion(total, o.Gaps.StdDev()*o.Gaps.StdDev(), c.lasting())/j.Cluster)
 		}
@@ -170,8 +170,8 @@ func (c *cohort) judgeGaps(b Bound, o *Observation) judged {
 	j.Cluster = max(float64(j.N)/float64(max(requests, 1)), float64(owed)/float64(max(failed, 1)), 1)
 	q := time.Duration(o.Gaps.ValueAtQuantile(b.Quantile*100)) * time.Microsecond
 	j.slack = slackOf(q, b.Limit)
-	if c.whole {
-		return j.share(1, 1, true)
+	if j.Whole {
+		return j.share(1, 1)
 	}
 	phi, most := float64(stat.Generic), 1.0
 	if s := c.latency(TPOT); len(s.values) > 0 {
@@ -184,7 +184,7 @@ func (c *cohort) judgeGaps(b Bound, o *Observation) judged {
 		j.Cluster = min(j.Cluster, clump)
 		phi = clump / j.Cluster
 	}
-	return j.share(phi, most, false)
+	return j.share(phi, most)
 }
 
 // Above counts the gaps that are longer than a limit.

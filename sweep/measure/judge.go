@@ -52,7 +52,7 @@ func (c *cohort) judge(o *Observation) []judged {
 // judgeShare decides a bound on a quantile by counting: the q-quantile is at or below the limit if
 // and only if at most a share 1 - q of the requests is above it.
 func (c *cohort) judgeShare(b Bound) judged {
-	j := judged{allowed: b.Allowed(), Count: Count{Bound: b.String(), Cluster: 1}}
+	j := judged{allowed: b.Allowed(), Count: Count{Bound: b.String(), Cluster: 1, Whole: c.whole}}
 	var at []float64
 	var flags []bool
 	for _, r := range c.records {
@@ -83,7 +83,7 @@ func (c *cohort) judgeShare(b Bound) judged {
 			most = s.tail(b.Quantile).beyond(b.limit())
 		}
 	}
-	return j.share(phi, most, c.whole)
+	return j.share(phi, most)
 }
 
 // empty returns the judgement of a bound for which there is no observation.
@@ -101,14 +101,14 @@ func (j *judged) unsure(k note.Kind, figures ...any) {
 // share decides a bound by its count at dispersion phi. The shape of the tail allows no larger
 // share than most, which is disregarded if the observed share is larger. If the requests are the
 // whole population, the observed share decides.
-func (j judged) share(phi, most float64, whole bool) judged {
+func (j judged) share(phi, most float64) judged {
 	n, k := float64(j.N)/j.Cluster, float64(j.K)/j.Cluster
 	j.Value, j.Phi = k/n, phi
 	if j.Value > j.allowed*(1+1e-9) {
 		j.slack = min(j.slack, max(1-j.Value/j.allowed, -1))
 	}
-	resolved := Resolves(j.N, 1-j.allowed, whole)
-	if whole {
+	resolved := Resolves(j.N, 1-j.allowed, j.Whole)
+	if j.Whole {
 		j.Low, j.High = j.Value, j.Value
 	} else {
 		d := stat.Dispersion{At: phi, Level: j.allowed, Gamma: stat.Growth}
@@ -184,13 +184,13 @@ func slackOf(v, limit time.Duration) float64 {
 // none: proving a share of 1/m would take 3m requests, and a server that fails under load shows it
 // in every other bound as well. The count's High says what is proven.
 func (c *cohort) judgeErrors(allowed float64) judged {
-	j := judged{allowed: allowed, slack: 1, Count: Count{Bound: ErrorsBound, Cluster: 1, Phi: 1, High: 1}}
+	j := judged{allowed: allowed, slack: 1, Count: Count{Bound: ErrorsBound, Cluster: 1, Phi: 1, High: 1, Whole: c.whole}}
 	j.N, j.K = len(c.records)-c.count((*Record).open), c.count((*Record).failed)
 	if j.N > 0 {
 		n, k := float64(j.N), float64(j.K)
 		j.Value = k / n
 		j.Low, j.High = stat.ShareLower(k, n, alpha), stat.ShareUpper(k, n, alpha)
-		if c.whole {
+		if j.Whole {
 			j.Low, j.High = j.Value, j.Value
 		}
 	}
@@ -250,7 +250,7 @@ const (
 // errors, that says how many may fail, and the mean is over the rest. Otherwise a mean over the
 // survivors is never met.
 func (c *cohort) judgeMean(b Bound) judged {
-	j := judged{allowed: 1, Count: Count{Bound: b.String(), Cluster: 1, Phi: 1, High: math.MaxFloat64}}
+	j := judged{allowed: 1, Count: Count{Bound: b.String(), Cluster: 1, Phi: 1, High: math.MaxFloat64, Whole: c.whole}}
 	var at, values []float64
 	failed, censored := 0, 0
 	for _, r := range c.records {
@@ -275,7 +275,7 @@ func (c *cohort) judgeMean(b Bound) judged {
 	if j.N == 0 {
 		return j.empty()
 	}
-	if !c.whole {
+	if !j.Whole {
 		j.Phi = stat.Blend(stat.Generic, stat.MeanDispersion(at, values))
 	}
 	mean, variance := gonum.MeanVariance(values, nil)
@@ -289,12 +289,12 @@ func (c *cohort) judgeMean(b Bound) judged {
 // limit. Failed requests, or too many that had not ended, may leave it undecided.
 func (c *cohort) mean(j judged, mean, deviation float64, n, failed, censored int) judged {
 	half := 0.0
-	if !c.whole {
+	if !j.Whole {
 		half = stat.StudentT(1-alpha, 9) * deviation * math.Sqrt(j.Phi/float64(n))
 	}
 	j.Value, j.Low, j.High = mean, max(mean-half, 0), mean+half
 	j.slack = max(1-mean, -1)
-	switch enough := c.whole || n >= meanFloor; {
+	switch enough := j.Whole || n >= meanFloor; {
 	case enough && j.Low > 1:
 		j.state = Missed
 	case failed > 0 && c.trial.Objective.Errors < 0:

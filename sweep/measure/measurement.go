@@ -115,6 +115,8 @@ type Count struct {
 	// Cluster is how many of the N and K count as one observation: 1, and for ITL about the tokens
 	// of a request, or of a clump of gaps if these are fewer.
 	Cluster float64 `json:"cluster"`
+	// Whole says that the N are the whole population, all requests of a trace, and no sample of it.
+	Whole bool `json:"whole,omitempty"`
 }
 
 // Tally counts requests by how they ended.

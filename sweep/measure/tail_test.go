@@ -16,7 +16,7 @@ func TestFarBelowTheLimit(t *testing.T) {
 		if c.High <= 0.01 {
 			met++
 		}
-		if (judged{allowed: 0.01, Count: Count{N: c.N, K: c.K, Cluster: 1}}).share(c.Phi, 1, false).High <= 0.01 {
+		if (judged{allowed: 0.01, Count: Count{N: c.N, K: c.K, Cluster: 1}}).share(c.Phi, 1).High <= 0.01 {
 			without++
 		}
 	}
