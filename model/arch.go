@@ -37,8 +37,9 @@ type Arch struct {
 type Attention struct {
 	Heads int
 	KVShape
-	MLA    MLA // zero: ordinary grouped-query attention
-	Sparse Sparse
+	MLA        MLA // zero: ordinary grouped-query attention
+	Sparse     Sparse
+	Compressed Compression
 	// Windowed is the shape of window layers if it differs from that of the others.
 	Windowed      KVShape
 	WindowedHeads int  // query heads of window layers if they differ from the others', else 0
@@ -83,16 +84,24 @@ type MLA struct {
 }
 
 // Sparse is attention of each query to only those tokens that an index selects (DeepSeek sparse attention,
-// DeepSeek-V3.2-Exp report, 2025-09); the zero value is attention to all.
+// DeepSeek-V3.2-Exp report, 2025-09; of blocks in MiniMax-M3, arXiv 2606.13392); the zero value is attention to all.
 type Sparse struct {
 	Keys   int // tokens that a query attends to
 	Heads  int // of the index
-	Dim    int // of the index's keys; the cache holds one per token, in fp8 with a scale
+	Dim    int // of the index's keys, of which the cache holds one per entry
 	Layers int // layers with their own index; the others reuse the previous one
+	Whole  int // layers that attend to the whole context all the same
+	Block  int // tokens that are selected together; 0: each is selected alone
 }
 
-// bytes is what the index holds per token in a layer that has one.
-func (s Sparse) bytes() float64 { return float64(s.Dim) + 4 }
+// bytes is what the index holds per entry in a layer that has one: fp8 with a scale, or bf16 where it selects blocks
+// (vllm/models/minimax_m3/common/indexer.py, 2026-07).
+func (s Sparse) bytes() float64 {
+	if s.Block > 0 {
+		return BF16.Bytes() * float64(s.Dim)
+	}
+	return float64(s.Dim) + 4
+}
 
 // Present reports whether the model uses multi-head latent attention.
 func (m MLA) Present() bool { return m.KVRank > 0 }
@@ -196,6 +205,8 @@ func (a Arch) checkShape() error {
 		return fmt.Errorf("model %q: %d attention heads are not a multiple of %d KV heads", a.Name, at.Heads, at.KVHeads)
 	case a.MoE.Layers < 0 || a.MoE.Layers+a.Bare > a.Layers || a.Bare < 0:
 		return fmt.Errorf("model %q: %d layers with experts out of %d", a.Name, a.MoE.Layers, a.Layers)
+	case at.Sparse.Layers+at.Sparse.Whole+at.Compressed.FarLayers > a.Layers:
+		return fmt.Errorf("model %q: attention of more than %d layers", a.Name, a.Layers)
 	case a.MoE.Active > a.MoE.Experts:
 		return fmt.Errorf("model %q: %d active experts out of %d", a.Name, a.MoE.Active, a.MoE.Experts)
 	case at.WindowLayers < 0 || at.WindowLayers > a.Layers || (at.WindowLayers > 0 && at.Window <= 0):

@@ -281,8 +281,8 @@ func (r *Roofline) setAttention() {
 	if at.WindowLayers > 0 {
 		r.kv.size, r.kv.chunked = at.Window, at.Chunked
 	}
-	if s := at.Sparse; s.Keys > 0 {
-		r.setSparse(s, full, headsHere, bandwidth)
+	if at.Sparse.Keys > 0 {
+		r.setSparse(full, headsHere, dims, bandwidth)
 		r.kv.past = r.kv.full
 		return
 	}
@@ -358,23 +358,42 @@ const indexMoves = 4 * (1 + 3)
 // if fewer exist. On Blackwell vLLM prefers FlashInfer's kernels for so few heads.
 const sparseHeads = 64
 
-// setSparse replaces attention to the whole context by that of the index, which every rank computes in full,
-// and latent attention to the tokens that it selects.
-func (r *Roofline) setSparse(s Sparse, layers, headsHere, bandwidth float64) {
-	hw, m := r.dep.Hardware, r.dep.Arch.Attention.MLA
-	indexed := float64(s.Layers)
-	r.kv.windowBytes, r.kv.size = layers*r.dep.kvBytesPerLayer()-indexed*s.bytes(), s.Keys
+// setSparse replaces attention to the whole context by that of the index, and attention to the tokens that it selects.
+// Every rank computes the whole index, except that the heads of one that selects blocks are divided. dims are those of a
+// key and a value.
+func (r *Roofline) setSparse(layers, headsHere, dims, bandwidth float64) {
+	d, hw, at, c := r.dep, r.dep.Hardware, r.dep.Arch.Attention, &r.c
+	s, m, ratio := at.Sparse, at.MLA, at.Compressed.near()
+	indexed, whole := float64(s.Layers)/ratio, float64(s.Whole)
+	selecting := layers - whole
+	if at.Compressed.Present() {
+		selecting = float64(s.Layers)
+	}
+	heads, format, entry := float64(s.Heads), FP8, d.entryBytes()
+	if s.Block > 0 {
+		heads, format = max(1, heads/float64(d.TP)), BF16
+	}
+	if m.Present() {
+		dims = float64(2*m.KVRank + m.RopeDim)
+	}
+	r.kv.math *= selecting / ratio / layers
+	r.kv.windowBytes, r.kv.size = selecting/ratio*entry, s.Keys
 	r.kv.window = max(r.kv.windowBytes/bandwidth, r.kv.math)
-	r.kv.fullBytes = indexed * s.bytes()
-	r.kv.full = r.kv.fullBytes / (r.c.KV[FP8] * hw.Bandwidth)
-	rate, _ := hw.Flops.computeFormat(FP8)
-	r.prefill.full = indexed * (2*float64(s.Heads*s.Dim)/(indexCompute*rate) + indexMoves/hw.Bandwidth)
-	r.prefill.windowFlops = layers * 2 * headsHere * float64(2*m.KVRank+m.RopeDim)
+	r.kv.fullBytes = indexed*s.bytes() + whole*entry
+	r.kv.full = indexed*s.bytes()/(c.KV[format]*hw.Bandwidth) + whole*entry/bandwidth
+	rate, _ := hw.Flops.computeFormat(format)
+	r.prefill.fullFlops = whole * 2 * headsHere * dims
+	r.prefill.full = indexed*(2*heads*float64(s.Dim)/(indexCompute*rate)+indexMoves/float64(max(s.Block, 1))/hw.Bandwidth) +
+		r.prefill.fullFlops/(c.Attention.Prefill*hw.Flops.BF16)
+	r.prefill.windowFlops = selecting / ratio * 2 * headsHere * dims
 	r.prefill.window = r.prefill.windowFlops / (decodeCompute * hw.Flops.BF16)
-	if hw.Generation == GenerationHopper {
+	if m.Present() && hw.Generation == GenerationHopper {
 		r.prefill.whole = true
 		r.prefill.window *= max(1, sparseHeads/headsHere)
 		r.kv.window = max(r.kv.window, r.prefill.window)
+	}
+	if at.Compressed.Present() {
+		r.setCompressed(layers, max(headsHere, sparseHeads), dims, bandwidth)
 	}
 }
 
@@ -495,5 +514,6 @@ func (r *Roofline) setFixed() {
 	if d.Arch.MoE.SharedIntermediate > 0 {
 		passes += elementwiseShared * moe
 	}
+	passes += d.Arch.Attention.Compressed.streamMoves() * layers
 	r.fixed.elementToken = r.hiddenSize * passes / d.Hardware.Bandwidth
 }

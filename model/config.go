@@ -24,8 +24,7 @@ var errUnsupported = errors.New("architecture not modelled, only measured: plann
 // checkModelled refuses names of models whose published config.json is refused.
 func checkModelled(name string) error {
 	for _, u := range []struct{ mark, why string }{
-		{"jamba", "layers with the states of Mamba 1"}, {"kimik3", "layers with linear attention of a kind of their own"},
-		{"deepseekv4", "attention to a compressed cache"}, {"minimaxm3", "attention to blocks that an index finds"},
+		{"jamba", "layers with the states of Mamba 1"}, {"deepseekv41", "tables of n-grams"},
 		{"gemma3n", "layers that read the keys and values of others"},
 	} {
 		if strings.Contains(fold(name), u.mark) {
@@ -274,8 +273,7 @@ func (c *hfConfig) repo() string {
 // undescribed are keys of features that the equations do not describe, unless their value is null, false, 0 or
 // a list of ones.
 var undescribed = []struct{ key, what string }{
-	{"compress_ratios", "attention to a compressed cache (DeepSeek-V4)"},
-	{"sparse_attention_config", "attention to blocks that an index finds (MiniMax-M3)"},
+	{"engram_layer_ids", "tables of n-grams (DeepSeek-V4.1)"},
 	{"block_configs", "layers each of a shape of its own (DeciLM)"},
 	{"num_kv_shared_layers", "layers that read the keys and values of others (Gemma 3n)"},
 	{"hidden_size_per_layer_input", "an embedding for each layer (Gemma 3n)"},
@@ -311,8 +309,10 @@ func (c *hfConfig) unsupported() error {
 		}
 		return fmt.Errorf("%s: %s: %w", u.key, u.what, errUnsupported)
 	}
-	if c.has("index_topk") && !c.has("kv_lora_rank") {
-		return fmt.Errorf("index_topk: an index beside attention that is not latent: %w", errUnsupported)
+	for key, only := range map[string]bool{"index_topk": c.has("kv_lora_rank") || c.is("deepseekv4"), "compress_ratios": c.is("deepseekv4"), "sparse_attention_config": c.is("minimaxm3")} {
+		if c.has(key) && !only {
+			return fmt.Errorf("%s: an index or a compressed cache of class %s: %w", key, c.class, errUnsupported)
+		}
 	}
 	for _, kind := range c.strings("layer_types") {
 		if !c.hybrid() && !slices.Contains([]string{"full_attention", "sliding_attention", "chunked_attention", "deepseek_sparse_attention"}, kind) {
@@ -380,6 +380,12 @@ func (c *hfConfig) attention(a Arch) Attention {
 		at.HeadDim = c.or(a.Hidden/at.Heads, "head_dim", "kv_channels", "attention_head_dim")
 	}
 	c.twoShapes(&at)
+	switch {
+	case c.is("deepseekv4"):
+		c.compressed(&at, a.Layers)
+	case c.is("minimaxm3"):
+		c.blockwise(&at, a.Layers)
+	}
 	if rank, ok := c.number("kv_lora_rank"); ok && rank > 0 {
 		at.MLA = MLA{
 			QueryRank: c.or(0, "q_lora_rank"), KVRank: rank, RopeDim: c.need("qk_rope_head_dim"),
@@ -425,7 +431,7 @@ func (c *hfConfig) twoShapes(at *Attention) {
 
 // intermediate returns the width of dense MLPs, which may be missing if every layer has experts.
 func (c *hfConfig) intermediate(a Arch) int {
-	keys := []string{"intermediate_size_mlp", "intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size"}
+	keys := []string{"intermediate_size_mlp", "dense_intermediate_size", "intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size"}
 	if !c.is("llama4") {
 		keys = keys[1:]
 	}

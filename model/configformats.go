@@ -129,6 +129,14 @@ func (c *hfConfig) storage(q map[string]any) storage {
 	switch method := strings.ToLower(field[string](q, "quant_method")); method {
 	case "fp8", "fbgemm_fp8", "ptpc_fp8":
 		s.otherwise = FP8
+		switch { // DeepSeek-V4's experts
+		case strings.EqualFold(field[string](q, "moe_quant_algo"), "NVFP4"):
+			c.fail(s.own.add("*.experts", NVFP4))
+		case c.text("expert_dtype") == "fp4":
+			c.fail(s.own.add("*.experts", MXFP4))
+		}
+	case "mxfp8": // MiniMax-M3
+		s.otherwise = FP8
 	case "mxfp4":
 		s.otherwise = MXFP4
 	case "awq", "gptq", "gptq_marlin", "awq_marlin", "auto-round", "auto_gptq", "intel/auto-round":
@@ -234,6 +242,9 @@ func (c *hfConfig) formats(a *Arch) {
 		c.fail(fmt.Errorf("quantization_config: %d patterns of modules for %d layers are more than are read: %w", patterns, a.Layers, errUnsupported))
 	}
 	d.BlockFP8, d.Group, d.WeightOnly, a.NativeKV = c.blocks(), c.group(), c.weightOnly(), c.kvFormat()
+	if a.Attention.Compressed.Present() {
+		a.NativeKV = KVFP8 // the only format of FlashMLA's kernels for it (vllm/models/deepseek_v4/attention.py, 2026-07)
+	}
 	parts := []struct {
 		mix        *Mix
 		parameters float64
@@ -287,6 +298,8 @@ func (c *hfConfig) eachModule(a *Arch, numbered bool, visit func(of *Mix, parame
 		prefixes, self, recurrent, mlp = []string{"backbone."}, "mixer", "mixer", "mixer"
 	case c.is("llama4"):
 		mlp = "feed_forward"
+	case c.is("kimi"):
+		recurrent = self
 	case c.is("mixtral"), c.is("minimax"), c.is("phimoe"), c.is("granitemoe"):
 		mlp = "block_sparse_moe"
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 // hybrids are the classes whose layers with a state are modelled.
-var hybrids = []string{"qwen3next", "qwen3_5", "nemotronh", "granitemoehybrid"}
+var hybrids = []string{"qwen3next", "qwen3_5", "nemotronh", "granitemoehybrid", "kimik3", "kimilinear"}
 
 // hybrid reports whether the class is one of hybrids.
 func (c *hfConfig) hybrid() bool { return slices.ContainsFunc(hybrids, c.is) }
@@ -25,6 +25,13 @@ func (c *hfConfig) states(a *Arch) {
 		every := max(1, c.or(4, "full_attention_interval"))
 		s.Layers = c.kinds("linear_attention", a.Layers-a.Layers/every)
 		a.Details.OutputGate = c.flag("attn_output_gate", true)
+	case c.is("kimi"):
+		of := hfConfig{values: field[map[string]any](c.values, "linear_attn_config")}
+		heads, dim := of.need("num_heads"), of.need("head_dim")
+		c.fail(of.err)
+		*s = RecurrentState{Layers: len(field[[]any](of.values, "kda_layers")), Heads: heads, HeadDim: dim, KeyHeads: heads, KeyDim: dim,
+			Conv: of.or(4, "short_conv_kernel_size"), Delta: true, Wide: true}
+		a.Details.OutputGate = c.flag("mla_use_output_gate", false)
 	case c.is("granite"):
 		*s = RecurrentState{Heads: c.need("mamba_n_heads"), HeadDim: c.or(0, "mamba_d_head"), KeyHeads: c.or(1, "mamba_n_groups"),
 			KeyDim: c.need("mamba_d_state"), Conv: c.or(4, "mamba_d_conv")}
@@ -74,7 +81,6 @@ func (c *hfConfig) pattern(a *Arch) {
 	if a.MoE.Layers == 0 {
 		a.MoE = MoE{}
 	}
-	a.MoE.Latent = c.or(0, "moe_latent_size")
 	if n, ok := c.number("moe_shared_expert_intermediate_size"); ok {
 		a.MoE.SharedIntermediate = n * c.or(1, "n_shared_experts")
 	}

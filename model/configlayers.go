@@ -32,6 +32,7 @@ func (c *hfConfig) moe(a Arch) MoE {
 		Intermediate: c.need("moe_intermediate_size", "intermediate_size"),
 		Layers:       c.expertLayers(a.Layers),
 	}
+	m.Latent = c.or(0, "moe_latent_size", "routed_expert_hidden_size")
 	switch {
 	case c.has("shared_expert_intermediate_size"), c.has("shared_intermediate_size"), c.has("share_expert_dim"):
 		m.SharedIntermediate = c.or(0, "shared_expert_intermediate_size", "shared_intermediate_size", "share_expert_dim")
@@ -99,7 +100,7 @@ func (c *hfConfig) windows(a *Arch) {
 		chunk = c.or(0, "attention_chunk_size")
 	}
 	window = cmp.Or(chunk, window)
-	if window == 0 || a.MaxPosition > 0 && window >= a.MaxPosition {
+	if window == 0 || a.Attention.Compressed.Present() || a.MaxPosition > 0 && window >= a.MaxPosition {
 		return
 	}
 	if layers := c.windowLayers(a.Layers); layers > 0 {
@@ -286,7 +287,7 @@ func modeloptFormat(method, algorithm string) (WeightFormat, error) {
 		return NVFP4, nil
 	case strings.Contains(upper, "MXFP4"):
 		return MXFP4, nil
-	case strings.HasPrefix(upper, "FP8") || method == "modelopt_fp8":
+	case strings.HasPrefix(upper, "FP8") || strings.HasPrefix(upper, "MXFP8") || method == "modelopt_fp8":
 		return FP8, nil
 	case strings.HasPrefix(upper, "W4A16") || strings.HasPrefix(upper, "INT4"):
 		return INT4, nil
@@ -294,4 +295,32 @@ func modeloptFormat(method, algorithm string) (WeightFormat, error) {
 		return INT8, nil
 	}
 	return FormatUnset, fmt.Errorf("quantization_config.quant_algo: %q is not known", algorithm)
+}
+
+// compressed reads DeepSeek-V4's attention: 4 tokens per vector in the layers with an index, 128 in others, and some with
+// none. What it knows of a token is one vector, of which the last part has positions.
+func (c *hfConfig) compressed(at *Attention, layers int) {
+	rope, near := c.need("qk_rope_head_dim"), 4
+	count := func(ratio int) int {
+		n, _ := c.count("compress_ratios", func(v any) bool { return v == float64(ratio) })
+		return n
+	}
+	at.MLA = MLA{QueryRank: c.need("q_lora_rank"), KVRank: at.HeadDim - rope, NopeDim: at.HeadDim - rope, RopeDim: rope, ValueDim: at.HeadDim}
+	at.Sparse = Sparse{Keys: near * c.need("index_topk"), Heads: c.need("index_n_heads"), Dim: c.need("index_head_dim"), Layers: count(near)}
+	at.Compressed = Compression{Near: near, Far: 128, FarLayers: count(128), Window: c.need("sliding_window"),
+		OutputGroups: c.need("o_groups"), OutputRank: c.need("o_lora_rank"), Streams: c.or(0, "hc_mult")}
+	if at.KVHeads = at.Heads; at.MLA.KVRank <= 0 || layers > at.Sparse.Layers+at.Compressed.FarLayers+count(0) {
+		c.fail(fmt.Errorf("compress_ratios, head_dim: other vectors than DeepSeek-V4's: %w", errUnsupported))
+	}
+}
+
+// blockwise reads MiniMax-M3's attention: an index selects blocks, except in the layers that list none.
+func (c *hfConfig) blockwise(at *Attention, layers int) {
+	of := hfConfig{values: field[map[string]any](c.values, "sparse_attention_config")}
+	c.values["sparse_attention_freq"] = of.values["sparse_attention_freq"]
+	n, _ := c.count("sparse_attention_freq", isOne)
+	block := of.need("sparse_block_size")
+	at.Sparse = Sparse{Keys: block * of.need("sparse_topk_blocks"), Heads: of.need("sparse_num_index_heads"), Dim: of.need("sparse_index_dim"),
+		Layers: n, Whole: layers - n, Block: block}
+	c.fail(of.err)
 }

@@ -63,6 +63,9 @@ func (a Arch) countAttention(c *paramCounts) {
 			c.attention *= 1.5
 		}
 		c.kv = a.kvMatrices(1)
+		if s := at.Sparse; s.Keys > 0 {
+			c.latent += hidden * float64(s.Layers*(s.Heads+1)*s.Dim)
+		}
 		return
 	}
 	m := at.MLA
@@ -77,8 +80,16 @@ func (a Arch) countAttention(c *paramCounts) {
 	if s := at.Sparse; s.Keys > 0 {
 		c.latent += float64(s.Layers) * (float64(m.QueryRank*s.Heads*s.Dim) + hidden*float64(s.Dim+s.Heads))
 	}
+	if at.Compressed.Present() {
+		at.countCompressed(c, layers, hidden)
+		return
+	}
 	c.attention += layers * float64(m.KVRank) * heads * float64(m.NopeDim+m.ValueDim)
-	c.attention += layers * heads * float64(m.ValueDim) * hidden
+	output := layers * heads * float64(m.ValueDim) * hidden
+	if a.Details.OutputGate {
+		output *= 2
+	}
+	c.attention += output
 }
 
 func (a Arch) countRest(layers, dense, moe float64) float64 {
@@ -165,24 +176,44 @@ func (a Arch) KVBytesPerToken(f KVFormat) float64 {
 	return (float64(a.attentionLayers())-windows)*a.kvBytesPerLayer(f, 1) + windows*a.Attention.windowed().bytes(f, 1)
 }
 
-// kvBytesPerLayer returns the bytes of one token in the cache of one layer without a window on one GPU. Beside an index
-// in fp8 a latent has an fp32 scale for each 128 values, and its part with positions stays in bf16: 656 bytes for
-// DeepSeek-V3.2 (FlashMLA's fp8_ds_mla, vllm/v1/attention/backends/mla/flashmla_sparse.py, 0.32), except with
+// entryBytes returns the bytes of one entry in the cache of one layer without a window on one GPU, without its index.
+// Beside an index in fp8 a latent has an fp32 scale for each 128 values, and its part with positions stays in bf16: 656
+// bytes for DeepSeek-V3.2 (FlashMLA's fp8_ds_mla, vllm/v1/attention/backends/mla/flashmla_sparse.py, 0.32), except with
 // FlashInfer's kernels, which vLLM prefers on Blackwell (platforms/cuda.py).
-func (d Deployment) kvBytesPerLayer() float64 {
-	at, bytes := d.Arch.Attention, d.Arch.kvBytesPerLayer(d.Precision.KV, d.TP)
-	if gen := d.Hardware.Generation; at.Sparse.Keys > 0 && d.Precision.KV == KVFP8 && (gen == GenerationHopper || gen == GenerationBlackwellRTX) {
+func (d Deployment) entryBytes() float64 {
+	at, bytes := d.Arch.Attention, d.Arch.entryBytes(d.Precision.KV, d.TP)
+	gen := d.Hardware.Generation
+	if at.Compressed.Present() && d.Precision.KV == KVFP8 {
+		return bytes + float64(at.MLA.RopeDim) + compressedScales
+	}
+	if at.MLA.Present() && at.Sparse.Keys > 0 && d.Precision.KV == KVFP8 && (gen == GenerationHopper || gen == GenerationBlackwellRTX) {
 		bytes += float64(at.MLA.KVRank)/128*4 + float64(at.MLA.RopeDim)
 	}
 	return bytes
 }
 
-// kvBytesPerLayer returns the bytes of one token in the cache of one layer without a window on one rank. MLA's
-// latent is on every rank.
-func (a Arch) kvBytesPerLayer(f KVFormat, tp int) float64 {
+// kvBytesPerLayer returns the bytes of one token in the cache of one layer without a window on one GPU, in the mean of
+// the layers.
+func (d Deployment) kvBytesPerLayer() float64 { return d.Arch.perToken(d.entryBytes()) }
+
+// kvBytesPerLayer returns the bytes of one token in the cache of one layer without a window on one rank.
+func (a Arch) kvBytesPerLayer(f KVFormat, tp int) float64 { return a.perToken(a.entryBytes(f, tp)) }
+
+// entryBytes returns the bytes of one entry in the cache of one layer without a window on one rank. MLA's latent is on
+// every rank.
+func (a Arch) entryBytes(f KVFormat, tp int) float64 {
 	if m := a.Attention.MLA; m.Present() {
-		s := a.Attention.Sparse
-		return float64(m.KVRank+m.RopeDim)*f.Bytes() + s.bytes()*float64(s.Layers)/float64(a.Layers)
+		return float64(m.KVRank+m.RopeDim) * f.Bytes()
 	}
 	return a.Attention.bytes(f, tp)
+}
+
+// perToken returns the bytes that a layer's cache holds per token, index included, for entries of so many bytes.
+func (a Arch) perToken(entry float64) float64 {
+	s, layers := a.Attention.Sparse, float64(a.Layers)
+	index := s.bytes() * float64(s.Layers) / layers
+	if c := a.Attention.Compressed; c.Present() {
+		return (entry*float64(s.Layers)/layers+index)/float64(c.Near) + entry*float64(c.FarLayers)/layers/float64(c.Far)
+	}
+	return entry + index
 }

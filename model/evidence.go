@@ -90,6 +90,7 @@ func (a Arch) unserved() []string {
 	add(!a.KnownClass(), "the class "+a.Family)
 	add(a.Attention.MLA.Present() && a.Attention.Sparse.Keys == 0, "latent attention")
 	add(a.Attention.Sparse.Keys > 0, "sparse attention")
+	add(a.Attention.Compressed.Present(), "a compressed cache")
 	add(a.State.Present(), "layers with a state instead of a cache")
 	add(d.NormsPerLayer > 0 || d.NormBias || d.Ungated, "layers other than a Llama's ("+a.Family+")")
 	_, active := a.Params()

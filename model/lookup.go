@@ -78,7 +78,7 @@ var formatSuffixes = []struct {
 	suffix string
 	format WeightFormat
 }{
-	{"-fp8-dynamic", FP8}, {"-fp8", FP8}, {"-nvfp4", NVFP4}, {"-fp4", NVFP4}, {"-mxfp4", MXFP4}, {"-awq-int4", INT4}, {"-awq", INT4},
+	{"-fp8-dynamic", FP8}, {"-fp8", FP8}, {"-mxfp8", FP8}, {"-nvfp4", NVFP4}, {"-fp4", NVFP4}, {"-mxfp4", MXFP4}, {"-awq-int4", INT4}, {"-awq", INT4},
 	{"-gptq-int4", INT4}, {"-int4", INT4}, {"-quantized.w4a16", INT4}, {"-quantized.w8a16", INT8}, {"-quantized.w8a8", INT8}, {"-w4a16", INT4}, {"-w8a16", INT8}, {"-gptq-int8", INT8}, {"-int8", INT8}, {"-w8a8", INT8},
 }
 

@@ -58,13 +58,13 @@ type KVLayout struct {
 	// DraftBytes is what the layers of the draft model add to a block.
 	DraftBytes float64
 	// StateGroups are groups of layers with a state, each of which takes one block per request, whatever its
-	// length.
+	// length, or blocks for what a compressed cache holds of a request besides.
 	StateGroups int
 }
 
 // blockBytes is the size of a block on one GPU.
 func (l KVLayout) blockBytes(dep Deployment) float64 {
-	return dep.kvBytesPerLayer()*l.GroupLayers*float64(l.BlockTokens) + l.DraftBytes
+	return dep.paged()*l.GroupLayers*float64(l.BlockTokens) + l.DraftBytes
 }
 
 // Blocks returns the blocks that a request of the given tokens holds while at most inFlight of them are being
@@ -216,6 +216,9 @@ func (d Deployment) fullestStage() float64 {
 // with (MLACommonBaseImpl.process_weights_after_loading in vLLM's v1/attention/backends/mla/common.py).
 func absorbedBytes(dep Deployment) float64 {
 	at := dep.Arch.Attention
+	if at.Compressed.Present() {
+		return 0
+	}
 	return float64(dep.Arch.fullLayers()*at.Heads*at.MLA.KVRank*(at.MLA.NopeDim+at.MLA.ValueDim)) * BF16.Bytes() / float64(dep.TP) * dep.fullestStage()
 }
 
@@ -311,6 +314,9 @@ func layoutOf(dep Deployment, args EngineArgs) KVLayout {
 	switch {
 	case window == 0:
 		l.GroupLayers, l.FullGroups, l.Window = float64(full), 1, 0
+		if dep.Arch.Attention.Compressed.Present() {
+			l.StateGroups = int(math.Ceil(dep.held() / float64(dep.PP) / l.blockBytes(dep)))
+		}
 	case full == 0:
 		l.GroupLayers, l.WindowGroups = float64(window), 1
 	default:

@@ -264,10 +264,14 @@ func (r *Roofline) tiles(rows float64) float64 {
 func (r *Roofline) kvTime(l *batchSums) float64 {
 	k := &r.kv
 	full := k.full
-	if l.drafted > 0 {
-		full = max(full, k.math*(1+l.drafted/l.decodes)) // proposed tokens read the same cache
-	}
 	window := k.window
+	if l.drafted > 0 { // proposed tokens read the same cache
+		to := &full
+		if k.size > 0 { // that of the tokens which an index selects
+			to = &window
+		}
+		*to = max(*to, k.math*(1+l.drafted/l.decodes))
+	}
 	if l.tokens > 0 {
 		full, window = max(full, k.rows*r.prefill.full), max(window, k.rows*r.prefill.window)
 	}

@@ -1,8 +1,8 @@
 package model
 
 import (
-	"os"
-	"path/filepath"
+	"math"
+	"strings"
 	"testing"
 
 	"planner/internal/evidence/must"
@@ -72,15 +72,80 @@ func TestSparseKernelsPadHeads(t *testing.T) {
 	}
 }
 
+// TestShapesOf2026 holds parameters against what is published: 284B with 13B active and 1.6T with 49B for DeepSeek-V4
+// (llama.cpp lists 284.33B), 428B with 23B for MiniMax-M3, where active ones leave out embeddings, and 2.8T for Kimi-K3; and
+// the bytes of a million tokens of DeepSeek-V4-Pro against the 9.62 GiB in bf16, index included, of vLLM's blog (2026-04-24).
+func TestShapesOf2026(t *testing.T) {
+	for name, want := range map[string][2]float64{
+		"DeepSeek-V4-Flash": {284.33e9, 13e9}, "DeepSeek-V4-Pro": {1.6e12, 49e9}, "MiniMax-M3": {428e9, 23e9 + 2*200064*6144}, "Kimi-K3": {2.8e12, 0},
+	} {
+		total, active := deploy(t, name, "B300 SXM", 8).Arch.Params()
+		if math.Abs(total/want[0]-1) > 0.02 || want[1] > 0 && math.Abs(active/want[1]-1) > 0.1 {
+			t.Errorf("%s: %.4g parameters, %.3g active, want %.4g and %.3g", name, total, active, want[0], want[1])
+		}
+	}
+	for name, experts := range map[string]WeightFormat{"deepseek-ai/DeepSeek-V4-Flash": MXFP4, "nvidia/DeepSeek-V4-Flash-NVFP4": NVFP4, "nvidia/MiniMax-M3-NVFP4": NVFP4} {
+		if a := must.Get(catalog().Model(name)); a.Native != experts || a.Details.AttentionFormats[FP8] != 1 || a.Details.SharedFormats[FP8] != 1 {
+			t.Errorf("%s: experts in %v, attention in %v", name, a.Native, a.Details.AttentionFormats)
+		}
+	}
+	pro := deploy(t, "DeepSeek-V4-Pro", "B300 SXM", 8)
+	inBF16 := pro.Arch.KVBytesPerToken(KVAuto) + 30*(2*128-132)/4
+	if got := inBF16 * (1 << 20) / gib; math.Abs(got/9.62-1) > 0.005 {
+		t.Errorf("DeepSeek-V4-Pro: %.2f GiB of a million tokens", got)
+	}
+}
+
+// TestCompressedCacheGrowsSlowly compares contexts of 1,000 and 100,000 tokens: DeepSeek-V4's cache, and what a step reads
+// of it, grow a tenth as fast as those of DeepSeek-V3.2 (its report: 10 % of the cache at a million tokens).
+func TestCompressedCacheGrowsSlowly(t *testing.T) {
+	args := EngineArgs{MaxNumSeqs: 64, MaxModelLen: 200_000}
+	grown := func(name string) float64 {
+		dep := deploy(t, name, "B200 SXM", 8)
+		dep.Precision.KV = KVFP8
+		r := must.Get(NewRoofline(dep, ConstantsFor(dep.Hardware, args), args))
+		at := func(context int) float64 {
+			return r.Step(Batch{Decodes: 32, Context: 32 * context, Longest: context, Windowed: 32 * min(context, r.Window()), Sampled: 32}).Total
+		}
+		return (at(100_000) - at(10_000)) / float64(dep.Arch.Layers)
+	}
+	if v4, v3 := grown("DeepSeek-V4-Pro"), grown("DeepSeek-V3.2"); v4 > v3/3 || v4 <= 0 {
+		t.Errorf("a layer takes %.2g s more behind 90,000 tokens, of DeepSeek-V3.2 %.2g", v4, v3)
+	}
+	m := must.Get(MemoryPlan(deploy(t, "DeepSeek-V4-Flash", "B200 SXM", 4), EngineArgs{MaxModelLen: 8192}))
+	if m.Layout.StateGroups < 5 || m.Layout.StateGroups > 40 {
+		t.Errorf("a request holds %d blocks besides its context", m.Layout.StateGroups)
+	}
+}
+
+// What proposed tokens of speculative decoding add does not grow with a context of which an index selects a part.
+func TestDraftsReadWhatTheIndexSelects(t *testing.T) {
+	args := EngineArgs{MaxNumSeqs: 64, MaxModelLen: 200_000}
+	dep := deploy(t, "DeepSeek-V3.2", "B200 SXM", 2)
+	r := must.Get(NewRoofline(dep, ConstantsFor(dep.Hardware, args), args))
+	more := func(context int) float64 {
+		b := Batch{Decodes: 32, Context: 32 * context, Longest: context, Windowed: 32 * 2048, Sampled: 32}
+		alone := r.Step(b).DecodeAttention
+		b.Drafted, b.Sampled = 96, 128
+		return r.Step(b).DecodeAttention - alone
+	}
+	if short, long := more(4_000), more(64_000); math.Abs(long/short-1) > 1e-6 || short <= 0 {
+		t.Errorf("drafts add %.3g s behind 4,000 tokens and %.3g behind 64,000", short, long)
+	}
+}
+
 // Attention that is not modelled is refused, not taken for another.
-func TestCompressedAttentionIsRefused(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "config.json")
-	text := `{"architectures":["DeepseekV4ForCausalLM"],"hidden_size":4096,"num_attention_heads":64,"num_hidden_layers":43,"vocab_size":129280,` +
-		`"index_topk":512,"index_n_heads":64,"index_head_dim":128,"compress_ratios":[0,4,128]}`
-	must.OK(os.WriteFile(path, []byte(text), 0o600))
-	f := must.Get(os.Open(path))
-	defer f.Close()
-	if a, err := ParseConfig(f); err == nil {
-		t.Errorf("taken as %+v", a)
+func TestCompressedAttentionOfOthersIsRefused(t *testing.T) {
+	const v4 = `"hidden_size":4096,"num_attention_heads":64,"head_dim":512,"num_hidden_layers":3,"vocab_size":129280,"q_lora_rank":1024,"sliding_window":128,` +
+		`"qk_rope_head_dim":64,"o_groups":8,"o_lora_rank":1024,"intermediate_size":2048,"index_topk":512,"index_n_heads":64,"index_head_dim":128`
+	for text, ok := range map[string]bool{
+		`{"architectures":["DeepseekV4ForCausalLM"],` + v4 + `,"compress_ratios":[0,4,128]}`:                          true,
+		`{"architectures":["DeepseekV4ForCausalLM"],` + v4 + `,"compress_ratios":[0,4,64]}`:                           false,
+		`{"architectures":["DeepseekV4ForCausalLM"],` + v4 + `,"compress_ratios":[0,4,128],"engram_layer_ids":[1,2]}`: false,
+		`{"architectures":["LlamaForCausalLM"],` + v4 + `,"compress_ratios":[0,4,128]}`:                               false,
+	} {
+		if a, err := ParseConfig(strings.NewReader(text)); (err == nil) != ok {
+			t.Errorf("%s: %v, taken as %+v", text, err, a)
+		}
 	}
 }

@@ -125,12 +125,16 @@ func (s Speculation) draft(dep Deployment) (Deployment, bool) {
 		d.Arch.Layers, d.Arch.Details.Joined = 1, mtpInputs
 		d.Arch.MoE.Layers = min(1, d.Arch.MoE.Layers)
 		d.Arch.Attention.WindowLayers, d.Arch.State, d.Arch.Bare = 0, RecurrentState{}, 0
-		d.Arch.Attention.Sparse.Layers = min(1, d.Arch.Attention.Sparse.Layers)
+		d.Arch.Attention.Sparse.Layers, d.Arch.Attention.Sparse.Whole = min(1, d.Arch.Attention.Sparse.Layers), 0
+		if c := &d.Arch.Attention.Compressed; c.Present() { // this layer attends to the last tokens alone
+			d.Arch.Attention.Sparse.Layers, c.FarLayers = 0, 0
+		}
 		d.DP, d.EP = dep.DP, dep.EP
 	case DraftEagle:
 		d.Precision = Precision{Weights: BF16, KV: dep.Precision.KV}
 		d.Arch.Layers, d.Arch.Details.Joined = 1, eagleInputs
 		d.Arch.MoE, d.Arch.Attention.MLA, d.Arch.Attention.Sparse, d.Arch.Attention.WindowLayers = MoE{}, MLA{}, Sparse{}, 0
+		d.Arch.Attention.Compressed = Compression{}
 		d.Arch.State, d.Arch.Bare, d.Arch.Details.BlockFP8 = RecurrentState{}, 0, false
 		if d.Arch.Intermediate == 0 {
 			// EAGLE heads for MoE models have the MLP of a dense model of their hidden size.

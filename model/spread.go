@@ -102,6 +102,9 @@ func leastSpread(dep Deployment, args EngineArgs) (s Spread) {
 		{a.Attention.MLA.Present(), Spread{DoubtKV: 0.20, DoubtPrefillAttention: 0.20, DoubtLayer: 0.20, DoubtLaunch: 0.70}},
 		{a.State.Present(), Spread{DoubtKV: 0.30, DoubtPrefillAttention: 0.30, DoubtLayer: 0.25}},
 		{a.Attention.Sparse.Keys > 0, Spread{DoubtKV: 0.30, DoubtPrefillAttention: 0.40}},
+		{a.Attention.Compressed.Present(), Spread{DoubtKV: 0.40, DoubtPrefillAttention: 0.50, DoubtLayer: 0.30}},
+		// Prompts took 2.5 times as long on two RTX PRO 6000 (vLLM pull request 41834, kernels in Triton).
+		{a.Attention.Compressed.Present() && hw.Generation != GenerationHopper && hw.Generation != GenerationBlackwell, Spread{DoubtKV: 0.60, DoubtPrefillAttention: 0.80, DoubtPrefill: 0.50}},
 		{flash2(hw) && a.Details.Sinks || a.Attention.HeadDim > widestHead, Spread{DoubtPrefillAttention: 0.40}},
 		{dep.Precision.KV == KVFP8, Spread{DoubtKV: 0.15}},
 		{w == INT4 || w == INT8 || w == NVFP4, Spread{DoubtWeights: 0.12, DoubtPrefill: 0.20}},

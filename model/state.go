@@ -3,8 +3,8 @@ package model
 import "fmt"
 
 // RecurrentState is what some layers keep of a sequence instead of keys and values, of a size that does not
-// depend on its length: gated delta networks (arXiv 2412.06464; Qwen3-Next, Qwen3.5) and Mamba-2 (arXiv
-// 2405.21060; Nemotron-H, Granite 4). Each head holds a matrix of KeyDim x HeadDim, beside the last inputs of a
+// depend on its length: gated delta networks (arXiv 2412.06464; Qwen3-Next, Qwen3.5; Kimi-K3's, arXiv 2510.26692, whose
+// gates come from two thin matrices that are not counted) and Mamba-2 (arXiv 2405.21060; Nemotron-H, Granite 4). Each head holds a matrix of KeyDim x HeadDim, beside the last inputs of a
 // short convolution. The zero value is a model with attention only.
 type RecurrentState struct {
 	Layers   int // with a state instead of attention
@@ -91,6 +91,9 @@ const stateMoves = 20
 
 func (r *Roofline) setStates() {
 	s, tp := r.dep.Arch.State, r.dep.TP
+	if !s.Present() {
+		return
+	}
 	layers := float64(s.Layers)
 	r.states.bytes = 2 * layers * s.bytes(tp)
 	r.states.flops = layers * s.flops() / float64(tp)
@@ -102,6 +105,9 @@ func (r *Roofline) setStates() {
 // until a layer's block is no smaller than a state.
 func blockTokensOf(dep Deployment) int {
 	s := dep.Arch.State
+	if dep.Arch.Attention.Compressed.Present() {
+		return compressedBlock
+	}
 	if !s.Present() {
 		return blockTokens
 	}
@@ -120,8 +126,8 @@ func (s RecurrentState) check(a Arch) error {
 		return fmt.Errorf("model %q: heads, their dimensions or the convolution of layers with a state: %w", a.Name, ErrNoFigure)
 	case s.values() > 1<<20 || s.keys() > 1<<20 || s.KeyDim > 1<<14 || s.Conv > 1<<10:
 		return fmt.Errorf("model %q: a state of %d heads of %d x %d is none that a model can have", a.Name, s.Heads, s.KeyDim, s.HeadDim)
-	case a.Attention.WindowLayers > 0 || a.Attention.MLA.Present():
-		return fmt.Errorf("model %q: layers with a state beside windows or latent attention: %w", a.Name, errUnsupported)
+	case a.Attention.WindowLayers > 0 || a.Attention.Sparse.Keys > 0:
+		return fmt.Errorf("model %q: layers with a state beside windows or an index: %w", a.Name, errUnsupported)
 	}
 	return nil
 }

@@ -118,7 +118,7 @@ func (r *reader) resolveModel(c *Config) {
 }
 
 // formatInName matches names of checkpoints and files that indicate quantized weights.
-var formatInName = regexp.MustCompile(`(?i)(nvfp4|mxfp4|\bfp8|\bawq|\bgptq|\bint[48]\b|\bw[48]a(8|16)|\bq[2-8]_[0-9k]\w*)`)
+var formatInName = regexp.MustCompile(`(?i)(nvfp4|mxfp4|\b(mx)?fp8|\bawq|\bgptq|\bint[48]\b|\bw[48]a(8|16)|\bq[2-8]_[0-9k]\w*)`)
 
 // ggufFile is the suffix of files that llama.cpp loads.
 const ggufFile = ".gguf"
