@@ -51,9 +51,15 @@ func when(has bool, f plan.Feature) []plan.Feature {
 
 func ofModel(dep model.Deployment) []plan.Feature {
 	a, w := dep.Arch, dep.Precision.Weights
-	kind := "latent"
-	if a.Attention.Sparse.Keys > 0 {
-		kind = fmt.Sprintf("latent, to %d tokens that an index finds", a.Attention.Sparse.Keys)
+	var kinds []string
+	for _, k := range []struct {
+		has  bool
+		text string
+	}{{a.Attention.MLA.Present(), "latent"}, {a.Attention.Compressed.Present(), "a compressed cache"},
+		{a.Attention.Sparse.Keys > 0, fmt.Sprintf("to %d tokens that an index finds", a.Attention.Sparse.Keys)}} {
+		if k.has {
+			kinds = append(kinds, k.text)
+		}
 	}
 	return slices.Concat([]plan.Feature{
 		feature("model.name", fmt.Sprintf("%s (%s)", a.Name, a.Family), !a.KnownClass(),
@@ -61,7 +67,7 @@ func ofModel(dep model.Deployment) []plan.Feature {
 		feature("model.weights", w, w == model.INT4 || w == model.INT8 || w == model.NVFP4, untested),
 		feature("model.kv_cache", dep.Precision.KV, dep.Precision.KV == model.KVFP8, untested),
 	},
-		when(a.Attention.MLA.Present(), feature("attention", kind, true, untested)),
+		when(kinds != nil, feature("attention", strings.Join(kinds, ", "), true, untested)),
 		when(a.MoE.Present(), feature("experts", fmt.Sprintf("%d of %d", a.MoE.Active, a.MoE.Experts), w != model.BF16 && w != model.FP16 && w != model.MXFP4, untested)),
 		when(a.Details.Vision != (model.Vision{}), plan.Feature{Name: "images", State: plan.Refused,
 			How: "traffic is text; only the memory that the vision tower takes is counted"}))
