@@ -150,17 +150,14 @@ func (r *reader) checkCandidates(c *Config) {
 	}
 	heads := c.Model.Arch.Attention.Heads
 	for _, v := range c.Space["tensor_parallel"] {
-		if tp := v.(int); c.Model.Known && heads%tp != 0 {
-			r.element("engine.tensor_parallel", int64(tp)).refuse("has %d, want a divisor of the %d attention heads of %s", tp, heads, c.Model.Name)
-		}
+		tp := v.(int)
+		r.element("engine.tensor_parallel", int64(tp)).refuseIf(c.Model.Known && heads%tp != 0, "has %d, want a divisor of the %d attention heads of %s", tp, heads, c.Model.Name)
 	}
 	combinations := float64(max(len(c.GPUs), 1))
 	for _, values := range c.Space {
 		combinations *= float64(max(len(values), 1))
 	}
-	if combinations > mostCombinations {
-		r.at("knobs").refuse("lists cross to %.4g combinations, want at most %d: shorten the lists", combinations, mostCombinations)
-	}
+	r.at("knobs").refuseIf(combinations > mostCombinations, "lists cross to %.4g combinations, want at most %d: shorten the lists", combinations, mostCombinations)
 	if !r.clean("engine.tensor_parallel", "knobs") {
 		return
 	}

@@ -70,18 +70,13 @@ func (r *reader) checkCluster(c *Config) {
 	if launcher == "local" {
 		return
 	}
-	if c.Engine.Kind == "attach" {
-		r.at("engine.launcher").refuse("is %q, want \"local\" where engine.kind is \"attach\": a server that runs already is not placed", launcher)
-	}
+	r.at("engine.launcher").refuseIf(c.Engine.Kind == "attach", "is %q, want \"local\" where engine.kind is \"attach\": a server that runs already is not placed", launcher)
 	for _, g := range c.GPUs {
-		if c.Cluster.GPU[g.Hardware.Name] == "" && len(c.GPUs) > 1 {
-			r.missing("cluster.gpu", "engine.launcher", "lacks the site's word for %s, want one a GPU where several are compared: { %s = \"...\" }", g.Hardware.Name, quote(g.Hardware.Name))
-		}
+		r.missing("cluster.gpu", "engine.launcher").refuseIf(c.Cluster.GPU[g.Hardware.Name] == "" && len(c.GPUs) > 1,
+			"lacks the site's word for %s, want one a GPU where several are compared: { %s = \"...\" }", g.Hardware.Name, quote(g.Hardware.Name))
 	}
-	if launcher == "kubernetes" && c.Cluster.Image == "" {
-		r.missing("cluster.image", "engine.launcher", `is missing, want the image of the engine, such as "vllm/vllm-openai:v0.15.1", because launcher is "kubernetes"`)
-	}
-	if launcher == "kubernetes" && c.Cluster.Planner == "" {
-		r.missing("cluster.planner", "engine.launcher", `is missing, want an image that has this program as /planner, or its path in cluster.image, because launcher is "kubernetes"`)
-	}
+	r.missing("cluster.image", "engine.launcher").refuseIf(launcher == "kubernetes" && c.Cluster.Image == "",
+		`is missing, want the image of the engine, such as "vllm/vllm-openai:v0.15.1", because launcher is "kubernetes"`)
+	r.missing("cluster.planner", "engine.launcher").refuseIf(launcher == "kubernetes" && c.Cluster.Planner == "",
+		`is missing, want an image that has this program as /planner, or its path in cluster.image, because launcher is "kubernetes"`)
 }

@@ -98,9 +98,8 @@ func (r *reader) finish(c *Config) {
 	r.checkDemand(c)
 	r.resolveSLO(c)
 	c.Search.Budget, c.Search.BudgetGiven = cmp.Or(c.draft.budget, usualBudget), c.draft.budget > 0
-	if c.draft.need.Limit && c.draft.need.Engine && c.Search.Warmup == 0 { // a fixed length of 0, which leaves the search no choice
-		r.at("search.warm_up").refuse(`is "0s", want "auto" or a duration above 0: an engine that is still empty carries more than it can keep up`)
-	}
+	r.at("search.warm_up").refuseIf(c.draft.need.Limit && c.draft.need.Engine && c.Search.Warmup == 0, // a fixed length of 0, which leaves the search no choice
+		`is "0s", want "auto" or a duration above 0: an engine that is still empty carries more than it can keep up`)
 	r.checkEngine(c)
 	c.spreadFormats()
 	r.checkSingle(c)
@@ -115,9 +114,7 @@ func (r *reader) finish(c *Config) {
 	r.resolveSpeculative(c)
 	r.checkLoRA(c)
 	r.warnUnusedEngine(c)
-	if c.draft.need.Search && c.attached() {
-		r.warn("engine: an attached engine keeps the knobs that it runs with; none is searched")
-	}
+	r.warnIf(c.draft.need.Search && c.attached(), "engine: an attached engine keeps the knobs that it runs with; none is searched")
 	if r.clean("knobs", "workload", "model") {
 		r.checkLength(c)
 	}
@@ -132,13 +129,9 @@ func (r *reader) checkDemand(c *Config) {
 	if c.draft.need.Demand && !r.given("demand.rate") && c.draft.objective != throughput {
 		r.absent("demand.rate", "is missing, want the peak load of the whole fleet in requests/s, such as 100")
 	}
-	one, fleet := c.Demand.Availability > 0, c.Demand.TargetAvailability > 0
-	if one != fleet {
-		r.warn("demand: availability and target_availability are applied only when both are given")
-	}
-	if c.Demand.MeanRate > c.Demand.Rate && c.Demand.Rate > 0 {
-		r.warn("demand: mean_rate %s is above the peak rate %s", number(c.Demand.MeanRate), number(c.Demand.Rate))
-	}
+	d := &c.Demand
+	r.warnIf((d.Availability > 0) != (d.TargetAvailability > 0), "demand: availability and target_availability are applied only when both are given")
+	r.warnIf(d.MeanRate > d.Rate && d.Rate > 0, "demand: mean_rate %s is above the peak rate %s", number(d.MeanRate), number(d.Rate))
 }
 
 // Simulated reports whether the command runs the simulated engine.

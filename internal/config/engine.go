@@ -50,28 +50,24 @@ func (r *reader) checkEngine(c *Config) {
 	e := &c.Engine
 	switch {
 	case e.Kind == "attach" && e.Endpoint.URL == "" && r.clean("engine.url"):
-		r.missing("engine.url", "engine.kind", `is missing, want the server's URL, because kind is "attach"`)
+		r.missing("engine.url", "engine.kind").refuse(`is missing, want the server's URL, because kind is "attach"`)
 	case e.Kind == "command" && len(e.Command) == 0 && r.clean("engine.command"):
-		r.missing("engine.command", "engine.kind", `is missing, want the engine's argument list, because kind is "command"`)
+		r.missing("engine.command", "engine.kind").refuse(`is missing, want the engine's argument list, because kind is "command"`)
 	case e.Kind == "command" && len(e.Command) > 0 && e.Command[0] == "":
 		r.at("engine.command").refuse("begins with an empty string, want the name of a program")
 	case e.Kind == "command" && len(e.Command) > 0 && !strings.Contains(strings.Join(e.Command, " "), "{port}"):
 		r.at("engine.command").refuse("has no {port}, want it where the engine takes the port to listen on: planner gives it a free one, and asks it there")
 	}
-	if e.Endpoint.URL != "" && e.Kind != "attach" {
-		r.warn(`engine: url is given, and kind is %q: the server there is not used; want kind = "attach" to measure it`, e.Kind)
-	}
-	if len(e.Command) > 0 && e.Kind != "command" {
-		r.warn(`engine: command is given, and kind is %q: it is not run; want kind = "command" to measure it`, e.Kind)
-	}
+	r.warnIf(e.Endpoint.URL != "" && e.Kind != "attach",
+		`engine: url is given, and kind is %q: the server there is not used; want kind = "attach" to measure it`, e.Kind)
+	r.warnIf(len(e.Command) > 0 && e.Kind != "command", `engine: command is given, and kind is %q: it is not run; want kind = "command" to measure it`, e.Kind)
 	if _, err := model.ParseVersion(e.Version); err != nil && c.Simulated() {
 		n := r.at("engine.version")
 		n.value = e.Version
 		n.wrong("a release such as 0.15.1, or nothing for the newest known")
 	}
-	if other := model.BeyondKnown(e.Version); other != "" && c.Simulated() {
-		r.warn("engine: version: %s", other)
-	}
+	other := model.BeyondKnown(e.Version)
+	r.warnIf(other != "" && c.Simulated(), "engine: version: %s", other)
 	if e.Calibration != "" && c.draft.need.Engine {
 		if _, err := os.Stat(e.Calibration); err != nil {
 			r.at("engine.calibration").refuse("%s cannot be read: %s, want a file from planner calibrate",
@@ -188,15 +184,12 @@ func (r *reader) resolveSpeculative(c *Config) {
 		}
 		s.Accepted = model.AcceptedByPosition(published.Accepted, given.tokens)
 	}
-	if given.method == model.DraftEagle && given.model == "" && !c.Simulated() {
-		n.refuse(`lacks model, want the head that proposes, such as model = "RedHatAI/Llama-3.1-8B-Instruct-speculator.eagle3"`)
-	}
+	n.refuseIf(given.method == model.DraftEagle && given.model == "" && !c.Simulated(),
+		`lacks model, want the head that proposes, such as model = "RedHatAI/Llama-3.1-8B-Instruct-speculator.eagle3"`)
 	if given.method == model.DraftModel {
 		s.Draft = new(r.draftModel(n, c, given.model))
 	}
-	if stages := c.Space["pipeline_parallel"]; slices.ContainsFunc(stages, func(v any) bool { return v != 1 }) {
-		n.refuse("with pipeline_parallel is not modelled, want pipeline_parallel = 1")
-	}
+	n.refuseIf(slices.ContainsFunc(c.Space["pipeline_parallel"], func(v any) bool { return v != 1 }), "with pipeline_parallel is not modelled, want pipeline_parallel = 1")
 	c.Engine.Speculation, c.Engine.DraftModel = s, given.model
 }
 
@@ -212,19 +205,14 @@ func (r *reader) draftModel(n input, c *Config, name string) model.Arch {
 		return model.Arch{}
 	}
 	a, err := r.catalog.Model(name)
-	if err != nil && c.Simulated() {
-		n.refuse("model: %v; want a name from planner catalog models", err)
-	}
+	n.refuseIf(err != nil && c.Simulated(), "model: %v; want a name from planner catalog models", err)
 	return a
 }
 
 // warnUnusedEngine warns of engine settings that have no effect on the model or on a single GPU.
 func (r *reader) warnUnusedEngine(c *Config) {
 	kernels, usual := c.Engine.Kernels, unread().Engine.Kernels
-	if kernels.Experts != usual.Experts && c.Model.Known && !c.Model.Arch.MoE.Present() {
-		r.warn("engine: moe_backend has no effect: %s has no experts", c.Model.Name)
-	}
-	if kernels.FusedReduce != usual.FusedReduce && !slices.ContainsFunc(c.draft.space["tensor_parallel"], func(v any) bool { return v != any(1) }) {
-		r.warn("engine: allreduce_fusion has no effect without tensor_parallel above 1")
-	}
+	r.warnIf(kernels.Experts != usual.Experts && c.Model.Known && !c.Model.Arch.MoE.Present(), "engine: moe_backend has no effect: %s has no experts", c.Model.Name)
+	r.warnIf(kernels.FusedReduce != usual.FusedReduce && !slices.ContainsFunc(c.draft.space["tensor_parallel"], func(v any) bool { return v != any(1) }),
+		"engine: allreduce_fusion has no effect without tensor_parallel above 1")
 }

@@ -123,15 +123,10 @@ func (r *reader) resolveFleet(c *Config) {
 	if !c.draft.need.Fleet && !(c.draft.need.InTime && f.InTime()) || !r.clean("fleet", "workload", "slo") {
 		return
 	}
-	if p.Min > p.Max {
-		r.at("fleet.min_replicas").refuse("is %d, want at most max_replicas, %d", p.Min, p.Max)
-	}
-	if p.Initial > p.Max {
-		r.at("fleet.initial_replicas").refuse("is %d, want at most max_replicas, %d", p.Initial, p.Max)
-	}
-	if p.Min == 0 && p.Replicas == 0 && p.Autoscaler.Kind != fleet.ByKEDA {
-		r.at("fleet.min_replicas").refuse(`is 0, want at least 1: only autoscaler kind "keda" starts a fleet of none`)
-	}
+	r.at("fleet.min_replicas").refuseIf(p.Min > p.Max, "is %d, want at most max_replicas, %d", p.Min, p.Max)
+	r.at("fleet.initial_replicas").refuseIf(p.Initial > p.Max, "is %d, want at most max_replicas, %d", p.Initial, p.Max)
+	r.at("fleet.min_replicas").refuseIf(p.Min == 0 && p.Replicas == 0 && p.Autoscaler.Kind != fleet.ByKEDA,
+		`is 0, want at least 1: only autoscaler kind "keda" starts a fleet of none`)
 	if c.draft.need.Fleet && p.Replicas == 0 && p.Autoscaler.Kind == fleet.None {
 		r.absent("fleet.replicas", "is missing, want the size of a static fleet, or fleet.autoscaler")
 	}
@@ -174,12 +169,9 @@ func (r *reader) checkTraffic(c *Config) {
 			return ingest.ReadProfile(f.ProfileFile, in)
 		})
 	}
-	if f.Spike.Factor > 0 && slices.ContainsFunc(f.Stages, func(s workload.RateStep) bool { return s.Drain }) {
-		r.at("fleet.spike").refuse("is given beside stages that drain, whose times nobody knows; want a stage of its own for the spike")
-	}
-	if f.Daily.Trough > f.Daily.Peak {
-		r.at("fleet.daily").refuse("has a trough of %s, want at most the peak, %s", number(f.Daily.Trough), number(f.Daily.Peak))
-	}
+	r.at("fleet.spike").refuseIf(f.Spike.Factor > 0 && slices.ContainsFunc(f.Stages, func(s workload.RateStep) bool { return s.Drain }),
+		"is given beside stages that drain, whose times nobody knows; want a stage of its own for the spike")
+	r.at("fleet.daily").refuseIf(f.Daily.Trough > f.Daily.Peak, "has a trough of %s, want at most the peak, %s", number(f.Daily.Trough), number(f.Daily.Peak))
 }
 
 // checkSignals checks that the signals of an autoscaler exist.

@@ -116,18 +116,15 @@ func (r *reader) resolveHardware(c *Config) {
 			continue
 		}
 		if !slices.Contains(written, hw.Name) {
-			written = append(written, hw.Name)
-			g := GPU{Hardware: hw}
-			if g.Pricing = c.PricingOf(hw); !g.Priced() {
-				r.warn("no price is known for %s: costs are null; give hardware.price or hardware.price_per_gpu_hour", hw.Name)
-			}
-			c.GPUs = append(c.GPUs, g)
+			g := GPU{hw, c.PricingOf(hw)}
+			r.warnIf(!g.Priced(), "no price is known for %s: costs are null; give hardware.price or hardware.price_per_gpu_hour", hw.Name)
+			written, c.GPUs = append(written, hw.Name), append(c.GPUs, g)
 		}
 	}
 	d.gpus = written
-	if d.need.Demand && d.need.Engine && len(c.GPUs) > 0 && c.Demand.MaxUSDPerHour > 0 && !slices.ContainsFunc(c.GPUs, func(g GPU) bool { return g.Priced() }) {
-		r.at("demand.max_usd_per_hour").refuse("cannot be held, as no price is known for %s; give hardware.price or hardware.price_per_gpu_hour", strings.Join(written, ", "))
-	}
+	priced := slices.ContainsFunc(c.GPUs, func(g GPU) bool { return g.Priced() })
+	r.at("demand.max_usd_per_hour").refuseIf(d.need.Demand && d.need.Engine && len(c.GPUs) > 0 && c.Demand.MaxUSDPerHour > 0 && !priced,
+		"cannot be held, as no price is known for %s; give hardware.price or hardware.price_per_gpu_hour", strings.Join(written, ", "))
 }
 
 func (r *reader) checkPrices(c *Config) {
@@ -138,9 +135,8 @@ func (r *reader) checkPrices(c *Config) {
 		return
 	}
 	for key, now := range map[string]string{"price_per_gpu_hour": plan.OnDemand, "power_price_per_kwh": "power_usd_per_kwh"} {
-		if key = "hardware." + key; r.given(key) {
-			r.at(key).refuse("is given together with hardware.price, want one of the two: there it is %s", now)
-		}
+		key = "hardware." + key
+		r.at(key).refuseIf(r.given(key), "is given together with hardware.price, want one of the two: there it is %s", now)
 	}
 	for name, t := range c.draft.tariff.each {
 		r.checkBasis(join("hardware.price", name), &t)
@@ -152,9 +148,7 @@ func (r *reader) checkPrices(c *Config) {
 
 func (r *reader) checkBasis(path string, t *plan.Tariff) {
 	prices := map[string]float64{plan.OnDemand: t.OnDemand, plan.Reserved: t.Reserved, plan.Spot: t.Spot, plan.Purchase: t.Purchase}
-	if t.Basis != "" && prices[t.Basis] == 0 {
-		r.at(join(path, "basis")).refuse("is %q, of which no price is given; want %s beside it, or another basis", t.Basis, t.Basis)
-	}
+	r.at(join(path, "basis")).refuseIf(t.Basis != "" && prices[t.Basis] == 0, "is %q, of which no price is given; want %s beside it, or another basis", t.Basis, t.Basis)
 }
 
 // nameGPUs replaces GPU names in a table by the catalog's. It refuses two names of one GPU with the message
@@ -169,9 +163,8 @@ func nameGPUs[T any](r *reader, key string, each map[string]T, twice string) {
 			n.refuse("%v; want a name from planner catalog gpus", err)
 			continue
 		}
-		if _, ok := each[hw.Name]; ok {
-			n.refuse(twice, hw.Name)
-		}
+		_, named := each[hw.Name]
+		n.refuseIf(named, twice, hw.Name)
 		each[hw.Name] = written[name]
 	}
 }

@@ -131,9 +131,7 @@ func (r *reader) checkSingle(c *Config) {
 		if n.Name == "gpu" {
 			count = len(c.draft.gpus)
 		}
-		if count > 1 {
-			r.at(keyOf(n)).refuse("is a list of %d, want one value: this command runs one configuration (plan and estimate search lists)", count)
-		}
+		r.at(keyOf(n)).refuseIf(count > 1, "is a list of %d, want one value: this command runs one configuration (plan and estimate search lists)", count)
 	}
 }
 
@@ -165,7 +163,7 @@ func (r *reader) checkLength(c *Config) {
 		if c.Workload.Replayed() {
 			remedy = fmt.Sprintf("leave longer requests out: planner trace FILE --longest %d -o SHORTER.csv", own)
 		}
-		r.missing("knobs.max_model_len", "workload",
+		r.missing("knobs.max_model_len", "workload").refuse(
 			"would have to be %d for the workload's longest request (prefix + prompt + output), want at most %d, the own limit of %s; %s",
 			max(longest, longestPrompt(c)+1), own, c.Model.Name, remedy)
 	}
@@ -178,12 +176,9 @@ func (r *reader) checkLength(c *Config) {
 	default:
 		limit = max(whole, own)
 	}
-	if asked == 0 && whole == 0 && limit > 0 {
-		r.warn("workload: its lengths have no end, so that max_model_len is %d, the own limit of %s; give prompt and output a max, or knobs.max_model_len", limit, c.Model.Name)
-	}
-	if limit > 0 && limit < whole {
-		r.warn("workload: conversations can grow to %d tokens and are cut at max_model_len %d", whole, limit)
-	}
+	r.warnIf(asked == 0 && whole == 0 && limit > 0,
+		"workload: its lengths have no end, so that max_model_len is %d, the own limit of %s; give prompt and output a max, or knobs.max_model_len", limit, c.Model.Name)
+	r.warnIf(limit > 0 && limit < whole, "workload: conversations can grow to %d tokens and are cut at max_model_len %d", whole, limit)
 	c.Workload.MaxLen = limit
 	if limit > 0 && asked == 0 {
 		c.Space = maps.Clone(c.Space) // which is not printed

@@ -41,9 +41,7 @@ func weightFormats() codec[[]model.WeightFormat] {
 	read := k.read
 	k.read = func(n input) []model.WeightFormat {
 		of := read(n)
-		if len(of) > 1 && slices.Contains(of, model.FormatUnset) {
-			n.refuse(`holds "", want each format of a list by its name`)
-		}
+		n.refuseIf(len(of) > 1 && slices.Contains(of, model.FormatUnset), `holds "", want each format of a list by its name`)
 		return of
 	}
 	return k

@@ -99,6 +99,12 @@ func (r *reader) clean(keys ...string) bool {
 
 func (r *reader) warn(format string, args ...any) {
 	r.warnings = append(r.warnings, oneLine(fmt.Sprintf(format, args...)))
+
+}
+func (r *reader) warnIf(holds bool, format string, args ...any) {
+	if holds {
+		r.warn(format, args...)
+	}
 }
 
 // absent reports a missing key, unless its section was unreadable.
@@ -109,13 +115,13 @@ func (r *reader) absent(key, text string) {
 	}
 }
 
-// missing reports a missing key at the place of the key that requires it, unless it was given but empty.
-func (r *reader) missing(key, asker, format string, args ...any) {
+// missing is a missing key, at the place of the key that requires it unless it was given but empty.
+func (r *reader) missing(key, asker string) input {
 	n := r.at(key)
 	if !r.given(key) {
 		n.path = asker
 	}
-	n.refuse(format, args...)
+	return n
 }
 
 // input is a value as written, on its way into a Config.
@@ -144,6 +150,12 @@ func (r *reader) element(key string, value any) input {
 
 func (n input) refuse(format string, args ...any) {
 	n.r.note(n.r.place(n.path), n.key, format, args...)
+
+}
+func (n input) refuseIf(wrong bool, format string, args ...any) {
+	if wrong {
+		n.refuse(format, args...)
+	}
 }
 
 func (n input) wrong(want string) {

@@ -56,9 +56,7 @@ func goodputLimit() codec[[]measure.Bound] {
 		if table.in(&b).take(n); b.Quantile == 0 {
 			return []measure.Bound{}
 		}
-		if b.Limits == (measure.Limits{}) {
-			n.refuse(`has no limit, want at least one of ttft, tpot, e2e, such as ttft = "500ms"`)
-		}
+		n.refuseIf(b.Limits == measure.Limits{}, `has no limit, want at least one of ttft, tpot, e2e, such as ttft = "500ms"`)
 		b.Metric = measure.Goodput
 		return []measure.Bound{b}
 	}
@@ -142,14 +140,12 @@ func (r *reader) resolveSLO(c *Config) {
 	slo.Sort()
 	for m, given := range c.draft.limits {
 		shared := func(of component) bool { return of.slo == nil || of.slo[m] == nil }
-		if mix := c.draft.mix; len(given) > 0 && len(mix) > 0 && !slices.ContainsFunc(mix, shared) {
-			r.warn("slo.%v has no effect: each class of workload.mix has limits on it of its own", measure.Metric(m))
-		}
+		r.warnIf(len(given) > 0 && len(c.draft.mix) > 0 && !slices.ContainsFunc(c.draft.mix, shared),
+			"slo.%v has no effect: each class of workload.mix has limits on it of its own", measure.Metric(m))
 	}
 	for _, b := range slo.Bounds {
-		if c.Search.Certify && b.Quantile == 0 {
-			r.missing("search.certify", "slo", "is true, and %s bounds a mean, which counts of requests do not certify; want bounds on quantiles or goodput only", b)
-		}
+		r.missing("search.certify", "slo").refuseIf(c.Search.Certify && b.Quantile == 0,
+			"is true, and %s bounds a mean, which counts of requests do not certify; want bounds on quantiles or goodput only", b)
 	}
 	if c.draft.need.Limit && slo.Empty() && r.clean("slo", "workload.mix") {
 		r.absent("slo.ttft", `is missing, as is every other latency limit; want at least one, such as { p99 = "500ms" }`)
@@ -207,23 +203,17 @@ const throughput = "throughput"
 func (r *reader) resolveJob(c *Config) {
 	d := &c.draft
 	if d.objective != throughput {
-		given := map[string]bool{"demand.tokens_per_day": d.tokensPerDay > 0, "demand.requests": d.job.Requests > 0, "demand.deadline": d.job.Deadline > 0}
-		for _, key := range slices.Sorted(maps.Keys(given)) {
-			if given[key] && r.clean("slo.objective") {
-				r.at(key).refuse(`is given, want slo.objective = "throughput" besides, or demand.rate alone`)
-			}
+		for key, given := range map[string]bool{"demand.tokens_per_day": d.tokensPerDay > 0, "demand.requests": d.job.Requests > 0, "demand.deadline": d.job.Deadline > 0} {
+			r.at(key).refuseIf(given && r.clean("slo.objective"), `is given, want slo.objective = "throughput" besides, or demand.rate alone`)
 		}
 		return
 	}
 	for _, b := range c.Objective.Bounds {
 		r.at("slo.objective").refuse(`is "throughput", want no latency limit besides; %s has one`, b)
 	}
-	if r.given("demand.rate") {
-		r.at("demand.rate").refuse(`is given, want tokens_per_day, or requests and deadline, because slo.objective is "throughput"`)
-	}
-	if c.Demand.BurstIndex != 1 || c.Demand.MeanRate > 0 || c.Fleet.InTime() {
-		r.warn("demand: burst_index, mean_rate and the traffic of [fleet] have no effect in a job, which the engines take as they can")
-	}
+	r.at("demand.rate").refuseIf(r.given("demand.rate"), `is given, want tokens_per_day, or requests and deadline, because slo.objective is "throughput"`)
+	r.warnIf(c.Demand.BurstIndex != 1 || c.Demand.MeanRate > 0 || c.Fleet.InTime(),
+		"demand: burst_index, mean_rate and the traffic of [fleet] have no effect in a job, which the engines take as they can")
 	if !r.given("demand.spare_instances") {
 		c.Demand.Spare = 0 // unlike traffic, a job can wait
 	}

@@ -125,9 +125,8 @@ var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 // variable is the name of an environment variable. A refused value is not quoted, as it may be the key.
 func variable() codec[string] {
 	return text(func(n input, s string) string {
-		if s != "" && (!variableName.MatchString(s) || secret.Value(s)) {
-			n.refuse("is not the name of an environment variable, want letters, digits and _, such as MY_API_KEY; the key itself belongs into that variable, not here")
-		}
+		n.refuseIf(s != "" && (!variableName.MatchString(s) || secret.Value(s)),
+			"is not the name of an environment variable, want letters, digits and _, such as MY_API_KEY; the key itself belongs into that variable, not here")
 		return s
 	})
 }
@@ -158,9 +157,7 @@ func openly(elsewhere string) codec[[]string] {
 	read := k.read
 	k.read = func(n input) []string {
 		args := read(n)
-		if slices.Contains(secret.Arguments(args), true) {
-			n.refuse("holds a secret, want it in %s", elsewhere)
-		}
+		n.refuseIf(slices.Contains(secret.Arguments(args), true), "holds a secret, want it in %s", elsewhere)
 		return args
 	}
 	return k
@@ -189,9 +186,7 @@ func options() codec[string] {
 // header is the value of a header, without secrets.
 func header() codec[string] {
 	return text(func(n input, s string) string {
-		if secret.Header(n.name, s) {
-			n.refuse("is a secret, want it in an environment variable that api_key_env names, or for whose value {env:NAME} stands")
-		}
+		n.refuseIf(secret.Header(n.name, s), "is a secret, want it in an environment variable that api_key_env names, or for whose value {env:NAME} stands")
 		return s
 	})
 }

@@ -100,7 +100,7 @@ func (r *reader) checkArrivals(c *Config) {
 	}
 	switch replayed := w.Arrivals == workload.Trace; {
 	case replayed && w.TraceFile == "":
-		r.missing("workload.trace", "workload.arrivals", `is missing, want a file, because arrivals are "trace"`)
+		r.missing("workload.trace", "workload.arrivals").refuse(`is missing, want a file, because arrivals are "trace"`)
 	case !replayed && w.TraceFile != "":
 		r.at("workload.arrivals").refuse(`is %q, want "trace", because workload.trace gives the arrivals`, w.Arrivals)
 	case replayed && w.Turns > 1:
@@ -124,22 +124,15 @@ const fewRequests = 100
 func (r *reader) warnUnused(c *Config) {
 	const without = "workload: %s is %s, which has no effect without %s"
 	w, own := &c.Workload, &c.draft.shape
-	if w.Arrivals != workload.Gamma && w.Burstiness != 1 {
-		r.warn(without, "burstiness", number(w.Burstiness), `arrivals = "gamma"`)
-	}
-	if w.Turns == 1 && w.Think > 0 {
-		r.warn(without, "think_time", duration(w.Think), "turns above 1")
-	}
-	if w.Arrivals != workload.Trace && c.RateOf != workload.RateOfBusiestHour {
-		r.warn("demand: rate_of is %s, which has no effect without a trace", c.RateOf)
-	}
+	r.warnIf(w.Arrivals != workload.Gamma && w.Burstiness != 1, without, "burstiness", number(w.Burstiness), `arrivals = "gamma"`)
+	r.warnIf(w.Turns == 1 && w.Think > 0, without, "think_time", duration(w.Think), "turns above 1")
+	r.warnIf(w.Arrivals != workload.Trace && c.RateOf != workload.RateOfBusiestHour, "demand: rate_of is %s, which has no effect without a trace", c.RateOf)
 	usual := unread().draft.shape
-	if w.Arrivals == workload.Trace && (own.Lengths() != usual.Lengths() || own.Prefix != usual.Prefix) {
-		r.warn("workload: class, prompt, output and prefix have no effect: the trace gives the lengths, and what prompts share")
-	}
-	if texts := own.Prefix.Groups * own.Prefix.Prompts; texts > 0 && texts < fewTexts && own.Prompt.Dist != workload.Fixed {
-		r.warn("workload: the lengths of the %d texts that prefix.prompts repeats are drawn once, by seed: another seed is other traffic; try some", texts)
-	}
+	r.warnIf(w.Arrivals == workload.Trace && (own.Lengths() != usual.Lengths() || own.Prefix != usual.Prefix),
+		"workload: class, prompt, output and prefix have no effect: the trace gives the lengths, and what prompts share")
+	texts := own.Prefix.Groups * own.Prefix.Prompts
+	r.warnIf(texts > 0 && texts < fewTexts && own.Prompt.Dist != workload.Fixed,
+		"workload: the lengths of the %d texts that prefix.prompts repeats are drawn once, by seed: another seed is other traffic; try some", texts)
 	r.warnUnmixed(c.draft.mix, "prompt", own, func(s *workload.Shape) string { return s.Prompt.Words() })
 	r.warnUnmixed(c.draft.mix, "output", own, func(s *workload.Shape) string { return s.Output.Words() })
 }
@@ -148,9 +141,8 @@ func (r *reader) warnUnused(c *Config) {
 func (r *reader) warnUnmixed(mix []component, name string, own *workload.Shape, words func(*workload.Shape) string) {
 	given := words(own)
 	usual := unread().draft.shape
-	if len(mix) > 0 && given != words(&usual) && !slices.ContainsFunc(mix, func(c component) bool { return words(&c.shape) == given }) {
-		r.warn("workload: %s, %s, has no effect: every class of the mix has its own", name, given)
-	}
+	used := slices.ContainsFunc(mix, func(c component) bool { return words(&c.shape) == given })
+	r.warnIf(len(mix) > 0 && given != words(&usual) && !used, "workload: %s, %s, has no effect: every class of the mix has its own", name, given)
 }
 
 // checkMix requires a distinct name for every class of a mix, by which it is reported.
@@ -250,9 +242,8 @@ func readLengths(n input) (l workload.Lengths) {
 			l.Samples = readFile(file, l.File, "a file with one length a line", fileinput.Lengths, ingest.ReadLengths)
 		}
 	}
-	if low, _ := n.child("min"); l.Max > 0 && l.Min > l.Max {
-		low.refuse("is %d, above max %d, want min not above max", l.Min, l.Max)
-	}
+	low, _ := n.child("min")
+	low.refuseIf(l.Max > 0 && l.Min > l.Max, "is %d, above max %d, want min not above max", l.Min, l.Max)
 	return l
 }
 
