@@ -79,16 +79,8 @@ func Keys() map[string][]string {
 }
 
 func (c *Config) demandRows() []tomlKey {
-	rate := orNothing(numberIn(above(0))).in(&c.Demand.Rate)
-	given := rate.text
-	rate.text = func() string {
-		if c.Demand.Job != nil {
-			return ""
-		}
-		return given()
-	}
 	return []tomlKey{
-		{"rate", "requests/s at peak, the whole fleet", rate},
+		{"rate", "requests/s at peak, the whole fleet", orNothing(numberIn(above(0))).in(&c.Demand.Rate)},
 		{"tokens_per_day", `with slo.objective = "throughput": prompt and output tokens of every day; 0 = not given`, numberIn(atLeast(0)).in(&c.draft.tokensPerDay)},
 		{"requests", `with slo.objective = "throughput": of one job, and its deadline; 0 = not given`, numberIn(atLeast(0)).in(&c.draft.job.Requests)},
 		{"deadline", `until all requests of the job are done; "0s" = not given`, durationIn(atLeast(0)).in(&c.draft.job.Deadline)},

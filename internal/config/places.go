@@ -139,6 +139,8 @@ type place struct {
 	line, column int    // from 1; 0 when the place is a file as a whole
 	flag         string // "--rate", "--set demand.rate"; empty for a file
 	order        int    // of the flag on the command line
+	typed        bool   // whether it is the value of a flag itself, with this text
+	text         string
 }
 
 // String returns the beginning of a problem's line: "planner.toml:12" or "--rate".

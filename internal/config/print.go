@@ -24,7 +24,7 @@ func (c *Config) TOML() []byte {
 		if note := c.note(key); note != "" {
 			comment += "; " + note
 		}
-		if text == "" {
+		if text == "" || key == "demand.rate" && c.Demand.Job != nil { // the rate of a job follows from it
 			return "# ", c.implied(key), "not given: " + comment
 		}
 		return "", text, comment
@@ -108,9 +108,7 @@ type Invocation struct {
 }
 
 func (r *reader) ownRows(c *Config) (rows [2][]model.Row) {
-	gpus := slices.Clone(c.draft.gpus)
-	gpus = slices.AppendSeq(gpus, maps.Keys(c.draft.price.each))
-	gpus = slices.AppendSeq(gpus, maps.Keys(c.draft.tariff.each))
+	gpus := slices.Concat(c.draft.gpus, slices.Collect(maps.Keys(c.draft.price.each)), slices.Collect(maps.Keys(c.draft.tariff.each)))
 	rows[model.GPUTable] = r.catalog.Given(model.GPUTable, gpus...)
 	if c.Model.Config == "" {
 		rows[model.ModelTable] = r.catalog.Given(model.ModelTable, c.Model.Name)

@@ -1,11 +1,11 @@
 package config
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"math"
 	"os"
 	"slices"
@@ -25,14 +25,13 @@ type reader struct {
 	file     string
 	tree     map[string]any
 	places   map[string]place
-	texts    map[string]string // of overrides, as typed, by path
 	problems Problems
 	warnings []string
 	catalog  *model.Catalog // this reading's own
 }
 
 func newReader(file string, catalog *model.Catalog) *reader {
-	return &reader{file: file, tree: map[string]any{}, places: map[string]place{}, texts: map[string]string{}, catalog: catalog}
+	return &reader{file: file, tree: map[string]any{}, places: map[string]place{}, catalog: catalog}
 }
 
 func (r *reader) note(at place, key, format string, args ...any) {
@@ -99,8 +98,8 @@ func (r *reader) clean(keys ...string) bool {
 
 func (r *reader) warn(format string, args ...any) {
 	r.warnings = append(r.warnings, oneLine(fmt.Sprintf(format, args...)))
-
 }
+
 func (r *reader) warnIf(holds bool, format string, args ...any) {
 	if holds {
 		r.warn(format, args...)
@@ -150,8 +149,8 @@ func (r *reader) element(key string, value any) input {
 
 func (n input) refuse(format string, args ...any) {
 	n.r.note(n.r.place(n.path), n.key, format, args...)
-
 }
+
 func (n input) refuseIf(wrong bool, format string, args ...any) {
 	if wrong {
 		n.refuse(format, args...)
@@ -215,8 +214,8 @@ func (n input) typed() (string, bool) {
 	if s, ok := n.value.(string); ok {
 		return s, true
 	}
-	s, ok := n.r.texts[n.path]
-	return s, ok
+	at := n.r.places[n.path]
+	return at.text, at.typed
 }
 
 // list returns the elements of a list, or a single value as a list of one. An override may write a list as
@@ -225,7 +224,7 @@ func (n input) list() []input {
 	items, ok := elements(n.value)
 	if !ok {
 		text, isText := n.value.(string)
-		if _, typed := n.r.texts[n.path]; !typed || !isText || !strings.Contains(text, ",") {
+		if !n.r.places[n.path].typed || !isText || !strings.Contains(text, ",") {
 			return []input{n}
 		}
 		for part := range strings.SplitSeq(text, ",") {
@@ -257,14 +256,11 @@ func (n input) child(key string) (input, bool) {
 // children returns the values inside a table in the order given; none if it is not a table.
 func (n input) children() []input {
 	table, _ := n.value.(map[string]any)
-	var all []input
-	for name := range table {
+	all := list.Map(slices.Sorted(maps.Keys(table)), func(name string) input {
 		c, _ := n.child(name)
-		all = append(all, c)
-	}
-	slices.SortFunc(all, func(a, b input) int {
-		return cmp.Or(comparePlaces(n.r.place(a.path), n.r.place(b.path)), strings.Compare(a.name, b.name))
+		return c
 	})
+	slices.SortStableFunc(all, func(a, b input) int { return comparePlaces(n.r.place(a.path), n.r.place(b.path)) })
 	return all
 }
 

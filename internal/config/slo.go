@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"planner/internal/list"
 	"planner/plan"
 	"planner/sweep/measure"
 )
@@ -17,11 +18,8 @@ type sloLimits [measure.Goodput + 1][]measure.Bound
 func latencyLimits(m measure.Metric) codec[[]measure.Bound] {
 	table := tableOf(durationIn(above(0)), measure.Stats()...)
 	read := func(n input) []measure.Bound {
-		if dotted := slices.IndexFunc(n.children(), func(c input) bool {
-			_, is := c.value.(map[string]any)
-			return is
-		}); dotted >= 0 {
-			n.children()[dotted].refuse(`is a table, as a name with a dot makes one; want it quoted: "p99.9" = "1s"`)
+		if dotted, ok := list.Find(n.children(), func(c input) bool { return isTable(c.value) }); ok {
+			dotted.refuse(`is a table, as a name with a dot makes one; want it quoted: "p99.9" = "1s"`)
 			return nil
 		}
 		bounds, limits := []measure.Bound{}, table.read(n)

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"strings"
 	"unicode/utf8"
 
@@ -121,19 +122,16 @@ func (r *reader) override(o Override, order int) {
 	}
 	path = join(path, keys[len(keys)-1])
 	table[keys[len(keys)-1]] = literal(o.Value)
+	at.typed, at.text = true, o.Value
 	r.places[path] = at
-	r.texts[path] = o.Value
 }
 
-// drop removes the places and texts of everything at or below a replaced key.
+// drop removes the places of everything at or below a replaced key.
 func (r *reader) drop(keys []string) {
 	path := toml.Key(keys).String()
-	for old := range r.places {
-		if old == path || strings.HasPrefix(old, path+".") || strings.HasPrefix(old, path+"[") {
-			delete(r.places, old)
-			delete(r.texts, old)
-		}
-	}
+	maps.DeleteFunc(r.places, func(old string, _ place) bool {
+		return old == path || strings.HasPrefix(old, path+".") || strings.HasPrefix(old, path+"[")
+	})
 }
 
 // canonicalStat repairs slo.ttft.p99.9, the natural name of that bound, which TOML reads as a key 9 inside p99;

@@ -6,14 +6,12 @@ import (
 	"slices"
 	"strings"
 
+	"planner/internal/list"
 	"planner/model"
 	"planner/sweep/engine"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
 )
-
-// starters are the keys that every starter configuration sets; most others are shown commented out.
-var starters = []string{"demand.rate", "slo.ttft", "slo.tpot", "engine.kind", "engine.tensor_parallel", "workload.class"}
 
 // The starter's defaults.
 const (
@@ -29,13 +27,10 @@ const (
 // be named. The error is a [Problems] that names the flags --model, --gpu, --engine and --launcher.
 func Template(modelName, gpu, kind, launcher string) ([]byte, error) {
 	given := []Override{
-		{Key: "demand.rate", Value: "100"}, {Key: "slo.ttft.p99", Value: "500ms"}, {Key: "slo.tpot.p99", Value: "50ms"},
-		{Key: "engine.kind", Value: cmp.Or(kind, starterEngine), Flag: "--engine"},
+		{Key: "demand.rate", Value: "100"}, {Key: "slo.ttft", Value: `{ p99 = "500ms" }`}, {Key: "slo.tpot", Value: `{ p99 = "50ms" }`},
+		{Key: "engine.kind", Value: cmp.Or(kind, starterEngine), Flag: "--engine"}, {Key: "engine.tensor_parallel", Value: "1"}, {Key: "workload.class", Value: "chat"},
 	}
-	set := slices.Clone(starters)
-	put := func(key, value, flag string) {
-		given, set = append(given, Override{Key: key, Value: value, Flag: flag}), append(set, key)
-	}
+	put := func(key, value, flag string) { given = append(given, Override{Key: key, Value: value, Flag: flag}) }
 	need := Need{Engine: true, Simulated: true, Lists: true}
 	switch {
 	case engine.LoadsFile(kind):
@@ -82,6 +77,7 @@ func Template(modelName, gpu, kind, launcher string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	set := list.Map(given, func(o Override) string { return o.Key }) // most others are shown commented out
 	if c.shortenClass() {
 		set = append(set, "workload.prompt", "workload.output")
 	}
@@ -124,9 +120,7 @@ func printTemplate(c *Config, set []string) []byte {
 		"# where there is none; planner plan --print-config shows all that holds.\n\n")
 	sections := slices.DeleteFunc(c.sections(), func(s tomlTable) bool { return s.name == "cluster" && c.Engine.Launcher == "local" })
 	for i, s := range sections {
-		sections[i].rows = slices.DeleteFunc(s.rows, func(k tomlKey) bool {
-			return slices.Contains(replaced, s.name+"."+k.name) && !slices.Contains(set, s.name+"."+k.name)
-		})
+		sections[i].rows = slices.DeleteFunc(s.rows, func(k tomlKey) bool { return slices.Contains(replaced, s.name+"."+k.name) })
 	}
 	printKeys(&b, sections, func(key string, k tomlKey) (mark, text, comment string) {
 		if slices.Contains(set, key) {
@@ -139,11 +133,9 @@ func printTemplate(c *Config, set []string) []byte {
 
 // examples are shown in a starter for keys without a default.
 var examples = map[string]string{
-	"demand.availability":          "0.99",
-	"demand.target_availability":   "0.999",
-	"hardware.price_per_gpu_hour":  "2.99",
-	"hardware.power_price_per_kwh": "0.10",
-	"hardware.price":               "{ on_demand = 2.99, reserved_1y = 2.10, spot = 1.40, purchase = 28000, amortise_years = 4, power_usd_per_kwh = 0.10, pue = 1.3 }",
+	"demand.availability":        "0.99",
+	"demand.target_availability": "0.999",
+	"hardware.price":             "{ on_demand = 2.99, reserved_1y = 2.10, spot = 1.40, purchase = 28000, amortise_years = 4, power_usd_per_kwh = 0.10, pue = 1.3 }",
 }
 
 // replaced are keys superseded by a newer one, which a starter shows instead.

@@ -66,12 +66,8 @@ func filled() codec[string] {
 func named[T any](parse func(string) (T, error), name func(T) string, allowed ...string) codec[T] {
 	word := words(allowed...)
 	read := func(n input) (x T) {
-		var err error
 		if s := word.read(n); s != "" {
-			x, err = parse(s)
-		}
-		if err != nil {
-			n.refuse("%v", err)
+			x, _ = parse(s) // which knows all that is allowed
 		}
 		return x
 	}
@@ -135,7 +131,7 @@ func variable() codec[string] {
 func arguments() codec[[]string] {
 	read := func(n input) (out []string) {
 		_, isList := elements(n.value)
-		if _, typed := n.r.texts[n.path]; !isList && !typed {
+		if !isList && !n.r.places[n.path].typed {
 			n.wrong(`a list of strings, such as ["--port", "8000"]`)
 			return nil
 		}
