@@ -189,6 +189,13 @@ type layout struct {
 	rest func(p *pointReader, completed int)
 }
 
+// as returns the layout of files with the same keys that marks identify and parse reads, nil for
+// JSON.
+func (l layout) as(parse func(data []byte, line *int, each func(*fastjson.Value) error) error, marks ...string) layout {
+	l.parse, l.marks = parse, marks
+	return l
+}
+
 // latencyKeys are the keys of the statistics of a latency: path with the name of the statistic for
 // its *, or without a *, that of the mean. With a unit of 0, the unit is under a key beside them.
 type latencyKeys struct {
@@ -204,8 +211,8 @@ const serviceTime = "latencies count from the real send: a client that sent late
 // tried.
 func ResultFormats() []ResultFormat {
 	return []ResultFormat{
-		plainFormat(), llmdFormat(), inferencePerfFormat(), guidellmFormat(), aiperfFormat(), genaiPerfFormat(), llmperfFormat(),
-		sglangFormat(), vllmFormat(), mlperfFormat(), k6Format(), locustFormat(),
+		plainFormat, llmdFormat, inferencePerfFormat, guidellmFormat, aiperfFormat, genaiPerfFormat, llmperfFormat,
+		sglangFormat, vllmFormat, mlperfFormat, k6Format, locustFormat,
 	}
 }
 

@@ -36,17 +36,15 @@ var plainFigures = []string{
 	"rate_per_s", "achieved_per_s", "sent_per_s", "output_tokens_per_s", "prompt_tokens_per_s", "mean_prompt_tokens", "mean_output_tokens", "requests", "failed", "duration_s",
 }
 
-func plainFormat() ResultFormat {
-	return ResultFormat{
-		Name: "csv", Reads: "plain CSV of measured points (rate_per_s, ttft_p50_ms, ttft_p99_ms, ...)",
-		layouts: []layout{{
-			text: true, latencies: latenciesIn(time.Millisecond, "ttft_*_ms", "tpot_*_ms", "itl_*_ms", "e2e_*_ms"),
-			stats:        []string{"mean", "p50", "p90", "p95", "p99", "p99.9|p999"},
-			outputTokens: "output_tokens_per_s", promptTokens: "prompt_tokens_per_s", achieved: "achieved_per_s", run: "duration_s",
-			prompt: "mean_prompt_tokens", output: "mean_output_tokens",
-			rate: "rate_per_s", rest: (*pointReader).plain,
-		}},
-	}
+var plainFormat = ResultFormat{
+	Name: "csv", Reads: "plain CSV of measured points (rate_per_s, ttft_p50_ms, ttft_p99_ms, ...)",
+	layouts: []layout{{
+		text: true, latencies: latenciesIn(time.Millisecond, "ttft_*_ms", "tpot_*_ms", "itl_*_ms", "e2e_*_ms"),
+		stats:        []string{"mean", "p50", "p90", "p95", "p99", "p99.9|p999"},
+		outputTokens: "output_tokens_per_s", promptTokens: "prompt_tokens_per_s", achieved: "achieved_per_s", run: "duration_s",
+		prompt: "mean_prompt_tokens", output: "mean_output_tokens",
+		rate: "rate_per_s", rest: (*pointReader).plain,
+	}},
 }
 
 // plainCSV reads a table of measured load points: one row per point, a header that names the

@@ -9,54 +9,48 @@ import (
 	"planner/internal/note"
 )
 
-func aiperfFormat() ResultFormat {
-	object := aiperfObject([]string{`"time_to_first_token"`, `"aiperf_version"`})
-	// The predecessor's throughput includes failed requests.
-	object.promptTokens, object.achieved = "input_token_throughput.avg", "request_throughput.avg"
-	return ResultFormat{
-		Name: "aiperf", Reads: "profile_export_aiperf.json, profile_export_aiperf.csv, profile_export.jsonl, or the folder of artifacts",
-		Notes: []string{
-			serviceTime + "; a schedule that fell behind is moved, not made up for",
-			"inter_token_latency is one figure a request, our TPOT; inter_chunk_latency, gaps between chunks, is left out",
+var aiperfFormat = ResultFormat{
+	Name: "aiperf", Reads: "profile_export_aiperf.json, profile_export_aiperf.csv, profile_export.jsonl, or the folder of artifacts",
+	Notes: []string{
+		serviceTime + "; a schedule that fell behind is moved, not made up for",
+		"inter_token_latency is one figure a request, our TPOT; inter_chunk_latency, gaps between chunks, is left out",
+	},
+	layouts: []layout{
+		{
+			marks:  []string{`"aiperf_version"`, `"num_profile_runs"`},
+			refuse: "averages over several runs: read profile_export_aiperf.json of each",
 		},
-		layouts: []layout{
-			{
-				marks:  []string{`"aiperf_version"`, `"num_profile_runs"`},
-				refuse: "averages over several runs: read profile_export_aiperf.json of each",
-			},
-			{marks: []string{`"timeslices"`, `"input_config"`}, refuse: "slices of a run: read its profile_export_aiperf.json"},
-			object,
-			{
-				marks:   []string{`"metrics"`, `"session_num"`, `"request_latency"`, `"request_start_ns"`},
-				request: (*pointReader).aiperfRequest,
-			},
-			aiperfTable("Time to First Token (ms)", "Request Count", []string{"Metric,avg,min,max", "Benchmark Duration (sec)"}),
+		{marks: []string{`"timeslices"`, `"input_config"`}, refuse: "slices of a run: read its profile_export_aiperf.json"},
+		// The predecessor's throughput includes failed requests.
+		aiperfObject("input_token_throughput.avg", "request_throughput.avg").as(nil, `"time_to_first_token"`, `"aiperf_version"`),
+		{
+			marks:   []string{`"metrics"`, `"session_num"`, `"request_latency"`, `"request_start_ns"`},
+			request: (*pointReader).aiperfRequest,
 		},
-	}
+		aiperfTable("Time to First Token (ms)", "Request Count", "Metric,avg,min,max", "Benchmark Duration (sec)"),
+	},
 }
 
-func genaiPerfFormat() ResultFormat {
-	return ResultFormat{
-		Name: "genai-perf", Reads: "profile_export_genai_perf.json, profile_export_genai_perf.csv",
-		Notes: []string{
-			serviceTime,
-			"TTFT is that of visible text: too long for models that reason first",
-			"request_throughput counts failed and empty requests too and is left out",
-		},
-		layouts: []layout{
-			aiperfObject([]string{`"time_to_first_token"`, `"request_throughput"`, `"unit"`}),
-			aiperfTable("Time To First Token (ms)", "Request Count (count)", []string{"Metric,avg,min,max", "Request Throughput (per sec)"}),
-		},
-	}
+var genaiPerfFormat = ResultFormat{
+	Name: "genai-perf", Reads: "profile_export_genai_perf.json, profile_export_genai_perf.csv",
+	Notes: []string{
+		serviceTime,
+		"TTFT is that of visible text: too long for models that reason first",
+		"request_throughput counts failed and empty requests too and is left out",
+	},
+	layouts: []layout{
+		aiperfObject("", "").as(nil, `"time_to_first_token"`, `"request_throughput"`, `"unit"`),
+		aiperfTable("Time To First Token (ms)", "Request Count (count)", "Metric,avg,min,max", "Request Throughput (per sec)"),
+	},
 }
 
 // aiperfObject is the layout of the summary of AIPerf and of its predecessor.
-func aiperfObject(marks []string) layout {
+func aiperfObject(promptTokens, achieved string) layout {
 	return layout{
-		marks:     marks,
 		latencies: latenciesIn(0, "time_to_first_token.*", "inter_token_latency.*", "", "request_latency.*"),
 		stats:     []string{"avg", "p50", "p90", "p95", "p99"},
 		completed: "request_count.avg", failed: "error_request_count.avg", outputTokens: "output_token_throughput.avg",
+		promptTokens: promptTokens, achieved: achieved,
 		prompt: "input_sequence_length.avg", output: "output_sequence_length.avg",
 		rest: (*pointReader).aiperf,
 	}
@@ -64,7 +58,7 @@ func aiperfObject(marks []string) layout {
 
 // aiperfTable is the layout of the same summary as a table, which does not have the load. The two
 // tools name their rows differently.
-func aiperfTable(ttft, count string, marks []string) layout {
+func aiperfTable(ttft, count string, marks ...string) layout {
 	return layout{
 		marks: append(marks, ttft), parse: parseMetrics, text: true,
 		latencies: latenciesIn(time.Millisecond, ttft+".*", "Inter Token Latency (ms).*", "", "Request Latency (ms).*"),

@@ -13,45 +13,44 @@ import (
 	"planner/sweep/measure"
 )
 
-func guidellmFormat() ResultFormat {
-	object := layout{
-		marks: []string{`"benchmarks"`, `"metrics"`}, points: "benchmarks",
-		latencies: []latencyKeys{
-			{measure.TTFT, "metrics.time_to_first_token_ms.successful.*", time.Millisecond},
-			{measure.E2E, "metrics.request_latency.successful.*", time.Second},
-		},
-		stats:     []string{"mean", "percentiles.p50", "percentiles.p90", "percentiles.p95", "percentiles.p99", "percentiles.p999"},
-		completed: "metrics.request_totals.successful|request_totals.successful", failed: "metrics.request_totals.errored|request_totals.errored",
-		outputTokens: "metrics.output_tokens_per_second.successful.mean", promptTokens: "metrics.prompt_tokens_per_second.successful.mean",
-		achieved: "metrics.requests_per_second.successful.mean", run: "duration",
-		rest: (*pointReader).guidellm,
-	}
-	document := object
-	document.marks, document.parse = []string{"benchmarks:", "request_totals:", "time_to_first_token_ms:"}, parseYAML
-	return ResultFormat{
-		Name: "guidellm", Reads: "the report in JSON, YAML or CSV, all schema versions",
-		Notes: []string{
-			serviceTime,
-			"time_per_output_token includes TTFT and is left out; TPOT is the per-request inter_token_latency, where the report holds the requests",
-			"with several worker processes its Poisson gaps repeat: arrivals are burstier than Poisson",
-		},
-		layouts: []layout{
-			object, document,
-			{
-				marks: []string{"Run Info,", "Request Counts,", "Request Latency,", "Time to First Token,"},
-				parse: parseGuidellmTable, text: true,
-				latencies: []latencyKeys{
-					{measure.TTFT, "Time to First Token/Successful ms/*", time.Millisecond},
-					{measure.E2E, "Request Latency/Successful Sec/*", time.Second},
-				},
-				stats:     []string{"Mean", "Median", "p90", "p95", "p99"},
-				completed: "Request Counts/Successful/", failed: "Request Counts/Errored/",
-				outputTokens: "Token Throughput/Successful Output Tokens/Sec/Mean", promptTokens: "Token Throughput/Successful Input Tokens/Sec/Mean",
-				achieved: "Server Throughput/Successful Requests/Sec/Mean", run: "Timings/Duration/Sec",
-				rest: (*pointReader).guidellmRow,
+// guidellmReport is the layout of the report in JSON and YAML.
+var guidellmReport = layout{
+	points: "benchmarks",
+	latencies: []latencyKeys{
+		{measure.TTFT, "metrics.time_to_first_token_ms.successful.*", time.Millisecond},
+		{measure.E2E, "metrics.request_latency.successful.*", time.Second},
+	},
+	stats:     []string{"mean", "percentiles.p50", "percentiles.p90", "percentiles.p95", "percentiles.p99", "percentiles.p999"},
+	completed: "metrics.request_totals.successful|request_totals.successful", failed: "metrics.request_totals.errored|request_totals.errored",
+	outputTokens: "metrics.output_tokens_per_second.successful.mean", promptTokens: "metrics.prompt_tokens_per_second.successful.mean",
+	achieved: "metrics.requests_per_second.successful.mean", run: "duration",
+	rest: (*pointReader).guidellm,
+}
+
+var guidellmFormat = ResultFormat{
+	Name: "guidellm", Reads: "the report in JSON, YAML or CSV, all schema versions",
+	Notes: []string{
+		serviceTime,
+		"time_per_output_token includes TTFT and is left out; TPOT is the per-request inter_token_latency, where the report holds the requests",
+		"with several worker processes its Poisson gaps repeat: arrivals are burstier than Poisson",
+	},
+	layouts: []layout{
+		guidellmReport.as(nil, `"benchmarks"`, `"metrics"`),
+		guidellmReport.as(parseYAML, "benchmarks:", "request_totals:", "time_to_first_token_ms:"),
+		{
+			marks: []string{"Run Info,", "Request Counts,", "Request Latency,", "Time to First Token,"},
+			parse: parseGuidellmTable, text: true,
+			latencies: []latencyKeys{
+				{measure.TTFT, "Time to First Token/Successful ms/*", time.Millisecond},
+				{measure.E2E, "Request Latency/Successful Sec/*", time.Second},
 			},
+			stats:     []string{"Mean", "Median", "p90", "p95", "p99"},
+			completed: "Request Counts/Successful/", failed: "Request Counts/Errored/",
+			outputTokens: "Token Throughput/Successful Output Tokens/Sec/Mean", promptTokens: "Token Throughput/Successful Input Tokens/Sec/Mean",
+			achieved: "Server Throughput/Successful Requests/Sec/Mean", run: "Timings/Duration/Sec",
+			rest: (*pointReader).guidellmRow,
 		},
-	}
+	},
 }
 
 func (p *pointReader) guidellm(completed int) {

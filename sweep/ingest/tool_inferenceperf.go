@@ -7,31 +7,28 @@ import (
 	"planner/internal/note"
 )
 
-func inferencePerfFormat() ResultFormat {
-	const at = "successes.latency."
-	return ResultFormat{
-		Name:  "inference-perf",
-		Reads: "stage_N_lifecycle_metrics.json, summary_lifecycle_metrics.json, per_request_lifecycle_metrics.json, or the folder of reports",
-		Notes: []string{
-			serviceTime + " (its schedule_delay says how late)",
-			"TTFT counts visible text only; arrivals called constant are exponential gaps, rescaled",
-			"the inter-token figures hold zeros for tokens of one chunk and are left out",
+var inferencePerfFormat = ResultFormat{
+	Name:  "inference-perf",
+	Reads: "stage_N_lifecycle_metrics.json, summary_lifecycle_metrics.json, per_request_lifecycle_metrics.json, or the folder of reports",
+	Notes: []string{
+		serviceTime + " (its schedule_delay says how late)",
+		"TTFT counts visible text only; arrivals called constant are exponential gaps, rescaled",
+		"the inter-token figures hold zeros for tokens of one chunk and are left out",
+	},
+	layouts: []layout{
+		{marks: []string{`"num_sessions"`}, refuse: "sessions, not requests: read stage_N_lifecycle_metrics.json"},
+		{marks: []string{`"load_summary"`, `"num_requests_swapped"`}, refuse: "figures of the server: read stage_N_lifecycle_metrics.json"},
+		{
+			marks:     []string{`"load_summary"`},
+			latencies: latenciesIn(time.Second, "successes.latency.time_to_first_token.*", "successes.latency.time_per_output_token.*", "", "successes.latency.request_latency.*"),
+			stats:     []string{"mean", "median|p50", "p90", "p95", "p99", "p99.9"}, completed: "successes.count", failed: "failures.count",
+			outputTokens: "successes.throughput.output_tokens_per_sec", promptTokens: "successes.throughput.input_tokens_per_sec",
+			prompt: "successes.prompt_tokens.mean|successes.prompt_len.mean", output: "successes.output_tokens.mean|successes.output_len.mean",
+			// A stage of fixed concurrency also names the rate at which it filled its queue.
+			rate: "load_summary.requested_rate", limit: "load_summary.concurrency", rest: (*pointReader).inferencePerf,
 		},
-		layouts: []layout{
-			{marks: []string{`"num_sessions"`}, refuse: "sessions, not requests: read stage_N_lifecycle_metrics.json"},
-			{marks: []string{`"load_summary"`, `"num_requests_swapped"`}, refuse: "figures of the server: read stage_N_lifecycle_metrics.json"},
-			{
-				marks:     []string{`"load_summary"`},
-				latencies: latenciesIn(time.Second, at+"time_to_first_token.*", at+"time_per_output_token.*", "", at+"request_latency.*"),
-				stats:     []string{"mean", "median|p50", "p90", "p95", "p99", "p99.9"}, completed: "successes.count", failed: "failures.count",
-				outputTokens: "successes.throughput.output_tokens_per_sec", promptTokens: "successes.throughput.input_tokens_per_sec",
-				prompt: "successes.prompt_tokens.mean|successes.prompt_len.mean", output: "successes.output_tokens.mean|successes.output_len.mean",
-				// A stage of fixed concurrency also names the rate at which it filled its queue.
-				rate: "load_summary.requested_rate", limit: "load_summary.concurrency", rest: (*pointReader).inferencePerf,
-			},
-			{marks: []string{`"request_metrics"`, `"start_time"`, `"end_time"`, `"error"`}, request: (*pointReader).inferencePerfRequest},
-		},
-	}
+		{marks: []string{`"request_metrics"`, `"start_time"`, `"end_time"`, `"error"`}, request: (*pointReader).inferencePerfRequest},
+	},
 }
 
 // lateSend is the mean or median send lag beyond which the client is measured rather than the

@@ -7,21 +7,19 @@ import (
 	"planner/internal/note"
 )
 
-func k6Format() ResultFormat {
-	return ResultFormat{
-		Name: "k6", Reads: "--summary-export FILE, or the data of handleSummary",
-		Notes: []string{
-			"only whole requests are timed: the first byte is no first token, and is left out",
-			"a constant number of virtual users, all of them busy, is a closed loop; what rate a run aimed at is not in the file",
-		},
-		layouts: []layout{{
-			marks:     []string{`"metrics"`, `"http_req_duration"`, `"http_reqs"`},
-			latencies: latenciesIn(time.Millisecond, "", "", "", k6Keys("http_req_duration{expected_response:true}.*")),
-			stats:     []string{"avg", "med", "p(90)", "p(95)", "p(99)", "p(99.9)"},
-			completed: k6Keys("http_req_failed.fails"), failed: k6Keys("http_req_failed.passes"),
-			rest: (*pointReader).k6,
-		}},
-	}
+var k6Format = ResultFormat{
+	Name: "k6", Reads: "--summary-export FILE, or the data of handleSummary",
+	Notes: []string{
+		"only whole requests are timed: the first byte is no first token, and is left out",
+		"a constant number of virtual users, all of them busy, is a closed loop; what rate a run aimed at is not in the file",
+	},
+	layouts: []layout{{
+		marks:     []string{`"metrics"`, `"http_req_duration"`, `"http_reqs"`},
+		latencies: latenciesIn(time.Millisecond, "", "", "", k6Keys("http_req_duration{expected_response:true}.*")),
+		stats:     []string{"avg", "med", "p(90)", "p(95)", "p(99)", "p(99.9)"},
+		completed: k6Keys("http_req_failed.fails"), failed: k6Keys("http_req_failed.passes"),
+		rest: (*pointReader).k6,
+	}},
 }
 
 // k6Keys returns the keys of a metric's figure, which handleSummary puts into an object of its own.

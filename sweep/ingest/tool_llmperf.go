@@ -2,26 +2,24 @@ package ingest
 
 import "time"
 
-func llmperfFormat() ResultFormat {
-	return ResultFormat{
-		Name: "llmperf", Reads: "*_summary.json, *_individual_responses.json",
-		Notes: []string{
-			serviceTime,
-			"a closed loop; its inter-token latency includes TTFT and is left out",
+var llmperfFormat = ResultFormat{
+	Name: "llmperf", Reads: "*_summary.json, *_individual_responses.json",
+	Notes: []string{
+		serviceTime,
+		"a closed loop; its inter-token latency includes TTFT and is left out",
+	},
+	layouts: []layout{
+		{
+			marks: []string{`"results_ttft_s_quantiles_p`}, text: true,
+			latencies: latenciesIn(time.Second, "results_ttft_s_*", "", "", "results_end_to_end_latency_s_*"),
+			stats:     []string{"mean", "quantiles_p50", "quantiles_p90", "quantiles_p95", "quantiles_p99", "quantiles_p999"},
+			completed: "results_num_completed_requests", failed: "results_number_errors",
+			outputTokens: "results_mean_output_throughput_token_per_s", limit: "num_concurrent_requests",
+			prompt: "results_number_input_tokens_mean", output: "results_number_output_tokens_mean",
+			rest: (*pointReader).llmperf,
 		},
-		layouts: []layout{
-			{
-				marks: []string{`"results_ttft_s_quantiles_p`}, text: true,
-				latencies: latenciesIn(time.Second, "results_ttft_s_*", "", "", "results_end_to_end_latency_s_*"),
-				stats:     []string{"mean", "quantiles_p50", "quantiles_p90", "quantiles_p95", "quantiles_p99", "quantiles_p999"},
-				completed: "results_num_completed_requests", failed: "results_number_errors",
-				outputTokens: "results_mean_output_throughput_token_per_s", limit: "num_concurrent_requests",
-				prompt: "results_number_input_tokens_mean", output: "results_number_output_tokens_mean",
-				rest: (*pointReader).llmperf,
-			},
-			{marks: []string{`"ttft_s"`, `"end_to_end_latency_s"`, `"number_output_tokens"`}, request: (*pointReader).llmperfRequest},
-		},
-	}
+		{marks: []string{`"ttft_s"`, `"end_to_end_latency_s"`, `"number_output_tokens"`}, request: (*pointReader).llmperfRequest},
+	},
 }
 
 func (p *pointReader) llmperf(completed int) {

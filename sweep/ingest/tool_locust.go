@@ -6,27 +6,25 @@ import (
 	"github.com/valyala/fastjson"
 )
 
-func locustFormat() ResultFormat {
-	return ResultFormat{
-		Name: "locust", Reads: "--csv: NAME_stats_history.csv, and NAME_stats.csv, which does not tell the users",
-		Notes: []string{
-			"only whole requests are timed, failed ones too, in the mean and the quantiles",
-			"a closed loop of users, whose pauses are not known here",
+var locustFormat = ResultFormat{
+	Name: "locust", Reads: "--csv: NAME_stats_history.csv, and NAME_stats.csv, which does not tell the users",
+	Notes: []string{
+		"only whole requests are timed, failed ones too, in the mean and the quantiles",
+		"a closed loop of users, whose pauses are not known here",
+	},
+	layouts: []layout{
+		{
+			marks: []string{"Timestamp,User Count,Type,Name", "Total Average Response Time"}, parse: parseLocust, text: true,
+			latencies: latenciesIn(time.Millisecond, "", "", "", "Total * Response Time"), stats: []string{"Average", "Median"},
+			completed: "Total Request Count", failed: "Total Failure Count", withFailed: true, limit: "User Count", rest: (*pointReader).locust,
 		},
-		layouts: []layout{
-			{
-				marks: []string{"Timestamp,User Count,Type,Name", "Total Average Response Time"}, parse: parseLocust, text: true,
-				latencies: latenciesIn(time.Millisecond, "", "", "", "Total * Response Time"), stats: []string{"Average", "Median"},
-				completed: "Total Request Count", failed: "Total Failure Count", withFailed: true, limit: "User Count", rest: (*pointReader).locust,
-			},
-			{
-				marks: []string{"Type,Name,Request Count,Failure Count", "Average Response Time"}, parse: parseLocust, text: true,
-				latencies: latenciesIn(time.Millisecond, "", "", "", "*"),
-				stats:     []string{"Average Response Time", "50%", "90%", "95%", "99%", "99.9%"},
-				completed: "Request Count", failed: "Failure Count", withFailed: true, limit: "User Count", rest: (*pointReader).locust,
-			},
+		{
+			marks: []string{"Type,Name,Request Count,Failure Count", "Average Response Time"}, parse: parseLocust, text: true,
+			latencies: latenciesIn(time.Millisecond, "", "", "", "*"),
+			stats:     []string{"Average Response Time", "50%", "90%", "95%", "99%", "99.9%"},
+			completed: "Request Count", failed: "Failure Count", withFailed: true, limit: "User Count", rest: (*pointReader).locust,
 		},
-	}
+	},
 }
 
 // parseLocust keeps the row of all requests; in a history, the last one with users.

@@ -12,66 +12,58 @@ import (
 	"planner/internal/note"
 )
 
-func mlperfFormat() ResultFormat {
-	percentiles := []string{"50.00", "90.00", "95.00", "99.00", "99.90"}
-	ns := time.Nanosecond
-	summary := layout{
-		marks: []string{"MLPerf Results Summary", "Scenario", "latency (ns)"}, parse: parsePairs, text: true,
-		latencies: slices.Concat(
-			latenciesIn(ns, "* percentile first token latency (ns)", "* percentile time to output token (ns)", "", "* percentile latency (ns)"),
-			latenciesIn(ns, "Mean First Token latency (ns)", "Mean Time per Output Token (ns)", "", "Mean latency (ns)")),
-		outputTokens: "Completed tokens per second", rest: (*pointReader).mlperfSummary,
-	}
-	detail := layout{
-		marks: []string{":::MLLOG", `"result_validity"`}, parse: parseMLLog,
-		latencies: slices.Concat(
-			latenciesIn(ns, "result_first_token_*_percentile_latency_ns", "result_time_per_output_token_*_percentile_ns", "",
-				"result_*_percentile_latency_ns"),
-			latenciesIn(ns, "result_first_token_mean_latency_ns", "result_time_to_output_token_mean", "", "result_mean_latency_ns")),
-		completed: "result_query_count", failed: "num_errors", outputTokens: "result_completed_tokens_per_second",
-		rest: (*pointReader).mlperfDetail,
-	}
-	summary.stats = append([]string{""}, percentiles...)
-	detail.stats = summary.stats
-	return ResultFormat{
-		Name: "mlperf", Reads: "mlperf_log_summary.txt, mlperf_log_detail.txt of LoadGen",
-		Notes: []string{"in the Server scenario latencies count from the scheduled time, as here; quantiles are values that occurred",
-			"the summary does not count the requests, the detail does"},
-		layouts: []layout{summary, detail},
-	}
+var mlperfFormat = ResultFormat{
+	Name: "mlperf", Reads: "mlperf_log_summary.txt, mlperf_log_detail.txt of LoadGen",
+	Notes: []string{"in the Server scenario latencies count from the scheduled time, as here; quantiles are values that occurred",
+		"the summary does not count the requests, the detail does"},
+	layouts: []layout{
+		{
+			marks: []string{"MLPerf Results Summary", "Scenario", "latency (ns)"}, parse: parsePairs, text: true, stats: mlperfStats,
+			latencies: slices.Concat(
+				latenciesIn(time.Nanosecond, "* percentile first token latency (ns)", "* percentile time to output token (ns)", "", "* percentile latency (ns)"),
+				latenciesIn(time.Nanosecond, "Mean First Token latency (ns)", "Mean Time per Output Token (ns)", "", "Mean latency (ns)")),
+			outputTokens: "Completed tokens per second", rest: (*pointReader).mlperf,
+		},
+		{
+			marks: []string{":::MLLOG", `"result_validity"`}, parse: parseMLLog, stats: mlperfStats,
+			latencies: slices.Concat(
+				latenciesIn(time.Nanosecond, "result_first_token_*_percentile_latency_ns", "result_time_per_output_token_*_percentile_ns", "", "result_*_percentile_latency_ns"),
+				latenciesIn(time.Nanosecond, "result_first_token_mean_latency_ns", "result_time_to_output_token_mean", "", "result_mean_latency_ns")),
+			completed: "result_query_count", failed: "num_errors", outputTokens: "result_completed_tokens_per_second", rest: (*pointReader).mlperf,
+		},
+	},
 }
 
-func (p *pointReader) mlperfSummary(int) {
-	p.mlperf(p.text("Scenario"), p.text("Result is"), "target_qps", "Scheduled samples per second", "Completed samples per second", "Samples per second")
-}
-
-func (p *pointReader) mlperfDetail(queries int) {
-	if n := p.count("effective_samples_per_query"); n > 1 {
-		p.m.Requests = queries*n + p.m.Failed
-		p.m.E2E.N, p.m.TTFT.N, p.m.TPOT.N = min(p.m.E2E.N*n, p.m.Requests), min(p.m.TTFT.N*n, p.m.Requests), min(p.m.TPOT.N*n, p.m.Requests)
-	}
-	p.mlperf(p.text("effective_scenario"), p.text("result_validity"), "effective_target_qps", "result_scheduled_samples_per_sec",
-		"result_completed_samples_per_sec", "result_samples_per_second")
-}
+// mlperfStats are the percentiles; means are under keys of another form.
+var mlperfStats = []string{"", "50.00", "90.00", "95.00", "99.00", "99.90"}
 
 // mlperf reads what both logs have, each under its own keys.
-func (p *pointReader) mlperf(scenario, result, target, sent string, achieved ...string) {
-	p.warnIf(result != "VALID", note.ToolInvalid)
-	for _, path := range achieved {
+func (p *pointReader) mlperf(queries int) {
+	m := &p.m
+	if n := p.count("effective_samples_per_query"); n > 1 {
+		m.Requests = queries*n + m.Failed
+		m.E2E.N, m.TTFT.N, m.TPOT.N = min(m.E2E.N*n, m.Requests), min(m.TTFT.N*n, m.Requests), min(m.TPOT.N*n, m.Requests)
+	}
+	p.warnIf(p.text("Result is|result_validity") != "VALID", note.ToolInvalid)
+	for _, path := range []string{"Completed samples per second", "Samples per second", "result_completed_samples_per_sec", "result_samples_per_second"} {
 		if p.has(path) {
-			p.m.Achieved = p.rate(path)
+			m.Achieved = p.rate(path)
 		}
 	}
-	p.m.Sent = p.rate(sent)
-	switch scenario {
+	for _, path := range []string{"Scheduled samples per second", "result_scheduled_samples_per_sec"} {
+		if p.at(path) != nil {
+			m.Sent = p.rate(path)
+		}
+	}
+	switch p.text("Scenario|effective_scenario") {
 	case "Server":
-		p.m.Trial.Rate = p.number(target)
+		m.Trial.Rate = p.number("effective_target_qps|target_qps")
 	case "SingleStream":
 		p.closed(1)
 	case "Offline":
-		if p.m.Requests > 0 {
-			p.closed(p.m.Requests)
-			p.warn(note.SentAtOnce, p.m.Requests)
+		if m.Requests > 0 {
+			p.closed(m.Requests)
+			p.warn(note.SentAtOnce, m.Requests)
 		}
 	}
 }

@@ -7,42 +7,37 @@ import (
 	"planner/internal/note"
 )
 
-func vllmFormat() ResultFormat {
-	object, table := servingBenchmark("e2el"), servingBenchmark("e2el")
-	object.marks = []string{`"request_throughput"`, `"duration"`, `"completed"`}
-	table.marks, table.parse = []string{"request_throughput", "duration", "completed", "max_concurrency", ","}, parseRows
-	return ResultFormat{
-		Name: "vllm", Reads: "vllm bench serve --save-result, also detailed, appended, in arrays, or a folder or summary.csv of vllm bench sweep",
-		Notes: []string{
-			serviceTime + ", behind the concurrency limit",
-			"ITL is the gap between chunks; arrivals are rescaled so that the last falls at n/rate",
-			"the completed rate is corrected for the drain behind the last arrival",
-		},
-		layouts: []layout{object, table},
-	}
+var vllmFormat = ResultFormat{
+	Name: "vllm", Reads: "vllm bench serve --save-result, also detailed, appended, in arrays, or a folder or summary.csv of vllm bench sweep",
+	Notes: []string{
+		serviceTime + ", behind the concurrency limit",
+		"ITL is the gap between chunks; arrivals are rescaled so that the last falls at n/rate",
+		"the completed rate is corrected for the drain behind the last arrival",
+	},
+	layouts: []layout{
+		servingBenchmark("e2el", "").as(nil, `"request_throughput"`, `"duration"`, `"completed"`),
+		servingBenchmark("e2el", "").as(parseRows, "request_throughput", "duration", "completed", "max_concurrency", ","),
+	},
 }
 
-func sglangFormat() ResultFormat {
-	l := servingBenchmark("e2e_latency")
-	l.marks, l.promptTokens = []string{`"request_throughput"`, `_e2e_latency_ms"`}, "input_throughput"
-	return ResultFormat{
-		Name: "sglang", Reads: "bench_serving lines of JSON, also with --output-details",
-		Notes: []string{
-			serviceTime + ", behind the concurrency limit",
-			"TPOT runs to the end of the stream and reads slightly high; ITL is the gap between chunks",
-			"sends drift: each gap is slept after the last send",
-		},
-		layouts: []layout{l},
-	}
+var sglangFormat = ResultFormat{
+	Name: "sglang", Reads: "bench_serving lines of JSON, also with --output-details",
+	Notes: []string{
+		serviceTime + ", behind the concurrency limit",
+		"TPOT runs to the end of the stream and reads slightly high; ITL is the gap between chunks",
+		"sends drift: each gap is slept after the last send",
+	},
+	layouts: []layout{servingBenchmark("e2e_latency", "input_throughput").as(nil, `"request_throughput"`, `_e2e_latency_ms"`)},
 }
 
 // servingBenchmark is the layout of vllm bench serve and its relatives: one flat object. e2e is the
-// tool's name for the time of the whole request.
-func servingBenchmark(e2e string) layout {
+// tool's name for the time of the whole request, promptTokens that for the rate of prompt tokens.
+func servingBenchmark(e2e, promptTokens string) layout {
 	return layout{
 		text: true, latencies: latenciesIn(time.Millisecond, "*_ttft_ms", "*_tpot_ms", "*_itl_ms", "*_"+e2e+"_ms"),
 		stats:     []string{"mean", "median|p50", "p90", "p95", "p99", "p99.9"},
-		completed: "completed", failed: "failed", outputTokens: "output_throughput", achieved: "request_throughput", rest: (*pointReader).servingBenchmark,
+		completed: "completed", failed: "failed", outputTokens: "output_throughput", promptTokens: promptTokens, achieved: "request_throughput",
+		rest: (*pointReader).servingBenchmark,
 	}
 }
 
