@@ -28,13 +28,13 @@ type logEntry struct {
 	arena   fastjson.Arena
 	object  *fastjson.Value
 	// problem is the line's first, estimated says that one of its lengths is estimated.
-	problem   *FileError
+	problem   *fileError
 	estimated bool
 }
 
 func (e *logEntry) wrong(field, format string, a ...any) {
 	if e.problem == nil {
-		e.problem = &FileError{Field: field, What: fmt.Sprintf(format, a...)}
+		e.problem = &fileError{Field: field, What: fmt.Sprintf(format, a...)}
 	}
 }
 

@@ -50,7 +50,7 @@ func (all *Import) readFolder(folder string) error {
 	}
 	if len(kept) == 0 {
 		why := append([]string{"the folder holds no result that is read"}, all.Warnings.Texts...)
-		return &FileError{File: folder, What: strings.Join(why, "; ")}
+		return &fileError{File: folder, What: strings.Join(why, "; ")}
 	}
 	slices.SortFunc(kept, func(a, b *Results) int { return strings.Compare(a.File, b.File) })
 	for _, r := range kept {
@@ -98,7 +98,7 @@ func (all *Import) resultsIn(folder string) (files []*Results, err error) {
 
 // shortReason says why a file was not read, without its name and the list of formats.
 func shortReason(err error) string {
-	at, ok := errors.AsType[*FileError](err)
+	at, ok := errors.AsType[*fileError](err)
 	switch {
 	case !ok:
 		return err.Error()

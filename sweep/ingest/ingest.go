@@ -21,8 +21,8 @@ import (
 	"planner/sweep/measure"
 )
 
-// FileError is one thing wrong with an input file.
-type FileError struct {
+// fileError is one thing wrong with an input file.
+type fileError struct {
 	File string
 	// Line counts from 1; 0 means the file as a whole.
 	Line int
@@ -32,7 +32,7 @@ type FileError struct {
 }
 
 // Error returns the problem in one line: "file:line: field: what".
-func (p *FileError) Error() string {
+func (p *fileError) Error() string {
 	at := p.File
 	if p.Line > 0 {
 		at += fmt.Sprintf(":%d", p.Line)
@@ -115,7 +115,7 @@ func Read(name string, data []byte) (*Results, error) {
 	p := &pointReader{name: name, layout: l}
 	switch {
 	case l.refuse != "":
-		err = &FileError{File: name, What: l.refuse}
+		err = &fileError{File: name, What: l.refuse}
 	case l.marks == nil:
 		err = p.plainCSV(data)
 	default:
@@ -125,7 +125,7 @@ func Read(name string, data []byte) (*Results, error) {
 		return nil, err
 	}
 	if len(p.points) == 0 {
-		return nil, &FileError{File: name, What: "holds no load point of " + f.Name}
+		return nil, &fileError{File: name, What: "holds no load point of " + f.Name}
 	}
 	r := &Results{File: name, Format: f.Name, Points: len(p.points), Measurements: p.points, models: p.models, Warnings: slices.Concat(note.FromTexts(f.Notes), p.doubts)}
 	r.Warnings = append(r.Warnings, note.If(tooFast(r.Measurements), note.TooFast)...)
@@ -234,7 +234,7 @@ func detect(name string, data []byte) (ResultFormat, *layout, error) {
 		}
 		known = append(known, fmt.Sprintf("%s (%s)", f.Name, f.Reads))
 	}
-	return ResultFormat{}, nil, &FileError{File: name, What: unknownResults + "; read are: " + strings.Join(known, "; ")}
+	return ResultFormat{}, nil, &fileError{File: name, What: unknownResults + "; read are: " + strings.Join(known, "; ")}
 }
 
 // unknownResults begins the error for a file in no format that is read.

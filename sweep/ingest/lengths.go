@@ -17,6 +17,7 @@ import (
 	"unicode/utf8"
 
 	"planner/internal/input"
+	"planner/internal/list"
 	"planner/internal/note"
 	"planner/internal/printable"
 	"planner/sweep/workload"
@@ -93,7 +94,7 @@ type ShareGPT struct {
 // {"conversations":[{"from":..,"value":..},..]}. Lengths are estimates, by charsPerToken; no text
 // is kept.
 func ReadShareGPT(name string, r io.Reader) (*ShareGPT, error) {
-	wrong := func(format string, a ...any) error { return &FileError{File: name, What: fmt.Sprintf(format, a...)} }
+	wrong := func(format string, a ...any) error { return &fileError{File: name, What: fmt.Sprintf(format, a...)} }
 	piece := input.Limit(r, longestLine)
 	d := json.NewDecoder(piece)
 	if first, err := d.Token(); err != nil || first != json.Delim('[') {
@@ -154,11 +155,7 @@ func writeLengths(path string, lengths []int) error {
 	if err != nil {
 		return err
 	}
-	var b strings.Builder
-	for _, n := range lengths {
-		fmt.Fprintln(&b, n)
-	}
-	_, err = f.WriteString(b.String())
+	_, err = f.WriteString(strings.Join(list.Map(lengths, strconv.Itoa), "\n") + "\n")
 	return errors.Join(err, f.Close())
 }
 
@@ -169,7 +166,7 @@ func ReadProfile(name string, in io.Reader) (workload.Profile, error) {
 	rows.TrimLeadingSpace = true
 	line := 0
 	wrong := func(format string, a ...any) (workload.Profile, error) {
-		return nil, &FileError{File: name, Line: line, What: fmt.Sprintf(format, a...)}
+		return nil, &fileError{File: name, Line: line, What: fmt.Sprintf(format, a...)}
 	}
 	head, err := rows.Read()
 	if err != nil {

@@ -144,7 +144,7 @@ func TestMalformedFiles(t *testing.T) {
 		where := fmt.Sprintf("%s, %s", f.name, mutation.name)
 		if err != nil {
 			refused++
-			if at := (*FileError)(nil); !errors.As(err, &at) || !strings.HasPrefix(err.Error(), "f:") || len(err.Error()) > 1500 {
+			if at := (*fileError)(nil); !errors.As(err, &at) || !strings.HasPrefix(err.Error(), "f:") || len(err.Error()) > 1500 {
 				t.Errorf("%s: error %q", where, err)
 			}
 			continue

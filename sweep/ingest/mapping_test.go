@@ -90,7 +90,7 @@ func TestMapProblems(t *testing.T) {
 		{"arrival=ts:s,prompt=usage.prompt,output=usage.out", "t:1: no line has all that the map names; this one has these keys: ts, usage.in, usage.out, note"},
 	} {
 		_, err := ReadTrace("t", strings.NewReader(text), TraceOptions{Map: tc.keys})
-		var p *FileError
+		var p *fileError
 		if err == nil || !strings.HasPrefix(err.Error(), tc.want) || !errors.As(err, &p) {
 			t.Errorf("%q: error %v, want %q", tc.keys, err, tc.want)
 		}

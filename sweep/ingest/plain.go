@@ -51,7 +51,7 @@ var plainFormat = ResultFormat{
 // columns, numbers with a decimal point. Lines that begin with # are comments, and an empty cell is
 // an unknown figure. Columns are rate_per_s (required), at least one latency such as ttft_p99_ms
 // ({ttft, tpot, itl, e2e} x {mean, p50, p90, p95, p99, p99.9}), knobs, and plainFigures. Up to
-// mostProblems problems are reported at once, joined, each a *FileError.
+// mostProblems problems are reported at once, joined, each a *fileError.
 func (p *pointReader) plainCSV(data []byte) error {
 	var header []string
 	err := table(data, &p.line, func(cells []string) (err error) {
@@ -104,19 +104,13 @@ func (p *pointReader) plainHeader(names []string) {
 			p.fail(n, "unknown column; allowed: {ttft,tpot,itl,e2e}_{%s}_ms, %s", strings.Join(measure.Stats(), ","), strings.Join(others, ", "))
 		}
 	}
-	if !slices.Contains(names, "rate_per_s") {
-		p.fail("rate_per_s", "the column is missing")
-	}
-	if !latency {
-		p.fail("", "no column of latencies, such as ttft_p99_ms")
-	}
+	p.failIf(!slices.Contains(names, "rate_per_s"), "rate_per_s", "the column is missing")
+	p.failIf(!latency, "", "no column of latencies, such as ttft_p99_ms")
 }
 
 func (p *pointReader) plainCells() bool {
 	before := len(p.problems)
-	if !p.has("rate_per_s") {
-		p.fail("rate_per_s", "is empty; every row needs a rate")
-	}
+	p.failIf(!p.has("rate_per_s"), "rate_per_s", "is empty; every row needs a rate")
 	p.doc.GetObject().Visit(func(key []byte, v *fastjson.Value) {
 		name, cell := string(key), string(v.GetStringBytes())
 		x, err := strconv.ParseFloat(cell, 64)
@@ -143,13 +137,10 @@ func (p *pointReader) plain(int) {
 		s.N = max(m.Requests-m.Failed, 0)
 		known = known || slices.ContainsFunc(measure.Statistics, func(q float64) bool { return s.Stat(q) >= 0 })
 	}
-	if !known && len(p.problems) == 0 {
-		p.fail("", "no latency in this row")
-	}
+	p.failIf(!known && len(p.problems) == 0, "", "no latency in this row")
 	for _, k := range measure.KnobTable {
-		if err := setKnob(k, &m.Trial.Knobs, p.text(k.Name)); err != nil && p.has(k.Name) {
-			p.fail(k.Name, "%v", err)
-		}
+		err := setKnob(k, &m.Trial.Knobs, p.text(k.Name))
+		p.failIf(err != nil && p.has(k.Name), k.Name, "%v", err)
 	}
 }
 

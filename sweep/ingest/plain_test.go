@@ -72,9 +72,9 @@ func TestPlainProblems(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%q: error %v, want %q", tc.text, err, tc.want)
 		}
-		var p *FileError
+		var p *fileError
 		if err != nil && !errors.As(err, &p) {
-			t.Errorf("%q: %T is no FileError", tc.text, err)
+			t.Errorf("%q: %T is no *fileError", tc.text, err)
 		}
 	}
 	// All problems at once.

@@ -54,7 +54,13 @@ const mostProblems = 20
 func (p *pointReader) fail(field, format string, a ...any) {
 	field, _, _ = strings.Cut(field, "|")
 	if len(p.problems) < mostProblems {
-		p.problems = append(p.problems, &FileError{p.name, p.line, field, fmt.Sprintf(format, a...)})
+		p.problems = append(p.problems, &fileError{p.name, p.line, field, fmt.Sprintf(format, a...)})
+	}
+}
+
+func (p *pointReader) failIf(wrong bool, field, format string, a ...any) {
+	if wrong {
+		p.fail(field, format, a...)
 	}
 }
 
@@ -190,13 +196,10 @@ func (p *pointReader) failed(n int) {
 func (p *pointReader) add() {
 	m := &p.m
 	for metric := measure.TTFT; metric <= measure.E2E; metric++ {
-		if err := ordered(m.Latency(metric)); err != nil {
-			p.fail(metric.String(), "%v", err)
-		}
+		err := ordered(m.Latency(metric))
+		p.failIf(err != nil, metric.String(), "%v", err)
 	}
-	if m.Failed < 0 || m.Failed > m.Requests && m.Requests > 0 {
-		p.fail("failed", "%d of %d requests", m.Failed, m.Requests)
-	}
+	p.failIf(m.Failed < 0 || m.Failed > m.Requests && m.Requests > 0, "failed", "%d of %d requests", m.Failed, m.Requests)
 	if rate := m.Trial.Rate; rate > 0 && (m.Achieved/rate-1)*math.Sqrt(float64(m.Requests)) > offSigmas {
 		m.Valid = false
 		p.warn(note.ArrivalsOff, m.Requests, rate*m.Duration.Seconds())
@@ -323,9 +326,7 @@ func (p *pointReader) rate(path string) float64 {
 	if !known || x == 0 {
 		return math.NaN()
 	}
-	if x < 0 || x > mostPerSecond {
-		p.fail(path, "%g is no rate", x)
-	}
+	p.failIf(x < 0 || x > mostPerSecond, path, "%g is no rate", x)
 	return x
 }
 
@@ -341,9 +342,7 @@ func (p *pointReader) perRequest(path string, tokens float64) float64 {
 func (p *pointReader) span(path string, unit time.Duration) time.Duration {
 	x := p.number(path)
 	d, ok := duration(x, unit)
-	if !ok {
-		p.fail(path, "%g is no duration", x)
-	}
+	p.failIf(!ok, path, "%g is no duration", x)
 	return d
 }
 
@@ -355,9 +354,7 @@ var units = map[string]time.Duration{
 
 func (p *pointReader) unitBeside(block string) time.Duration {
 	name := p.text(block + ".unit|" + block + ".units")
-	if units[name] == 0 {
-		p.fail(block, "unit %q is unknown", name)
-	}
+	p.failIf(units[name] == 0, block, "unit %q is unknown", name)
 	return units[name]
 }
 
@@ -392,9 +389,7 @@ func (p *pointReader) statistic(s *measure.Summary, quantile float64, path strin
 		return
 	}
 	d, ok := duration(x, unit)
-	if !ok {
-		p.fail(path, "%g is no latency", x)
-	}
+	p.failIf(!ok, path, "%g is no latency", x)
 	if d > 0 {
 		s.Set(quantile, d)
 	}

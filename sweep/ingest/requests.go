@@ -196,9 +196,7 @@ func (p *pointReader) closed(concurrency int) {
 // lasted sets the window to the time that some requests take at the rate under a key.
 func (p *pointReader) lasted(requests int, rate float64, path string) {
 	d, ok := duration(float64(requests)/rate, time.Second)
-	if !ok || d == 0 {
-		p.fail(path, "%d requests at %g/s: no run is so long", requests, rate)
-	}
+	p.failIf(!ok || d == 0, path, "%d requests at %g/s: no run is so long", requests, rate)
 	p.window(d)
 }
 

@@ -74,9 +74,8 @@ func (p *pointReader) benchmarkLoad(completed int) {
 		return
 	}
 	all := float64(completed) / run.Seconds()
-	if said := p.number("request_throughput"); math.Abs(said-all) > agreement*all {
-		p.fail("request_throughput", "%g/s are not the %d completed requests in %g s: the file was changed", said, completed, run.Seconds())
-	}
+	said := p.number("request_throughput")
+	p.failIf(math.Abs(said-all) > agreement*all, "request_throughput", "%g/s are not the %d completed requests in %g s: the file was changed", said, completed, run.Seconds())
 	if tokens := p.count("total_input_tokens"); tokens > 0 && math.IsNaN(m.PromptTokens) {
 		m.PromptTokens, m.MeanPrompt = float64(tokens)/run.Seconds(), float64(tokens)/float64(completed)
 	}

@@ -59,7 +59,7 @@ type Trace struct {
 const mostRows = 3_500_000
 
 // ReadTrace reads a request log, plain or compressed with gzip or Zstandard. The first problem ends
-// the reading; it is a *FileError with the line.
+// the reading, and is given with its line.
 func ReadTrace(name string, r io.Reader, o TraceOptions) (*Trace, error) {
 	l, err := newLines(name, r)
 	if err != nil {
@@ -71,7 +71,7 @@ func ReadTrace(name string, r io.Reader, o TraceOptions) (*Trace, error) {
 		return nil, err
 	}
 	if len(t.Rows) == 0 {
-		return nil, &FileError{File: name, What: fmt.Sprintf("the trace holds no request (%d rows without a prompt or an output)", t.Skipped)}
+		return nil, &fileError{File: name, What: fmt.Sprintf("the trace holds no request (%d rows without a prompt or an output)", t.Skipped)}
 	}
 	t.sort()
 	t.Warnings.AddIf(t.Skipped > 0, note.RowsLeftOut, t.Skipped)
@@ -85,7 +85,7 @@ func ReadTrace(name string, r io.Reader, o TraceOptions) (*Trace, error) {
 func (t *Trace) read(l *lines, o TraceOptions) (mapping, error) {
 	line, ok := l.next()
 	if !ok {
-		return nil, cmp.Or(l.err(), error(&FileError{File: l.name, What: "the trace is empty"}))
+		return nil, cmp.Or(l.err(), error(&fileError{File: l.name, What: "the trace is empty"}))
 	}
 	e := &logEntry{}
 	err := e.begin(line)
@@ -122,7 +122,7 @@ func (t *Trace) remarkUnread(m mapping, columns []string) {
 
 // add keeps the request of a line, or counts it as failed. A log that the user maps may have other
 // lines in between.
-func (t *Trace) add(line string, e *logEntry, m mapping) *FileError {
+func (t *Trace) add(line string, e *logEntry, m mapping) *fileError {
 	if t.Format == mapped && e.columns == nil && !strings.HasPrefix(line, "{") {
 		t.others++
 		return nil
@@ -130,7 +130,7 @@ func (t *Trace) add(line string, e *logEntry, m mapping) *FileError {
 	err := e.read(line)
 	switch {
 	case err != nil:
-		return &FileError{What: err.Error()}
+		return &fileError{What: err.Error()}
 	case e.failed(m):
 		t.Skipped++
 		return nil
@@ -144,7 +144,7 @@ func (t *Trace) add(line string, e *logEntry, m mapping) *FileError {
 	case row.Prompt <= 0 || row.Output <= 0:
 		t.Skipped++
 	case t.parts+len(t.Rows)+len(row.Shared) >= mostRows:
-		return &FileError{What: fmt.Sprintf("longer than the %d requests and shared parts that are read of one: cut it", mostRows)}
+		return &fileError{What: fmt.Sprintf("longer than the %d requests and shared parts that are read of one: cut it", mostRows)}
 	default:
 		t.parts += len(row.Shared)
 		t.Rows = append(t.Rows, row)
@@ -221,7 +221,7 @@ const longestLine = 16 << 20
 func newLines(name string, r io.Reader) (*lines, error) {
 	r, err := input.Unpack(r)
 	if err != nil {
-		return nil, &FileError{File: name, What: fmt.Sprintf("decompress: %v", err)}
+		return nil, &fileError{File: name, What: fmt.Sprintf("decompress: %v", err)}
 	}
 	s := bufio.NewScanner(r)
 	s.Buffer(nil, longestLine)
@@ -251,7 +251,7 @@ func (l *lines) err() error {
 }
 
 func (l *lines) problem(field, format string, a ...any) error {
-	return &FileError{l.name, l.line, field, fmt.Sprintf(format, a...)}
+	return &fileError{l.name, l.line, field, fmt.Sprintf(format, a...)}
 }
 
 // streamSpread is the random number stream that spreads arrivals.
