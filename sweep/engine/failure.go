@@ -46,24 +46,17 @@ func (f *Failure) Error() string { return f.Reason().Text }
 // Reason returns the failure as a reason why an engine does not run.
 func (f *Failure) Reason() note.Reason {
 	var b strings.Builder
-	if f.Stage != "" {
-		fmt.Fprintf(&b, " in stage %s", f.Stage)
+	tell := func(known bool, format string, a ...any) {
+		if known {
+			fmt.Fprintf(&b, format, a...)
+		}
 	}
-	if f.Rate > 0 {
-		fmt.Fprintf(&b, " under %.3g requests/s", f.Rate)
-	}
-	if f.Exit != "" {
-		fmt.Fprintf(&b, ", %s", f.Exit)
-	}
-	if f.Cause != "" {
-		fmt.Fprintf(&b, ": %s", f.Cause)
-	}
-	if f.MaxModelLen > 0 {
-		fmt.Fprintf(&b, " (a max_model_len of %d would fit)", f.MaxModelLen)
-	}
-	if f.Class == denied {
-		b.WriteString(" (engine.api_key_env names the environment variable that holds its key)")
-	}
+	tell(f.Stage != "", " in stage %s", f.Stage)
+	tell(f.Rate > 0, " under %.3g requests/s", f.Rate)
+	tell(f.Exit != "", ", %s", f.Exit)
+	tell(f.Cause != "", ": %s", f.Cause)
+	tell(f.MaxModelLen > 0, " (a max_model_len of %d would fit)", f.MaxModelLen)
+	tell(f.Class == denied, " (engine.api_key_env names the environment variable that holds its key)")
 	return note.Because(note.EngineFailed, f.Class, &b)
 }
 
