@@ -14,8 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/valyala/fastjson"
-
 	"planner/internal/input"
 	"planner/internal/note"
 	"planner/sweep/measure"
@@ -113,15 +111,10 @@ func Read(name string, data []byte) (*Results, error) {
 		return nil, err
 	}
 	p := &pointReader{name: name, layout: l}
-	switch {
-	case l.refuse != "":
-		err = &fileError{File: name, What: l.refuse}
-	case l.marks == nil:
-		err = p.plainCSV(data)
-	default:
-		err = p.documents(data)
+	if l.refuse != "" {
+		return nil, &fileError{File: name, What: l.refuse}
 	}
-	if err != nil {
+	if err := p.documents(data); err != nil {
 		return nil, err
 	}
 	if len(p.points) == 0 {
@@ -162,10 +155,9 @@ type layout struct {
 	marks []string
 	// refuse says why such a file holds no load point, and which file does.
 	refuse string
-	// parse finds the documents of a file, sets the line of each, 0 for none, and passes it on,
-	// until one is an error; nil reads JSON. points is the key of a list of load points; empty if
-	// each document is one.
-	parse  func(data []byte, line *int, each func(*fastjson.Value) error) error
+	// parse finds the documents of a file, and has each read at its line, 0 for none; nil reads
+	// JSON. points is the key of a list of load points; empty if each document is one.
+	parse  func(p *pointReader, data []byte)
 	points string
 	// text says that numbers may be in strings, as in tables.
 	text bool
@@ -191,7 +183,7 @@ type layout struct {
 
 // as returns the layout of files with the same keys that marks identify and parse reads, nil for
 // JSON.
-func (l layout) as(parse func(data []byte, line *int, each func(*fastjson.Value) error) error, marks ...string) layout {
+func (l layout) as(parse func(*pointReader, []byte), marks ...string) layout {
 	l.parse, l.marks = parse, marks
 	return l
 }

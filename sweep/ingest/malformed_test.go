@@ -14,8 +14,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/valyala/fastjson"
-
 	"planner/internal/note"
 	"planner/sweep/measure"
 )
@@ -180,14 +178,11 @@ func FuzzParsers(f *testing.F) {
 		f.Add(uint8(parser), text)
 	}
 	f.Fuzz(func(t *testing.T, number uint8, text string) {
-		all := []func([]byte, *int, func(*fastjson.Value) error) error{parseJSON, parseYAML, parseRows, parseMetrics, parsePairs, parseMLLog, parseGuidellmTable, parseLocust}
-		line := 0
-		_ = all[int(number)%len(all)]([]byte(text), &line, func(v *fastjson.Value) error {
-			if v == nil {
-				t.Error("neither a document nor an error")
-			}
-			v.MarshalTo(nil)
-			return nil
-		})
+		all := []func(*pointReader, []byte){parseJSON, parseYAML, parseRows, parseMetrics, parsePairs, parseMLLog, parseGuidellmTable, parseLocust}
+		parsed := func(p *pointReader) loggedRequest {
+			p.doc.MarshalTo(nil)
+			return unknownRequest()
+		}
+		all[int(number)%len(all)](&pointReader{layout: &layout{marks: []string{"any"}, request: parsed}}, []byte(text))
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"regexp"
 	"strings"
 
@@ -14,43 +15,64 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"planner/internal/input"
+	"planner/internal/printable"
 )
 
-// parseJSON reads every object of a file that holds one, an array of them, or one per line. A
-// duplicate key is an error: nobody can say which of the two holds.
-func parseJSON(data []byte, at *int, each func(*fastjson.Value) error) error {
-	data = pythonJSON(data)
-	d := jsontext.NewDecoder(bytes.NewReader(data))
-	for line, end := 1, 0; ; {
-		text, err := d.ReadValue()
-		if err == io.EOF {
-			return nil
-		}
-		// A document begins after the white space that follows the previous one.
-		begin := len(data) - len(bytes.TrimLeft(data[end:], " \t\r\n"))
-		line += bytes.Count(data[end:begin], []byte("\n"))
-		*at = line
-		var v *fastjson.Value
-		if err == nil {
-			err = input.CheckJSON(text, input.AnyValue, mostValues)
-		}
-		if err == nil {
-			v, err = fastjson.ParseBytes(text)
-		}
-		if err != nil {
-			return err
-		}
-		all := []*fastjson.Value{v}
-		if v.Type() == fastjson.TypeArray {
-			all = v.GetArray()
-		}
-		for _, v := range all {
-			if err := each(v); err != nil {
-				return err
+// damaged reports that a file is not of its form.
+func (p *pointReader) damaged(err error) {
+	what := printable.Short(strings.TrimPrefix(err.Error(), "jsontext: "), 400)
+	if p.layout.marks != nil && !strings.Contains(what, "the most that is read") {
+		what += ": the file is cut or damaged, have the tool write it again"
+	}
+	p.fail("", "%s", what)
+}
+
+// parseJSON reads every object of a file that holds one, an array of them, or one per line.
+func parseJSON(p *pointReader, data []byte) {
+	p.line = 1
+	for v := range p.objects(data) {
+		p.document(v)
+	}
+}
+
+// objects passes on the objects of a text of JSON, with p at the line in which each, or the array
+// that holds it, begins. A duplicate key is an error: nobody can say which of the two holds.
+func (p *pointReader) objects(data []byte) iter.Seq[*fastjson.Value] {
+	return func(yield func(*fastjson.Value) bool) {
+		data = pythonJSON(data)
+		d := jsontext.NewDecoder(bytes.NewReader(data))
+		for line, end := p.line, 0; ; {
+			text, err := d.ReadValue()
+			if err == io.EOF {
+				return
 			}
+			// A document begins after the white space that follows the previous one.
+			begin := len(data) - len(bytes.TrimLeft(data[end:], " \t\r\n"))
+			line += bytes.Count(data[end:begin], []byte("\n"))
+			p.line = line
+			var v *fastjson.Value
+			if err == nil {
+				err = input.CheckJSON(text, input.AnyValue, mostValues)
+			}
+			if err == nil {
+				v, err = fastjson.ParseBytes(text)
+			}
+			if err != nil {
+				p.damaged(err)
+				return
+			}
+			all := []*fastjson.Value{v}
+			if v.Type() == fastjson.TypeArray {
+				all = v.GetArray()
+			}
+			for _, v := range all {
+				if !yield(v) || p.done() {
+					return
+				}
+			}
+			end = int(d.InputOffset())
+			line += bytes.Count(data[begin:end], []byte("\n"))
 		}
-		end = int(d.InputOffset())
-		line += bytes.Count(data[begin:end], []byte("\n"))
 	}
 }
 
@@ -78,44 +100,48 @@ var yamlNumbers = regexp.MustCompile(`(?m)(^|[\s:,\[])[-+]?\.(?i:nan|inf)\b`)
 // mostYAML is the largest YAML file that is read, in bytes: its parser takes much memory.
 const mostYAML = 4 << 20
 
-func parseYAML(data []byte, line *int, each func(*fastjson.Value) error) error {
+func parseYAML(p *pointReader, data []byte) {
+	err := input.CheckJSON(data, input.AnyValue+":\n", mostValues)
 	if len(data) > mostYAML {
-		return fmt.Errorf("larger than %d bytes, which is the most that is read of YAML: give the same in JSON", mostYAML)
+		err = fmt.Errorf("larger than %d bytes, which is the most that is read of YAML: give the same in JSON", mostYAML)
 	}
-	if err := input.CheckJSON(data, input.AnyValue+":\n", mostValues); err != nil {
-		return err
+	var v *fastjson.Value
+	if err == nil {
+		data, err = yaml.YAMLToJSONStrict(yamlNumbers.ReplaceAll(data, []byte("${1}null")))
 	}
-	text, err := yaml.YAMLToJSONStrict(yamlNumbers.ReplaceAll(data, []byte("${1}null")))
+	if err == nil {
+		v, err = fastjson.ParseBytes(data)
+	}
 	if err != nil {
-		return err
+		p.damaged(err)
+		return
 	}
-	v, err := fastjson.ParseBytes(text)
-	if err != nil {
-		return err
-	}
-	*line = 1
-	return each(v)
+	p.line = 1
+	p.document(v)
 }
 
-// table passes on the rows of CSV, each with the line in which it begins.
-func table(data []byte, line *int, each func(cells []string) error) error {
-	if err := input.CheckJSON(data, ",\n", mostValues); err != nil {
-		return err
-	}
-	r := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(data, []byte("\ufeff"))))
-	r.FieldsPerRecord, r.Comment, r.TrimLeadingSpace = -1, '#', true
-	for {
-		cells, err := r.Read()
-		if err == io.EOF {
-			return nil
+// table passes on the rows of CSV, with p at the line in which each begins.
+func (p *pointReader) table(data []byte) iter.Seq[[]string] {
+	return func(yield func([]string) bool) {
+		if err := input.CheckJSON(data, ",\n", mostValues); err != nil {
+			p.damaged(err)
+			return
 		}
-		if wrong, ok := errors.AsType[*csv.ParseError](err); ok {
-			*line = wrong.Line
-			return wrong.Err
-		}
-		*line, _ = r.FieldPos(0)
-		if err := each(cells); err != nil {
-			return err
+		r := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(data, []byte("\ufeff"))))
+		r.FieldsPerRecord, r.Comment, r.TrimLeadingSpace = -1, '#', true
+		for {
+			cells, err := r.Read()
+			if wrong, ok := errors.AsType[*csv.ParseError](err); ok && p.first() == nil {
+				p.line = wrong.Line
+				p.damaged(wrong.Err)
+			}
+			if err != nil {
+				return
+			}
+			p.line, _ = r.FieldPos(0)
+			if !yield(cells) || p.done() {
+				return
+			}
 		}
 	}
 }
@@ -127,103 +153,102 @@ const (
 	mostNames   = 10_000
 )
 
-// put sets a name in an object; it is an error if the name has another value already.
-func put(o *fastjson.Value, name string, v *fastjson.Value) error {
+// put sets a name in an object; it is an error if the name has another value already. A value that
+// is nil was an error already.
+func (p *pointReader) put(o *fastjson.Value, name string, v *fastjson.Value) {
 	switch old := o.Get(name); {
+	case v == nil:
 	case o.GetObject().Len() == mostNames:
-		return fmt.Errorf("more than %d names, which is the most that is read of such a file", mostNames)
+		p.damaged(fmt.Errorf("more than %d names, which is the most that is read of such a file", mostNames))
 	case old != nil && old.String() != v.String():
-		return fmt.Errorf("%q is there twice", name)
+		p.damaged(fmt.Errorf("%q is there twice", name))
+	default:
+		o.Set(name, v)
 	}
-	o.Set(name, v)
-	return nil
 }
 
-// under makes an object of the cells of a row, keyed by a header; empty cells are left out.
-func under(header, cells []string) (*fastjson.Value, error) {
+// under makes an object of the cells of a row, keyed by a header; empty cells are left out. It is
+// nil for a row that does not fit.
+func (p *pointReader) under(header, cells []string) *fastjson.Value {
 	switch {
 	case len(header) > mostColumns:
-		return nil, fmt.Errorf("more than %d columns, which is the most that is read of a table", mostColumns)
+		p.damaged(fmt.Errorf("more than %d columns, which is the most that is read of a table", mostColumns))
+		return nil
 	case len(cells) != len(header):
-		return nil, fmt.Errorf("%d cells, the header has %d", len(cells), len(header))
+		p.damaged(fmt.Errorf("%d cells, the header has %d", len(cells), len(header)))
+		return nil
 	}
 	var a fastjson.Arena
 	o := a.NewObject()
 	for k, name := range header {
 		if cell := strings.TrimSpace(cells[k]); cell != "" {
 			if name = strings.TrimSpace(name); o.Get(name) != nil {
-				return nil, fmt.Errorf("the column %q is there twice", name)
+				p.damaged(fmt.Errorf("the column %q is there twice", name))
+				return nil
 			}
 			o.Set(name, a.NewString(cell))
 		}
 	}
-	return o, nil
+	return o
+}
+
+// keyed passes on the rows of CSV as objects, keyed by the first row.
+func (p *pointReader) keyed(data []byte) iter.Seq[*fastjson.Value] {
+	return func(yield func(*fastjson.Value) bool) {
+		var header []string
+		for cells := range p.table(data) {
+			if header == nil {
+				header = cells
+			} else if v := p.under(header, cells); v == nil || !yield(v) {
+				return
+			}
+		}
+	}
 }
 
 // parseRows reads CSV in which each row is a document, keyed by the first row.
-func parseRows(data []byte, line *int, each func(*fastjson.Value) error) error {
-	var header []string
-	return table(data, line, func(cells []string) error {
-		if header == nil {
-			header = cells
-			return nil
-		}
-		v, err := under(header, cells)
-		if err != nil {
-			return err
-		}
-		return each(v)
-	})
+func parseRows(p *pointReader, data []byte) {
+	for v := range p.keyed(data) {
+		p.document(v)
+	}
 }
 
 // parseMetrics reads CSV tables that are separated by blank lines, of which those whose first
 // column is Metric have a metric per row and its statistics in columns: one document with an object
 // of the statistics under the name of each metric.
-func parseMetrics(data []byte, line *int, each func(*fastjson.Value) error) error {
+func parseMetrics(p *pointReader, data []byte) {
 	var a fastjson.Arena
 	var header []string
 	o, before := a.NewObject(), -1
-	err := table(data, line, func(cells []string) error {
-		first := *line > before+1
-		before = *line
+	for cells := range p.table(data) {
+		first := p.line > before+1
+		before = p.line
 		switch {
 		case first:
 			header = cells
-			return nil
-		case header[0] != "Metric":
-			return nil
+		case header[0] == "Metric":
+			p.put(o, cells[0], p.under(header, cells))
 		}
-		v, err := under(header, cells)
-		if err == nil {
-			err = put(o, cells[0], v)
-		}
-		return err
-	})
-	if err != nil {
-		return err
 	}
-	*line = 1
-	return each(o)
+	p.line = 1
+	p.document(o)
 }
 
 // parsePairs reads lines of "name : value" into one document.
-func parsePairs(data []byte, line *int, each func(*fastjson.Value) error) error {
+func parsePairs(p *pointReader, data []byte) {
 	if err := input.CheckJSON(data, ":", mostValues); err != nil {
-		return err
+		p.damaged(err)
+		return
 	}
 	var a fastjson.Arena
 	o := a.NewObject()
 	for text := range strings.Lines(string(data)) {
-		*line++
+		p.line++
 		key, value, _ := strings.Cut(text, ":")
-		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
-		if key == "" || value == "" {
-			continue
-		}
-		if err := put(o, key, a.NewString(value)); err != nil {
-			return err
+		if key, value = strings.TrimSpace(key), strings.TrimSpace(value); key != "" && value != "" && !p.done() {
+			p.put(o, key, a.NewString(value))
 		}
 	}
-	*line = 1
-	return each(o)
+	p.line = 1
+	p.document(o)
 }

@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"math"
 	"regexp"
@@ -39,7 +38,7 @@ var plainFigures = []string{
 var plainFormat = ResultFormat{
 	Name: "csv", Reads: "plain CSV of measured points (rate_per_s, ttft_p50_ms, ttft_p99_ms, ...)",
 	layouts: []layout{{
-		text: true, latencies: latenciesIn(time.Millisecond, "ttft_*_ms", "tpot_*_ms", "itl_*_ms", "e2e_*_ms"),
+		parse: parsePlain, text: true, latencies: latenciesIn(time.Millisecond, "ttft_*_ms", "tpot_*_ms", "itl_*_ms", "e2e_*_ms"),
 		stats:        []string{"mean", "p50", "p90", "p95", "p99", "p99.9|p999"},
 		outputTokens: "output_tokens_per_s", promptTokens: "prompt_tokens_per_s", achieved: "achieved_per_s", run: "duration_s",
 		prompt: "mean_prompt_tokens", output: "mean_output_tokens",
@@ -47,40 +46,31 @@ var plainFormat = ResultFormat{
 	}},
 }
 
-// plainCSV reads a table of measured load points: one row per point, a header that names the
+// parsePlain reads a table of measured load points: one row per point, a header that names the
 // columns, numbers with a decimal point. Lines that begin with # are comments, and an empty cell is
 // an unknown figure. Columns are rate_per_s (required), at least one latency such as ttft_p99_ms
 // ({ttft, tpot, itl, e2e} x {mean, p50, p90, p95, p99, p99.9}), knobs, and plainFigures. Up to
 // mostProblems problems are reported at once, joined, each a *fileError.
-func (p *pointReader) plainCSV(data []byte) error {
+func parsePlain(p *pointReader, data []byte) {
 	var header []string
-	err := table(data, &p.line, func(cells []string) (err error) {
-		switch {
-		case header == nil:
+	for cells := range p.table(data) {
+		if header == nil {
 			header = list.Map(cells, func(name string) string { return strings.ToLower(strings.TrimSpace(name)) })
-			p.plainHeader(header)
-			return p.first()
-		case len(p.problems) == mostProblems:
-			return p.first()
-		}
-		if p.doc, err = under(header, cells); err != nil {
-			p.fail("", "%v", err)
-		} else if p.plainCells() {
+			if p.plainHeader(header); p.first() != nil {
+				return
+			}
+		} else if p.doc = p.under(header, cells); p.doc != nil && p.plainCells() {
 			p.point()
 		}
-		return nil
-	})
+	}
 	switch {
-	case len(p.problems) > 0:
-	case err != nil:
-		p.fail("", "%v", err)
+	case p.first() != nil:
 	case header == nil:
 		p.fail("", "no header: the first line names the columns, rate_per_s and latencies such as ttft_p99_ms")
 	case len(p.points) == 0:
 		p.line = 0
 		p.fail("", "no rows below the header")
 	}
-	return errors.Join(p.problems...)
 }
 
 func (p *pointReader) plainHeader(names []string) {

@@ -15,7 +15,7 @@ import (
 // plainResults reads a plain CSV, whatever it looks like.
 func plainResults(name string, data []byte) (*Results, error) {
 	p := &pointReader{name: name, layout: &plainFormat.layouts[0]}
-	err := p.plainCSV(data)
+	err := p.documents(data)
 	return &Results{Measurements: p.points}, err
 }
 

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"math"
@@ -12,7 +13,6 @@ import (
 	"github.com/valyala/fastjson"
 
 	"planner/internal/note"
-	"planner/internal/printable"
 	"planner/sweep/measure"
 )
 
@@ -64,23 +64,26 @@ func (p *pointReader) failIf(wrong bool, field, format string, a ...any) {
 	}
 }
 
-// documents reads the load points of a file up to the first problem.
+// documents reads the load points of a file.
 func (p *pointReader) documents(data []byte) error {
 	parse := p.layout.parse
 	if parse == nil {
 		parse = parseJSON
 	}
-	err := parse(data, &p.line, func(v *fastjson.Value) error {
-		p.document(v)
-		return p.first()
-	})
-	if err != nil && p.first() == nil {
-		p.damaged(err)
-	}
+	parse(p, data)
 	if p.line = 1; p.layout.request != nil && p.first() == nil {
 		p.requests()
 	}
+	if p.layout.marks == nil {
+		return errors.Join(p.problems...)
+	}
 	return p.first()
+}
+
+// done reports whether the reading is over: at the first problem, or the last that is reported of a
+// plain CSV.
+func (p *pointReader) done() bool {
+	return p.first() != nil && (p.layout.marks != nil || len(p.problems) == mostProblems)
 }
 
 // first returns the first problem, nil if there is none.
@@ -91,16 +94,11 @@ func (p *pointReader) first() error {
 	return p.problems[0]
 }
 
-func (p *pointReader) damaged(err error) {
-	what := printable.Short(strings.TrimPrefix(err.Error(), "jsontext: "), 400)
-	if !strings.Contains(what, "the most that is read") {
-		what += ": the file is cut or damaged, have the tool write it again"
-	}
-	p.fail("", "%s", what)
-}
-
-// document reads the load points of a part of a file, or a request.
+// document reads the load points of a part of a file, or a request, unless there was a problem.
 func (p *pointReader) document(v *fastjson.Value) {
+	if p.first() != nil {
+		return
+	}
 	all := []*fastjson.Value{v}
 	if p.layout.points != "" {
 		all = v.GetArray(p.layout.points)

@@ -112,36 +112,30 @@ var guidellmQuantiles = []string{"min", "p001", "p01", "p05", "p10", "p25", "p75
 
 // parseGuidellmTable reads the table, whose column names take three rows: a row of figures becomes
 // an object under these names, joined by slashes.
-func parseGuidellmTable(data []byte, line *int, each func(*fastjson.Value) error) error {
+func parseGuidellmTable(p *pointReader, data []byte) {
 	var names []string
 	n := 0
-	return table(data, line, func(cells []string) error {
+	for cells := range p.table(data) {
 		switch n++; {
 		case n == 1:
 			names = cells
-			return nil
 		case n <= 3 && len(cells) == len(names):
 			for i, name := range cells {
 				names[i] += "/" + name
 			}
-			return nil
+		default:
+			row := p.under(names, cells)
+			p.spreadPercentiles(row)
+			p.document(row)
 		}
-		v, err := under(names, cells)
-		if err == nil {
-			err = spreadPercentiles(v)
-		}
-		if err != nil {
-			return err
-		}
-		return each(v)
-	})
+	}
 }
 
 // spreadPercentiles gives each value in a list of percentiles a key of its own.
-func spreadPercentiles(o *fastjson.Value) (err error) {
+func (p *pointReader) spreadPercentiles(row *fastjson.Value) {
 	var a fastjson.Arena
 	lists := map[string]string{}
-	o.GetObject().Visit(func(key []byte, v *fastjson.Value) {
+	row.GetObject().Visit(func(key []byte, v *fastjson.Value) {
 		if name, ok := strings.CutSuffix(string(key), "/Percentiles"); ok {
 			lists[name] = string(v.GetStringBytes())
 		}
@@ -149,12 +143,11 @@ func spreadPercentiles(o *fastjson.Value) (err error) {
 	for name, list := range lists {
 		var values []json.Number
 		if json.Unmarshal([]byte(list), &values) != nil || len(values) != len(guidellmQuantiles) {
-			err = fmt.Errorf("%s/Percentiles: not a list of %d percentiles", name, len(guidellmQuantiles))
+			p.damaged(fmt.Errorf("%s/Percentiles: not a list of %d percentiles", name, len(guidellmQuantiles)))
 			continue
 		}
 		for q, x := range values {
-			o.Set(name+"/"+guidellmQuantiles[q], a.NewString(x.String()))
+			row.Set(name+"/"+guidellmQuantiles[q], a.NewString(x.String()))
 		}
 	}
-	return err
 }

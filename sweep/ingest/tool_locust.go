@@ -28,20 +28,18 @@ var locustFormat = ResultFormat{
 }
 
 // parseLocust keeps the row of all requests; in a history, the last one with users.
-func parseLocust(data []byte, line *int, each func(*fastjson.Value) error) error {
+func parseLocust(p *pointReader, data []byte) {
 	at, kept := 0, (*fastjson.Value)(nil)
-	err := parseRows(data, line, func(v *fastjson.Value) error {
+	for v := range p.keyed(data) {
 		users := v.Get("User Count")
 		if string(v.GetStringBytes("Name")) == "Aggregated" && (users == nil || string(users.GetStringBytes()) != "0") {
-			at, kept = *line, v
+			at, kept = p.line, v
 		}
-		return nil
-	})
-	if err != nil || kept == nil {
-		return err
 	}
-	*line = at
-	return each(kept)
+	if kept != nil {
+		p.line = at
+		p.document(kept)
+	}
 }
 
 // locust reads a closed loop whose times include those of failed requests.

@@ -69,29 +69,30 @@ func (p *pointReader) mlperf(queries int) {
 }
 
 // parseMLLog reads lines of a key and its value, each after a mark, into one document.
-func parseMLLog(data []byte, line *int, each func(*fastjson.Value) error) error {
+func parseMLLog(p *pointReader, data []byte) {
 	if err := input.CheckJSON(data, input.AnyValue, mostValues); err != nil {
-		return err
+		p.damaged(err)
+		return
 	}
 	var a fastjson.Arena
-	o, within := a.NewObject(), 0
-	set := func(v *fastjson.Value) error {
-		key, value := v.Get("key"), v.Get("value")
-		if key == nil || value == nil {
-			return errors.New("no key or no value")
-		}
-		text := string(key.GetStringBytes())
-		o.Del(text) // the last one counts
-		return put(o, text, value)
-	}
+	o := a.NewObject()
 	for text := range bytes.Lines(data) {
-		*line++
-		if text, marked := bytes.CutPrefix(bytes.TrimSpace(text), []byte(":::MLLOG")); marked {
-			if err := parseJSON(text, &within, set); err != nil {
-				return err
+		p.line++
+		text, marked := bytes.CutPrefix(bytes.TrimSpace(text), []byte(":::MLLOG"))
+		if !marked || p.done() {
+			continue
+		}
+		for v := range p.objects(text) {
+			key, value := v.Get("key"), v.Get("value")
+			if key == nil || value == nil {
+				p.damaged(errors.New("no key or no value"))
+				continue
 			}
+			name := string(key.GetStringBytes())
+			o.Del(name) // the last one counts
+			p.put(o, name, value)
 		}
 	}
-	*line = 1
-	return each(o)
+	p.line = 1
+	p.document(o)
 }
