@@ -32,7 +32,7 @@ func (p *program) importCommand() *cli.Command {
 func (p *program) importResults(c *cli.Context) error {
 	if c.Bool("list") {
 		columns := []report.Column{{Name: "format"}, {Name: "reads", Wrap: true}, {Name: "differs from what is measured here", Wrap: true, Extra: true}}
-		formats := ingest.ResultFormats()
+		formats := ingest.ResultFormats
 		return p.answer(c, formats, tableOf(columns, formats, func(f ingest.ResultFormat) []string {
 			return []string{f.Name, f.Reads, strings.Join(f.Notes, "; ")}
 		}))

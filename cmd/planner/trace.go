@@ -51,7 +51,7 @@ func (p *program) traceCommand() *cli.Command {
 
 func formatLines() string {
 	var b strings.Builder
-	for _, f := range ingest.TraceFormats() {
+	for _, f := range ingest.TraceFormats {
 		fmt.Fprintf(&b, "  %-9s %s\n", f.Name, f.Reads)
 	}
 	return b.String() + "  ShareGPT  a JSON array of conversations: lengths alone, estimated; -o writes them for workload.prompt and workload.output\n"

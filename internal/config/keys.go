@@ -28,7 +28,7 @@ type tomlKey struct {
 
 // traceFormats includes "", for detecting the format.
 func traceFormats() []string {
-	return append(list.Map(ingest.TraceFormats(), func(f ingest.TraceFormat) string { return f.Name }), "")
+	return append(list.Map(ingest.TraceFormats, func(f ingest.TraceFormat) string { return f.Name }), "")
 }
 
 func engineKinds() []string { return append([]string{"simulated"}, engine.Kinds()...) }

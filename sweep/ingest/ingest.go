@@ -201,11 +201,9 @@ const serviceTime = "latencies count from the real send: a client that sent late
 
 // ResultFormats lists the formats of result files that are read, in the order in which they are
 // tried.
-func ResultFormats() []ResultFormat {
-	return []ResultFormat{
-		plainFormat, llmdFormat, inferencePerfFormat, guidellmFormat, aiperfFormat, genaiPerfFormat, llmperfFormat,
-		sglangFormat, vllmFormat, mlperfFormat, k6Format, locustFormat,
-	}
+var ResultFormats = []ResultFormat{
+	plainFormat, llmdFormat, inferencePerfFormat, guidellmFormat, aiperfFormat, genaiPerfFormat, llmperfFormat,
+	sglangFormat, vllmFormat, mlperfFormat, k6Format, locustFormat,
 }
 
 func (l *layout) fits(data []byte) bool {
@@ -218,7 +216,7 @@ func (l *layout) fits(data []byte) bool {
 // detect finds the format of a result file and its layout. The error lists what is read.
 func detect(name string, data []byte) (ResultFormat, *layout, error) {
 	var known []string
-	for _, f := range ResultFormats() {
+	for _, f := range ResultFormats {
 		for i := range f.layouts {
 			if f.layouts[i].fits(data) {
 				return f, &f.layouts[i], nil

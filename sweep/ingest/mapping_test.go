@@ -68,7 +68,7 @@ func TestMappedLogs(t *testing.T) {
 
 // The keys of every known format are a map as a user could write it.
 func TestFormatsAreMaps(t *testing.T) {
-	for _, f := range TraceFormats() {
+	for _, f := range TraceFormats {
 		if _, err := parseMapping(f.keys); err != nil {
 			t.Errorf("%s: %v", f.Name, err)
 		}

@@ -124,11 +124,9 @@ func (p *pointReader) lists(completed int) {
 		p.failed(length - completed)
 	}
 	for _, name := range names {
-		if n := len(columns[name]); p.has(name) && n != length {
-			p.fail(name, "%d entries, and %d in %s: the lists are not of one run", n, length, longest)
-		} else if p.has(name) && n != p.m.Requests {
-			p.fail(name, "%d entries for %d requests: the list is cut, or of another run", n, p.m.Requests)
-		}
+		n := len(columns[name])
+		p.failIf(p.has(name) && n != length, name, "%d entries, and %d in %s: the lists are not of one run", n, length, longest)
+		p.failIf(p.has(name) && n != p.m.Requests, name, "%d entries for %d requests: the list is cut, or of another run", n, p.m.Requests)
 	}
 	if len(p.problems) > 0 {
 		return

@@ -27,33 +27,33 @@ type TraceFormat struct {
 	byName bool
 }
 
+// The keys of our own traces, and of traces with hashed blocks.
+const (
+	ownKeys    = "arrival=arrival_s:s,prompt=input_tokens,output=output_tokens,prefix=prefix_id,prefix_tokens=prefix_tokens"
+	hashedKeys = "prompt=input_length,output=output_length,"
+)
+
 // TraceFormats lists the formats of request logs, most specific first.
-func TraceFormats() []TraceFormat {
-	const (
-		own    = "arrival=arrival_s:s,prompt=input_tokens,output=output_tokens,prefix=prefix_id,prefix_tokens=prefix_tokens"
-		hashed = "prompt=input_length,output=output_length,"
-	)
-	return []TraceFormat{
-		{Name: "csv", Reads: "CSV: arrival_s,input_tokens,output_tokens[,prefix_id,prefix_tokens]; input_tokens counts the whole prompt", keys: own},
-		{Name: "azure", Reads: "Azure LLM inference traces 2023, 2024 (CSV: TIMESTAMP,ContextTokens,GeneratedTokens; date and time)",
-			keys: "arrival=TIMESTAMP,prompt=ContextTokens,output=GeneratedTokens"},
-		{Name: "burstgpt", Reads: "BurstGPT (CSV: Timestamp,[Session ID,Elapsed time,]Model,Request tokens,Response tokens,...; seconds)",
-			keys: "arrival=Timestamp:s,prompt=Request tokens,output=Response tokens"},
-		{Name: "jsonl", Reads: "lines of JSON: arrival_s, input_tokens, output_tokens[, prefix_id, prefix_tokens]", keys: own, json: true},
-		{Name: "qwen", Reads: "Qwen/Bailian (lines of JSON: chat_id, timestamp in seconds, input_length, output_length, hash_ids of 16 tokens)",
-			keys: hashed + "arrival=timestamp:s,blocks=hash_ids:16", json: true, mark: "chat_id"},
-		{Name: "mooncake", Reads: "Mooncake (lines of JSON: timestamp in milliseconds, input_length, output_length, hash_ids of 512 tokens)",
-			keys: hashed + "arrival=timestamp:ms,blocks=hash_ids:512", json: true, mark: "hash_ids"},
-		{Name: "guidellm", Reads: "GuideLLM traces (lines of JSON: timestamp in seconds, input_length, output_length); only when named, as Mooncake has the same keys in another unit",
-			keys: hashed + "arrival=timestamp:s", json: true, byName: true},
-		{Name: "litellm", Reads: "LiteLLM's standard logging payload (lines of JSON: startTime in seconds, prompt_tokens, completion_tokens)",
-			keys: "arrival=startTime:s,prompt=prompt_tokens,output=completion_tokens", json: true},
-		{Name: "otel", Reads: "spans of OpenTelemetry (lines of JSON: startTimeUnixNano, attributes with gen_ai.usage.input_tokens, gen_ai.usage.output_tokens, error.type)",
-			keys: "arrival=startTimeUnixNano:ns,prompt=attributes.gen_ai.usage.input_tokens,output=attributes.gen_ai.usage.output_tokens," +
-				"error=attributes.error.type", json: true},
-		{Name: "aiperf", Reads: "AIPerf's requests (lines of JSON: metadata.request_start_ns, metrics.input_sequence_length.value, metrics.output_sequence_length.value)",
-			keys: "arrival=metadata.request_start_ns:ns,prompt=metrics.input_sequence_length.value,output=metrics.output_sequence_length.value,error=error", json: true},
-	}
+var TraceFormats = []TraceFormat{
+	{Name: "csv", Reads: "CSV: arrival_s,input_tokens,output_tokens[,prefix_id,prefix_tokens]; input_tokens counts the whole prompt", keys: ownKeys},
+	{Name: "azure", Reads: "Azure LLM inference traces 2023, 2024 (CSV: TIMESTAMP,ContextTokens,GeneratedTokens; date and time)",
+		keys: "arrival=TIMESTAMP,prompt=ContextTokens,output=GeneratedTokens"},
+	{Name: "burstgpt", Reads: "BurstGPT (CSV: Timestamp,[Session ID,Elapsed time,]Model,Request tokens,Response tokens,...; seconds)",
+		keys: "arrival=Timestamp:s,prompt=Request tokens,output=Response tokens"},
+	{Name: "jsonl", Reads: "lines of JSON: arrival_s, input_tokens, output_tokens[, prefix_id, prefix_tokens]", keys: ownKeys, json: true},
+	{Name: "qwen", Reads: "Qwen/Bailian (lines of JSON: chat_id, timestamp in seconds, input_length, output_length, hash_ids of 16 tokens)",
+		keys: hashedKeys + "arrival=timestamp:s,blocks=hash_ids:16", json: true, mark: "chat_id"},
+	{Name: "mooncake", Reads: "Mooncake (lines of JSON: timestamp in milliseconds, input_length, output_length, hash_ids of 512 tokens)",
+		keys: hashedKeys + "arrival=timestamp:ms,blocks=hash_ids:512", json: true, mark: "hash_ids"},
+	{Name: "guidellm", Reads: "GuideLLM traces (lines of JSON: timestamp in seconds, input_length, output_length); only when named, as Mooncake has the same keys in another unit",
+		keys: hashedKeys + "arrival=timestamp:s", json: true, byName: true},
+	{Name: "litellm", Reads: "LiteLLM's standard logging payload (lines of JSON: startTime in seconds, prompt_tokens, completion_tokens)",
+		keys: "arrival=startTime:s,prompt=prompt_tokens,output=completion_tokens", json: true},
+	{Name: "otel", Reads: "spans of OpenTelemetry (lines of JSON: startTimeUnixNano, attributes with gen_ai.usage.input_tokens, gen_ai.usage.output_tokens, error.type)",
+		keys: "arrival=startTimeUnixNano:ns,prompt=attributes.gen_ai.usage.input_tokens,output=attributes.gen_ai.usage.output_tokens," +
+			"error=attributes.error.type", json: true},
+	{Name: "aiperf", Reads: "AIPerf's requests (lines of JSON: metadata.request_start_ns, metrics.input_sequence_length.value, metrics.output_sequence_length.value)",
+		keys: "arrival=metadata.request_start_ns:ns,prompt=metrics.input_sequence_length.value,output=metrics.output_sequence_length.value,error=error", json: true},
 }
 
 // mapped is the format of a log whose keys the user names.
@@ -142,7 +142,7 @@ func chooseMapping(e *logEntry, o TraceOptions) (format string, m mapping, err e
 	}
 	var names []string
 	twoUnits := false
-	for _, f := range TraceFormats() {
+	for _, f := range TraceFormats {
 		names = append(names, f.Name)
 		if o.Format != "" && o.Format != f.Name {
 			continue
