@@ -324,5 +324,5 @@ func blocks() Document {
 // foundDocument is the report of a search that holds no doubt but that of its requests.
 func foundDocument(k measure.Knobs, r search.Result, b decide.Background, e Engines) Document {
 	r.Knobs = k
-	return searchDocument(&decide.FoundRate{Result: r, Rate: r.Estimate, Background: b}, e)
+	return searchDocument(&decide.FoundRate{Result: r, Rate: &r.Estimate, Seen: b.Trials, Diagnosis: b.Diagnosis, Trust: b.Trust}, e)
 }

@@ -12,9 +12,10 @@ import (
 )
 
 func searchDocument(a *decide.FoundRate, e Engines) Document {
-	k, r, b, trials := a.Knobs, a.Result, a.Background, a.Background.Trials
-	if _, drawn, _ := estimate(r.Estimate); a.Rate != r.Estimate {
-		r.Estimate = a.Rate
+	k, r, trials := a.Knobs, a.Result, a.Seen
+	if a.Drawn != nil {
+		_, drawn, _ := estimate(*a.Drawn)
+		r.Estimate = *a.Rate
 		r.Reason.Text += ", by the draw of the requests alone: " + drawn
 	}
 	var slo measure.SLO
@@ -36,15 +37,15 @@ func searchDocument(a *decide.FoundRate, e Engines) Document {
 		facts, next = facts.with("seen", seenText(seen), Plain), advice(seen, nil, true)
 	}
 	if r.Estimate.Value > 0 {
-		d.add(doubted(b.Trust))
+		d.add(doubted(a.Trust))
 	}
 	d.add(facts)
 	d.section("What to do", Bullets{Items: next})
 	if ran {
 		addStart(&d, "Server flags", &e, k)
 	}
-	addTrust(&d, b.Trust)
-	addDiagnosis(&d, b.Diagnosis)
+	addTrust(&d, a.Trust)
+	addDiagnosis(&d, a.Diagnosis)
 	d.detailed = true
 	addCertificate(&d, r.Certificate)
 	d.section("Trials", trialTable(trials, slo))

@@ -23,20 +23,9 @@ type RateSearch struct {
 // FoundRate is the answer of a search. Its JSON is the result's, with the trials' findings on the server and on
 // themselves.
 type FoundRate struct {
-	search.Result // with the uncertainty of the drawn requests alone
-	// Rate is the estimate as a plan of the same instance has it, including the uncertainty of the simulated
-	// engine's constants. Assumptions say so.
-	Rate        search.Estimate
-	Assumptions []string
-	Background  Background
-}
-
-// foundFile is the JSON form of a rate: null if unknown, and undecided if a budget ended the search before
-// there was any.
-type foundFile struct {
-	Estimate *search.Estimate `json:"max_rate_per_s"`
+	Rate *search.Estimate `json:"max_rate_per_s"`
 	search.Result
-	Warnings []string `json:"warnings"` // the notes in words
+	Sentences []string `json:"warnings"` // the notes in words
 	// Drawn is the estimate with the uncertainty of the drawn requests alone; null if max_rate_per_s is that,
 	// or unknown.
 	Drawn       *search.Estimate `json:"max_rate_by_requests_alone_per_s"`
@@ -45,20 +34,8 @@ type foundFile struct {
 	Diagnosis []diagnose.Finding `json:"diagnosis"`
 	// Trust checks the trials against a benchmark checklist.
 	Trust []trust.Item `json:"trust"`
-}
 
-// Written is the rate's JSON form, with what follows from the trials.
-func (f *FoundRate) Written() any {
-	w := foundFile{Result: f.Result, Warnings: f.Warnings.Texts(), Assumptions: f.Assumptions, Diagnosis: f.Background.Diagnosis, Trust: f.Background.Trust}
-	switch {
-	case f.Estimate.Value > 0 && f.Rate != f.Estimate:
-		w.Drawn, w.Estimate = &f.Estimate, &f.Rate
-	case f.Estimate.Value > 0:
-		w.Estimate = &f.Estimate
-	case f.Outcome == search.OutOfBudget:
-		w.Outcome = search.Undecided
-	}
-	return w
+	Seen []measure.Measurement `json:"-"`
 }
 
 // Files are what a run folder keeps of it, by name.
@@ -108,7 +85,7 @@ func (s *RateSearch) Answer() (sweep.Answer, error) {
 	if len(s.instances) == 0 {
 		out := s.rejected[0]
 		r := search.Result{Knobs: out.Knobs, Outcome: search.Infeasible, Reason: out.Reason}
-		return sweep.Answer{State: sweep.Infeasible, Value: &FoundRate{Result: r, Background: Background{Subject: subject(s.cfg, out.Knobs), Search: &r}}}, nil
+		return sweep.Answer{State: sweep.Infeasible, Value: &FoundRate{Result: r}}, nil
 	}
 	if s.failed != nil || s.search == nil {
 		return sweep.Answer{State: sweep.Failed}, s.failed
@@ -119,15 +96,16 @@ func (s *RateSearch) Answer() (sweep.Answer, error) {
 	if err != nil {
 		return sweep.Answer{State: sweep.Failed}, err
 	}
-	found := &FoundRate{Rate: widen(r.Estimate, doubt)}
+	// As a plan of the same instance has it, including the uncertainty of the simulated engine's constants.
+	rate, found := widen(r.Estimate, doubt), &FoundRate{Seen: s.Seen}
 	if len(doubt) > 0 {
 		found.Assumptions = append(found.Assumptions, doubtText(doubt))
 	}
-	r.Warnings = brokeDown(slices.Concat(configured(s.cfg), r.Warnings, ofOtherLoad(s.Seen, k), uncalibrated(s.cfg, s.ground, k), s.busyFrontEnd(k, found.Rate.Value),
-		s.unlimitedWait(k, found.Rate, found.Rate.Safe, "safe rate"), s.ofConversations(k, r.Estimate.Value), fewSlots(s.cfg, r.Binding, inFlightAt(s.Seen, k), r.Estimate.Value),
+	r.Warnings = brokeDown(slices.Concat(configured(s.cfg), r.Warnings, ofOtherLoad(s.Seen, k), uncalibrated(s.cfg, s.ground, k), s.busyFrontEnd(k, rate.Value),
+		s.unlimitedWait(k, rate, rate.Safe, "safe rate"), s.ofConversations(k, r.Estimate.Value), fewSlots(s.cfg, r.Binding, inFlightAt(s.Seen, k), r.Estimate.Value),
 		note.If(!s.ground.Virtual && s.ground.Owned && r.Estimate.Value > 0, note.OneStart)), s.Seen, k, r.Binding)
 	state := s.state(&r)
-	if o := (plan.Offer{Rate: found.Rate}); state == sweep.Done {
+	if o := (plan.Offer{Rate: rate}); state == sweep.Done {
 		if loosen(&o, doubt); o.Loose.Text != "" {
 			state, r.Warnings = sweep.Undecided, append(r.Warnings, o.Loose.Note)
 		}
@@ -144,9 +122,16 @@ func (s *RateSearch) Answer() (sweep.Answer, error) {
 	if r.Certificate != nil && s.ground.Virtual {
 		found.Assumptions = append(found.Assumptions, certifiedAsIs)
 	}
-	found.Result = r
-	found.Background = Background{Subject: subject(s.cfg, k), Knobs: k, Search: &r, Trials: s.Seen}
-	found.Background.Diagnosis, found.Background.Trust = s.judge(k, s.instances[0].gpu.Hardware.Name, r.Estimate.Value)
+	if r.Estimate.Value > 0 {
+		found.Rate = &rate
+	} else if r.Outcome == search.OutOfBudget {
+		r.Outcome = search.Undecided // a budget ended the search before any rate was known
+	}
+	if rate != r.Estimate {
+		found.Drawn = &r.Estimate
+	}
+	found.Result, found.Sentences = r, r.Warnings.Texts()
+	found.Diagnosis, found.Trust = s.judge(k, s.instances[0].gpu.Hardware.Name, r.Estimate.Value)
 	return sweep.Answer{State: state, Value: found}, nil
 }
 
