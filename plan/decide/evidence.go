@@ -172,10 +172,10 @@ func (d *Decision) addRoofline(p *plan.Plan) error {
 
 // addPower states what the plan draws at a load per instance, from the modelled power in the trials around it.
 func (d *Decision) addPower(p *plan.Plan, load float64) {
-	var seen []rateFigure
+	seen := map[float64][]float64{}
 	for m := range measure.RanWith(d.Seen, p.Offer.Knobs) {
 		if t := m.Server.Time; t != nil && t.Watts > 0 && m.Trial.Rate > 0 {
-			seen = append(seen, rateFigure{m.Trial.Rate, t.Watts})
+			seen[m.Trial.Rate] = append(seen[m.Trial.Rate], t.Watts)
 		}
 	}
 	if watts := interpolated(seen); watts != nil && load > 0 {

@@ -1,14 +1,16 @@
 package decide
 
 import (
-	"cmp"
+	"maps"
 	"math"
 	"slices"
 
 	"gonum.org/v1/gonum/interp"
+	gonum "gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"planner/internal/config"
+	"planner/internal/list"
 	"planner/internal/note"
 	"planner/plan"
 	"planner/sweep/measure"
@@ -27,14 +29,14 @@ func autoscaling(p *plan.Plan, trials []measure.Measurement) *plan.Autoscaling {
 // inFlightAt returns the requests in flight on an instance as a function of its rate: by Little's law the rate
 // times the mean time of a request. It is nil if no trial has that.
 func inFlightAt(trials []measure.Measurement, k measure.Knobs) func(rate float64) float64 {
-	var points []rateFigure
+	seen := map[float64][]float64{}
 	for m := range measure.RanWith(trials, k) {
 		told := m.Valid && !m.Overloaded && !m.Trial.Closed()
 		if told && m.Offered() > 0 && m.E2E.Mean > 0 {
-			points = append(points, rateFigure{m.Offered(), m.E2E.Mean.Seconds()})
+			seen[m.Offered()] = append(seen[m.Offered()], m.E2E.Mean.Seconds())
 		}
 	}
-	seconds := interpolated(points)
+	seconds := interpolated(seen)
 	if seconds == nil {
 		return nil
 	}
@@ -63,21 +65,11 @@ func fewSlots(cfg *config.Config, binding string, inFlight func(float64) float64
 	return note.If(taken >= allowed, note.FewSlots, n, 100*taken, l.Slots, l.Adapters)
 }
 
-// rateFigure is a figure measured at a rate.
-type rateFigure struct{ rate, figure float64 }
-
-// interpolated interpolates figures linearly between rates, averaging those at one rate, and is constant beyond
-// the outermost; nil without points.
-func interpolated(points []rateFigure) func(rate float64) float64 {
-	slices.SortStableFunc(points, func(a, b rateFigure) int { return cmp.Compare(a.rate, b.rate) })
-	var rates, figures []float64
-	for i := 0; i < len(points); {
-		sum, n := 0.0, 0
-		for rate := points[i].rate; i < len(points) && points[i].rate == rate; i++ {
-			sum, n = sum+points[i].figure, n+1
-		}
-		rates, figures = append(rates, points[i-1].rate), append(figures, sum/float64(n))
-	}
+// interpolated interpolates figures that were seen at rates linearly between these, averaging those at one rate,
+// and is constant beyond the outermost; nil if there are none.
+func interpolated(seen map[float64][]float64) func(rate float64) float64 {
+	rates := slices.Sorted(maps.Keys(seen))
+	figures := list.Map(rates, func(rate float64) float64 { return gonum.Mean(seen[rate], nil) })
 	switch len(rates) {
 	case 0:
 		return nil
