@@ -16,7 +16,6 @@ import (
 	"planner/internal/note"
 	"planner/internal/stat"
 	"planner/model"
-	"planner/model/calibrate"
 	"planner/model/curve"
 	"planner/plan"
 	"planner/search"
@@ -46,17 +45,16 @@ func Fit(cfg *config.Config, trials []measure.Measurement, m Measured) (sweep.An
 	own := *cfg
 	own.Demand.TraceRates = rates
 	cfg = &own
-	fits, rejected, err := fitSets(cfg, trials)
+	offers, curves, rejected, err := fitSets(cfg, trials)
 	if err != nil {
 		return sweep.Answer{}, err
 	}
-	doubts, err := doubtFits(cfg, m.Ground, fits)
+	doubts, err := doubtFits(cfg, m.Ground, offers)
 	if err != nil {
 		return sweep.Answer{}, err
 	}
-	offers := make([]plan.Offer, len(fits))
-	for i := range fits {
-		o := &fits[i].offer
+	for i := range offers {
+		o := &offers[i]
 		o.GPU, o.GPUs = cmp.Or(m.GPU, o.Knobs.GPU), cmp.Or(m.GPUs, o.Knobs.GPUs())
 		hw, _ := m.Catalog.GPU(o.GPU) // without a name or a row there is only the configuration's price
 		if g, ok := cfg.GPU(o.GPU); ok {
@@ -67,16 +65,14 @@ func Fit(cfg *config.Config, trials []measure.Measurement, m Measured) (sweep.An
 			o.PromptTokens, o.OutputTokens = cfg.Workload.MeanTokens()
 		}
 		o.Warnings = append(o.Warnings, uncalibrated(cfg, m.Ground, o.Knobs)...)
-		offers[i] = *o
 	}
 	b := Background{Trials: trials}
 	made, err := plan.Solve(cfg.Demand, cfg.Objective, offers, rejected)
 	if err != nil {
 		return without(cfg, err, b)
 	}
-	i := slices.IndexFunc(fits, func(f fittedSet) bool { return f.offer.Knobs == made.Offer.Knobs })
-	if curves := fits[i].curves; len(curves) > 0 {
-		made.Evidence.Curve, made.Evidence.Curves = curves[0], curves[1:]
+	if own := curves[made.Offer.Knobs]; len(own) > 0 {
+		made.Evidence.Curve, made.Evidence.Curves = own[0], own[1:]
 	}
 	if rates == nil && slices.ContainsFunc(trials, func(m measure.Measurement) bool { return m.Trial.Workload != nil && m.Trial.Workload.Replayed() }) {
 		made.Warnings = append(made.Warnings, note.New(note.TraceRatesUnknown)) // an earlier version measured them
@@ -99,30 +95,21 @@ func Fit(cfg *config.Config, trials []measure.Measurement, m Measured) (sweep.An
 	return sweep.Answer{State: sweep.Done, Value: judged(made, b)}, nil
 }
 
-// doubtFits adds the uncertainty of the simulated engine's constants to the rates of knob sets, and says how
-// large it is. It is nearly the same for all sets of a kind of instance, and taken from the fastest.
-func doubtFits(cfg *config.Config, g sweep.Ground, fits []fittedSet) (said []string, err error) {
-	kindOf := measure.Knobs.Kind
-	fastest := map[measure.Knobs]*plan.Offer{}
-	for i := range fits {
-		o := &fits[i].offer
-		if f := fastest[kindOf(o.Knobs)]; f == nil || o.Rate.Value > f.Rate.Value {
-			fastest[kindOf(o.Knobs)] = o
-		}
-	}
-	d := &Decision{searches: searches{cfg: cfg, ground: g}}
-	doubts := map[measure.Knobs]calibrate.Shifts{}
-	for k, o := range fastest {
-		if doubts[k], err = d.doubtOf(o.Knobs, o.Rate); err != nil {
+// doubtFits adds the uncertainty of the simulated engine's constants to the rates of offers, and says how large it
+// is. It is nearly the same for all sets of a kind of instance, and taken from the fastest.
+func doubtFits(cfg *config.Config, g sweep.Ground, offers []plan.Offer) (said []string, err error) {
+	s, fitted := &searches{cfg: cfg, ground: g}, slices.Clone(offers)
+	for i := range offers {
+		o := &offers[i]
+		alike := list.Filter(fitted, func(f plan.Offer) bool { return f.Knobs.Kind() == o.Knobs.Kind() })
+		fastest := slices.MaxFunc(alike, func(a, b plan.Offer) int { return cmp.Compare(a.Rate.Value, b.Rate.Value) })
+		doubt, err := s.doubtOf(fastest.Knobs, fastest.Rate)
+		if err != nil {
 			return nil, err
 		}
-	}
-	for i := range fits {
-		o := &fits[i].offer
-		doubt := doubts[kindOf(o.Knobs)]
 		o.Rate = widen(o.Rate, doubt)
 		loosen(o, doubt)
-		if len(doubt) > 0 && o == fastest[kindOf(o.Knobs)] {
+		if len(doubt) > 0 && o.Knobs == fastest.Knobs {
 			said = append(said, doubtText(doubt))
 		}
 	}
@@ -146,16 +133,10 @@ func asMeant(trials []measure.Measurement, of workload.RateOf) (told []measure.M
 	return told, rates
 }
 
-// fittedSet is one knob set of the results: its curves, the binding metric's first and none if no trial
-// resolves it, and the offer of one instance.
-type fittedSet struct {
-	curves []*curve.Curve
-	offer  plan.Offer
-}
-
-// fitSets fits the trials of each knob set separately, in their order. A set that cannot be fitted is rejected
-// with the reason, unless all are. Different traffic has no common curve.
-func fitSets(cfg *config.Config, trials []measure.Measurement) (fits []fittedSet, rejected []measure.Rejection, err error) {
+// fitSets fits the trials of each knob set separately, in their order: to offers of one instance, and to curves,
+// the binding metric's first and none if no trial resolves it. A set that cannot be fitted is rejected with the
+// reason, unless all are. Different traffic has no common curve.
+func fitSets(cfg *config.Config, trials []measure.Measurement) (offers []plan.Offer, curves map[measure.Knobs][]*curve.Curve, rejected []measure.Rejection, err error) {
 	var ran []measure.Measurement
 	var traffic []byte
 	for _, m := range trials {
@@ -168,58 +149,58 @@ func fitSets(cfg *config.Config, trials []measure.Measurement) (fits []fittedSet
 			err = errors.New("fit: the results are of different workloads; fit those of one workload at a time")
 		}
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 		traffic, ran = text, append(ran, m)
 	}
+	curves = map[measure.Knobs][]*curve.Curve{}
 	for _, set := range list.Groups(ran, func(m measure.Measurement) measure.Knobs { return m.Trial.Knobs }) {
-		f, why := fitSet(cfg, set)
+		o, own, why := fitSet(cfg, set)
 		if why == nil {
-			fits = append(fits, f)
+			offers, curves[o.Knobs] = append(offers, o), own
 			continue
 		}
 		err = cmp.Or(err, why)
-		rejected = append(rejected, measure.Rejection{Knobs: set[0].Trial.Knobs, Reason: note.ReasonOf(why)})
+		rejected = append(rejected, measure.Rejection{Knobs: o.Knobs, Reason: note.ReasonOf(why)})
 	}
-	if len(fits) > 0 {
+	if len(offers) > 0 {
 		err = nil
 	}
-	return fits, rejected, err
+	return offers, curves, rejected, err
 }
 
-func fitSet(cfg *config.Config, trials []measure.Measurement) (fittedSet, error) {
-	f := fittedSet{offer: plan.Offer{Knobs: trials[0].Trial.Knobs}}
-	f.offer.PromptTokens = meanTokens(trials, func(m *measure.Measurement) float64 { return m.MeanPrompt })
-	f.offer.OutputTokens = meanTokens(trials, func(m *measure.Measurement) float64 { return m.MeanOutput })
+func fitSet(cfg *config.Config, trials []measure.Measurement) (plan.Offer, []*curve.Curve, error) {
+	o := plan.Offer{Knobs: trials[0].Trial.Knobs,
+		PromptTokens: meanTokens(trials, func(m *measure.Measurement) float64 { return m.MeanPrompt }),
+		OutputTokens: meanTokens(trials, func(m *measure.Measurement) float64 { return m.MeanOutput })}
 	curves, crossing, err := fitCurvesOf(cfg, trials)
 	rate, counted := countedRate(cfg, trials)
-	f.curves = curves
 	switch {
 	case counted:
-		f.offer.Rate, f.offer.Binding, f.offer.Unreached = rate.Estimate, rate.Binding, rate.Reason.Note.Kind == note.NoneMissed
+		o.Rate, o.Binding, o.Unreached = rate.Estimate, rate.Binding, rate.Reason.Note.Kind == note.NoneMissed
 		// Counts exist even for quantiles that no trial resolves.
-		f.offer.Warnings = slices.Concat(rate.Warnings, note.If(f.offer.Unreached, note.NotReached), note.If(err != nil, note.NoCurve, err))
+		o.Warnings = slices.Concat(rate.Warnings, note.If(o.Unreached, note.NotReached), note.If(err != nil, note.NoCurve, err))
 	case err != nil:
-		return f, err
+		return o, nil, err
 	default:
-		f.offer.Rate, f.offer.Binding = plan.FromCrossing(&crossing), crossing.Bound.String()
+		o.Rate, o.Binding = plan.FromCrossing(&crossing), crossing.Bound.String()
 		switch crossing.Outcome {
 		case curve.Below, curve.Undetermined:
-			if f.offer.Unknown = crossing.Note + "; measure lower ones"; crossing.Value == 0 && curves[0].Model.Form != curve.Interpolated {
-				f.offer.Obstacle, f.offer.Unknown = note.Text(crossing.Note).Reason(), "" // an idle server exceeds it, too
+			if o.Unknown = crossing.Note + "; measure lower ones"; crossing.Value == 0 && curves[0].Model.Form != curve.Interpolated {
+				o.Obstacle, o.Unknown = note.Text(crossing.Note).Reason(), "" // an idle server exceeds it, too
 			}
 		case curve.NotReached:
-			f.offer.Unreached = true
-			f.offer.Warnings = append(f.offer.Warnings, note.New(note.NotReached))
+			o.Unreached = true
+			o.Warnings = append(o.Warnings, note.New(note.NotReached))
 		}
 	}
 	if !counted {
-		limitByRepeats(&f.offer, cfg.Objective.Bounds, trials)
+		limitByRepeats(&o, cfg.Objective.Bounds, trials)
 	}
-	if !counted || f.offer.Warnings.Has(note.CountsRead) {
-		limitByErrors(&f.offer, cfg.Objective.Errors, trials)
+	if !counted || o.Warnings.Has(note.CountsRead) {
+		limitByErrors(&o, cfg.Objective.Errors, trials)
 	}
-	return f, nil
+	return o, curves, nil
 }
 
 // limitByRepeats limits the safe rate of a curve that goes between measurements at one rate of which one keeps a
@@ -273,15 +254,14 @@ func limitByErrors(o *plan.Offer, allowed float64, trials []measure.Measurement)
 			kept = max(kept, m.Trial.Rate)
 		}
 	}
-	if kept == 0 {
-		o.Rate, o.Binding, o.Unreached = search.Estimate{}, measure.ErrorsBound, false
-		o.Warnings = slices.DeleteFunc(o.Warnings, func(n note.Note) bool { return n.Kind == note.NotReached })
-		o.Unknown = fmt.Sprintf("more than %.4g %% of the requests failed at %.4g requests/s, and no rate was measured at which fewer did; measure lower ones", 100*allowed, lost)
-		return
-	}
-	if o.Rate.Value >= lost {
+	if kept == 0 || o.Rate.Value >= lost {
 		o.Rate.Value, o.Binding, o.Unreached = kept, measure.ErrorsBound, false
 		o.Warnings = slices.DeleteFunc(o.Warnings, func(n note.Note) bool { return n.Kind == note.NotReached })
+	}
+	if kept == 0 {
+		o.Rate = search.Estimate{}
+		o.Unknown = fmt.Sprintf("more than %.4g %% of the requests failed at %.4g requests/s, and no rate was measured at which fewer did; measure lower ones", 100*allowed, lost)
+		return
 	}
 	o.Rate.Low, o.Rate.High = min(o.Rate.Low, kept), min(o.Rate.High, lost)
 	o.Rate.Safe = min(o.Rate.Safe, o.Rate.Low)

@@ -8,6 +8,7 @@ import (
 	"planner/internal/config"
 	"planner/internal/evidence/must"
 	"planner/internal/note"
+	"planner/plan"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
 )
@@ -25,7 +26,7 @@ func TestFitAsksForTrialsThatHelp(t *testing.T) {
 		{measure.Bound{Metric: measure.Goodput, Quantile: 0.95, Limits: measure.Limits{TTFT: time.Second}}, false},
 	} {
 		cfg := &config.Config{Objective: measure.SLO{Bounds: []measure.Bound{c.bound}}}
-		_, err := fitSet(cfg, trials)
+		_, err := fitted(cfg, trials)
 		if err == nil || strings.Contains(err.Error(), "longer trials") != c.helps {
 			t.Errorf("%v: %v", c.bound, err)
 		}
@@ -37,7 +38,7 @@ func TestFitLeavesOutWhatDidNotRun(t *testing.T) {
 	cfg := &config.Config{Objective: measure.SLO{Bounds: []measure.Bound{{Metric: measure.TTFT, Quantile: 0.99, Limit: time.Second}}}}
 	broken := measure.Measurement{Trial: measure.Trial{Knobs: measure.Knobs{GPU: "L4"}}, Rejected: note.Text("it does not fit").Reason()}
 	trials := []measure.Measurement{broken, {Trial: measure.Trial{Rate: 1, Workload: &workload.Workload{Class: "chat"}}}}
-	if _, rejected, err := fitSets(cfg, trials); len(rejected) != 2 || rejected[0].Knobs.GPU != "L4" || err == nil || strings.Contains(err.Error(), "workloads") {
+	if _, _, rejected, err := fitSets(cfg, trials); len(rejected) != 2 || rejected[0].Knobs.GPU != "L4" || err == nil || strings.Contains(err.Error(), "workloads") {
 		t.Errorf("%v, %v", rejected, err)
 	}
 }
@@ -65,8 +66,7 @@ func TestFitHoldsTheErrors(t *testing.T) {
 				Latencies: measure.Latencies{TTFT: measure.Summary{P50: 60 * time.Millisecond, P99: time.Duration(150+i) * time.Millisecond, N: 1500}},
 			})
 		}
-		f := must.Get(fitSet(cfg, trials))
-		o := &f.offer
+		o := must.Get(fitted(cfg, trials))
 		if c.unknown != (o.Unknown != "") || o.Obstacle.Text != "" || o.Rate.Value != c.rate || o.Rate.Safe > c.rate || o.Binding != c.binding ||
 			o.Unreached != (c.binding != measure.ErrorsBound) {
 			t.Errorf("failed %v: %+v limited by %s, %q, %q", c.failed, o.Rate, o.Binding, o.Obstacle.Text, o.Unknown)
@@ -93,8 +93,8 @@ func TestFitTwoMeasurementsAtOneRate(t *testing.T) {
 		for i, rate := range c.rates {
 			trials = append(trials, measure.Measurement{Trial: measure.Trial{Rate: rate}, Valid: c.valid || i+1 < len(c.rates), Latencies: measure.Latencies{TTFT: measure.Summary{P99: c.p99[i] * time.Millisecond}}})
 		}
-		f := must.Get(fitSet(cfg, trials))
-		if o := &f.offer; o.Warnings.Has(note.RepeatsDisagree) != c.disagrees || o.Rate.Safe > c.safe || (c.safe == 0) != (o.Unknown != "") || c.safe > 0 && o.Rate.Value < 4 {
+		o := must.Get(fitted(cfg, trials))
+		if o.Warnings.Has(note.RepeatsDisagree) != c.disagrees || o.Rate.Safe > c.safe || (c.safe == 0) != (o.Unknown != "") || c.safe > 0 && o.Rate.Value < 4 {
 			t.Errorf("%v: %+v, %v, %q", c.p99, o.Rate, o.Warnings.Texts(), o.Unknown)
 		}
 	}
@@ -116,9 +116,10 @@ func TestFitHoldsTheLimitOfAClass(t *testing.T) {
 			Classes: map[string]measure.ClassSummary{"chat": {Latencies: of(100 + i)}, "rag": {Latencies: of(150 + 60*i)}},
 		})
 	}
-	f := must.Get(fitSet(cfg, trials))
-	if o := &f.offer; o.Binding != "ttft.p99 of rag" || o.Rate.Value < 6 || o.Rate.Value > 8 || len(f.curves) != 2 || f.curves[0].Class != "rag" || f.curves[1].Class != "chat" {
-		t.Errorf("%+v limited by %s, curves %+v", o.Rate, o.Binding, f.curves)
+	o, curves, err := fitSet(cfg, trials)
+	must.OK(err)
+	if o.Binding != "ttft.p99 of rag" || o.Rate.Value < 6 || o.Rate.Value > 8 || len(curves) != 2 || curves[0].Class != "rag" || curves[1].Class != "chat" {
+		t.Errorf("%+v limited by %s, curves %+v", o.Rate, o.Binding, curves)
 	}
 }
 
@@ -135,8 +136,8 @@ func TestFitCountsTrialsThatMissed(t *testing.T) {
 			Valid:  state == measure.Met, Verdict: &measure.Verdict{State: state},
 		}
 	}
-	f, err := fitSet(cfg, []measure.Measurement{trial(8, 0, 480, measure.Met), trial(10, 0, 600, measure.Met), trial(14, 400, 840, measure.Missed), trial(16, 700, 960, measure.Missed)})
-	if r := f.offer.Rate; err != nil || r.Safe < 4 || r.Value < 9 || r.Value > 14 || r.High > 16 {
+	f, err := fitted(cfg, []measure.Measurement{trial(8, 0, 480, measure.Met), trial(10, 0, 600, measure.Met), trial(14, 400, 840, measure.Missed), trial(16, 700, 960, measure.Missed)})
+	if r := f.Rate; err != nil || r.Safe < 4 || r.Value < 9 || r.Value > 14 || r.High > 16 {
 		t.Errorf("between 10 and 14 requests/s: %+v, %v", r, err)
 	}
 }
@@ -161,4 +162,10 @@ func TestReadCounts(t *testing.T) {
 	if c, _ = readCounts(&m, slo, 200*time.Millisecond); c.Grew() {
 		t.Error("requests of 5.2 s that are under way after 10 s are taken for a backlog")
 	}
+}
+
+// fitted is the offer of one knob set's trials.
+func fitted(cfg *config.Config, trials []measure.Measurement) (plan.Offer, error) {
+	o, _, err := fitSet(cfg, trials)
+	return o, err
 }

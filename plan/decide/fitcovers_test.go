@@ -81,12 +81,12 @@ func TestFitOfSummariesCovers(t *testing.T) {
 		read := must.Get(ingest.Read("results.json", file))
 		bound := measure.Bound{Metric: measure.TTFT, Quantile: quantile, Limit: limit}
 		cfg := &config.Config{Objective: measure.SLO{Bounds: []measure.Bound{bound}, Errors: 0.01}}
-		f, err := fitSet(cfg, read.Measurements)
-		if err != nil || f.offer.Unreached || f.offer.Obstacle.Text != "" {
+		f, err := fitted(cfg, read.Measurements)
+		if err != nil || f.Unreached || f.Obstacle.Text != "" {
 			silent++
 			continue
 		}
-		r := f.offer.Rate
+		r := f.Rate
 		logs = append(logs, math.Abs(math.Log(r.Value/truth)))
 		if r.Low <= truth && truth <= r.High {
 			covered++
