@@ -13,40 +13,9 @@ import (
 	"planner/sweep/measure"
 )
 
-// FindingKind names a finding.
-type FindingKind string
-
-// The kinds of findings.
-const (
-	// Failing: requests fail although those that are served are fast.
-	Failing FindingKind = "failing"
-	// Faster: tokens arrive faster than the hardware named can read the weights.
-	Faster FindingKind = "faster_than_hardware"
-	// Prefill: the time to first token grows with the prompt even at low load.
-	Prefill FindingKind = "prefill"
-	// Bandwidth: tokens are slow at low load, but as fast as the weights can be read.
-	Bandwidth FindingKind = "bandwidth"
-	// Inefficiency: tokens are slow at low load, far from what the bandwidth allows.
-	Inefficiency FindingKind = "inefficiency"
-	// Tight: a latency is near its limit even when requests hardly ever overlap.
-	Tight FindingKind = "tight_limit"
-	// Queueing: some first tokens are very late though most are early.
-	Queueing FindingKind = "queueing"
-	// MixedLengths: the same, and the late ones are those of long prompts.
-	MixedLengths FindingKind = "mixed_lengths"
-	// Batching: a limit on the time per token caps the load while throughput still grows.
-	Batching FindingKind = "batching"
-	// CacheMisses and CacheEviction: shared prefixes are not found in the prefix cache, in the latter case
-	// because it cannot hold them.
-	CacheMisses   FindingKind = "cache_misses"
-	CacheEviction FindingKind = "cache_eviction"
-	// Host: a saturated server does far less than the hardware allows.
-	Host FindingKind = "host"
-)
-
 // Finding is one thing that is wrong.
 type Finding struct {
-	Kind FindingKind `json:"kind"` // its name for programs
+	Kind string `json:"kind"` // its name for programs
 	// Symptom says what is wrong, Evidence gives the figures that show it and their trials, and Next the knob
 	// or measurement to try next.
 	Symptom  string   `json:"symptom"`

@@ -19,7 +19,7 @@ import (
 var ailments = []struct {
 	name string
 	make func(*virtual, *rand.Rand)
-	want diagnose.FindingKind
+	want string
 }{
 	{"healthy", func(*virtual, *rand.Rand) {}, ""},
 	{"healthy, its overload cut", func(v *virtual, _ *rand.Rand) { v.load.Shapes[0].Prompt.Median, v.cut = 30, true }, ""},
@@ -27,7 +27,7 @@ var ailments = []struct {
 		catalog := must.Get(model.NewCatalog())
 		v.deployment.Arch, v.deployment.Hardware, v.deployment.TP = must.Get(catalog.Model("llama-3.1-70b")), must.Get(catalog.GPU("L40S")), 8
 		v.load.Shapes[0].Prompt.Sigma, v.ttft, v.tpot = 0.8, 1.2, 0
-	}, diagnose.Prefill},
+	}, "prefill"},
 	{"slow prefill", func(v *virtual, rng *rand.Rand) {
 		by := 6 + 6*rng.Float64()
 		v.load.Shapes[0].Prompt.Median *= 3
@@ -39,15 +39,15 @@ var ailments = []struct {
 			}
 			c.Attention.Prefill /= by
 		}
-	}, diagnose.Prefill},
-	{"no bandwidth to spare", func(v *virtual, rng *rand.Rand) { v.tpot = 1.15 + 0.2*rng.Float64() }, diagnose.Bandwidth},
+	}, "prefill"},
+	{"no bandwidth to spare", func(v *virtual, rng *rand.Rand) { v.tpot = 1.15 + 0.2*rng.Float64() }, "bandwidth"},
 	{"slow steps", func(v *virtual, rng *rand.Rand) {
 		more := (1.5 + 2*rng.Float64()) * 0.02
 		v.ail = func(c *model.Constants) { c.Fixed.Step += more }
-	}, diagnose.Inefficiency},
-	{"few places", func(v *virtual, rng *rand.Rand) { v.knobs.MaxNumSeqs, v.ttft = 3+rng.IntN(6), 12 }, diagnose.Queueing},
-	{"few places, and limits with room", func(v *virtual, rng *rand.Rand) { v.knobs.MaxNumSeqs = 2 + rng.IntN(3) }, diagnose.Queueing},
-	{"some long prompts", someLong, diagnose.MixedLengths},
+	}, "inefficiency"},
+	{"few places", func(v *virtual, rng *rand.Rand) { v.knobs.MaxNumSeqs, v.ttft = 3+rng.IntN(6), 12 }, "queueing"},
+	{"few places, and limits with room", func(v *virtual, rng *rand.Rand) { v.knobs.MaxNumSeqs = 2 + rng.IntN(3) }, "queueing"},
+	{"some long prompts", someLong, "mixed_lengths"},
 	{"some long prompts, of which no limit tells", func(v *virtual, rng *rand.Rand) {
 		someLong(v, rng)
 		v.lateness = 0.5
@@ -55,34 +55,34 @@ var ailments = []struct {
 	{"a limit that lone requests nearly take", func(v *virtual, rng *rand.Rand) {
 		v.load.Shapes[0].Prompt = workload.Lengths{Dist: workload.Fixed, Value: 200 + rng.IntN(1000)}
 		v.ttft = 1.1 + 0.2*rng.Float64()
-	}, diagnose.Tight},
-	{"tight pace", func(v *virtual, rng *rand.Rand) { v.tpot = 1.8 + 0.4*rng.Float64() }, diagnose.Batching},
+	}, "tight_limit"},
+	{"tight pace", func(v *virtual, rng *rand.Rand) { v.tpot = 1.8 + 0.4*rng.Float64() }, "batching"},
 	{"cache off", func(v *virtual, rng *rand.Rand) {
 		v.load.Shapes[0].Prefix = workload.Prefix{Groups: 4 + rng.IntN(8), Tokens: 1000 + rng.IntN(1000)}
 		v.knobs.PrefixCaching = false
-	}, diagnose.CacheMisses},
+	}, "cache_misses"},
 	{"conversations with the cache off", func(v *virtual, _ *rand.Rand) {
 		v.load.Turns, v.load.Think = 5, time.Second
 		v.knobs.PrefixCaching = false
-	}, diagnose.CacheMisses},
+	}, "cache_misses"},
 	{"cache too small", func(v *virtual, rng *rand.Rand) {
 		v.load.Shapes[0].Prefix = workload.Prefix{Groups: 400 + rng.IntN(200), Tokens: 1500 + rng.IntN(1000)}
 		v.knobs.KVBlocks = 6000 + rng.IntN(4000)
-	}, diagnose.CacheEviction},
+	}, "cache_eviction"},
 	{"slow host", func(v *virtual, rng *rand.Rand) {
 		each := (2 + 3*rng.Float64()) * 1e-3
 		v.ail = func(c *model.Constants) { c.Fixed.Request += each }
-	}, diagnose.Host},
+	}, "host"},
 	{"few adapter slots", func(v *virtual, rng *rand.Rand) {
 		v.lora, v.ttft = model.LoRA{Adapters: 8, Slots: 1 + rng.IntN(2), Rank: 16}, 12
-	}, diagnose.Queueing},
+	}, "queueing"},
 	{"few places, and steps of fixed costs", func(v *virtual, rng *rand.Rand) {
 		catalog := must.Get(model.NewCatalog())
 		v.deployment.Arch, v.deployment.Hardware = must.Get(catalog.Model("granite-4.0-h-tiny")), must.Get(catalog.GPU("H100 SXM"))
 		v.deployment.TP, v.deployment.Precision, v.knobs.TensorParallel = 1, model.Precision{Weights: model.BF16}, 1
 		v.load.Shapes[0].Prompt.Median, v.load.Shapes[0].Output.Median = 150, 60
 		v.knobs.MaxNumSeqs = 24 + rng.IntN(16)
-	}, diagnose.Queueing},
+	}, "queueing"},
 }
 
 // someLong adds a few very long prompts.
@@ -129,7 +129,7 @@ func TestFasterThanHardware(t *testing.T) {
 		m := measure.Measurement{Trial: measure.Trial{Rate: 5}, Valid: true, Tally: measure.Tally{Requests: 256}, Throughput: measure.Throughput{Achieved: 5}}
 		m.TPOT.P50 = tpot
 		found := diagnose.Of([]measure.Measurement{m}, &bounds, measure.SLO{})
-		if got := len(found) == 1 && found[0].Kind == diagnose.Faster; got != want {
+		if got := len(found) == 1 && found[0].Kind == "faster_than_hardware"; got != want {
 			t.Errorf("%v: %+v", tpot, found)
 		}
 	}
@@ -146,7 +146,7 @@ func TestTightOnlyOfLoneRequests(t *testing.T) {
 			m.TTFT.P50, m.TTFT.P99, m.E2E.Mean = 200*time.Millisecond, 480*time.Millisecond, e2e
 		}
 		found := diagnose.Of(points, nil, slo)
-		if got := slices.ContainsFunc(found, func(f diagnose.Finding) bool { return f.Kind == diagnose.Tight }); got != want {
+		if got := slices.ContainsFunc(found, func(f diagnose.Finding) bool { return f.Kind == "tight_limit" }); got != want {
 			t.Errorf("mean E2E %v: %+v", e2e, found)
 		}
 	}
@@ -191,7 +191,7 @@ func TestLinksAreNotTheHost(t *testing.T) {
 		m := measure.Measurement{Trial: measure.Trial{Rate: 5.7}, Valid: true, Overloaded: true, Tally: measure.Tally{Requests: 256},
 			Throughput: measure.Throughput{Achieved: 3.7, Sent: 5.9, OutputTokens: 420}, Server: measure.Server{Time: c.time}}
 		found := diagnose.Of([]measure.Measurement{m}, &bounds, measure.SLO{})
-		if got := len(found) == 1 && found[0].Kind == diagnose.Host; got != c.host {
+		if got := len(found) == 1 && found[0].Kind == "host"; got != c.host {
 			t.Errorf("%s: %+v", name, found)
 		}
 	}
@@ -204,7 +204,7 @@ func TestFailing(t *testing.T) {
 		m.Requests, m.Failed, m.Failures = 1000, 600, map[string]int{measure.Timeout.String(): 600}
 		m.E2E.P50, m.E2E.N = e2e, 400
 		found := diagnose.Of([]measure.Measurement{m}, nil, measure.SLO{})
-		if got := len(found) == 1 && found[0].Kind == diagnose.Failing; got != want {
+		if got := len(found) == 1 && found[0].Kind == "failing"; got != want {
 			t.Errorf("answers of %v: %v, want it found: %t", e2e, found, want)
 		}
 	}
@@ -223,7 +223,7 @@ func TestBatchingOfAClass(t *testing.T) {
 		return m
 	}
 	found := diagnose.Of([]measure.Measurement{trial(10, 10*time.Millisecond), trial(20, 30*time.Millisecond)}, nil, slo)
-	if len(found) != 1 || found[0].Kind != diagnose.Batching || !strings.HasPrefix(found[0].Next, "a looser TPOT limit") {
+	if len(found) != 1 || found[0].Kind != "batching" || !strings.HasPrefix(found[0].Next, "a looser TPOT limit") {
 		t.Errorf("%+v", found)
 	}
 }
@@ -249,7 +249,7 @@ func TestAdapterSlotsOfReplicas(t *testing.T) {
 	} {
 		trials := []measure.Measurement{trial(c.flight), trial(2 * c.flight)}
 		found := diagnose.Of(trials, &model.Bounds{LoRA: c.lora, Replicas: c.replicas}, slo)
-		if len(found) != 1 || found[0].Kind != diagnose.Queueing || found[0].Evidence[1] != c.want {
+		if len(found) != 1 || found[0].Kind != "queueing" || found[0].Evidence[1] != c.want {
 			t.Errorf("%g in flight on %d replicas: %+v", c.flight, c.replicas, found)
 		}
 	}

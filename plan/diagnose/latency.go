@@ -21,7 +21,7 @@ func (s *serverTrials) faster() *Finding {
 	least := seconds(1 / s.bounds.StreamTokensPerS)
 	for _, m := range s.whole() {
 		if m.TPOT.P50 > 0 && m.TPOT.P50 < least {
-			return &Finding{Faster, "faster than the hardware: tokens come sooner than the GPU that is named can read the weights",
+			return &Finding{"faster_than_hardware", "faster than the hardware: tokens come sooner than the GPU that is named can read the weights",
 				[]string{fmt.Sprintf("TPOT of %s in the median %s; reading the weights once takes %s at the bandwidth of the data sheet", ms(m.TPOT.P50), at(m), ms(least))},
 				"look whether the server has this model, these weights, this GPU and as many of them, and engine.speculative where it guesses tokens ahead"}
 		}
@@ -56,11 +56,11 @@ func (s *serverTrials) prefill() *Finding {
 	}
 	t := m.Server.Time
 	if t != nil && t.Communication >= linked && s.bounds != nil && s.bounds.IdleTTFT > beyondCompute*s.bounds.PrefillSeconds {
-		return &Finding{Prefill, "prefill: the time to first token grows with the prompt at low load already, and the links between GPUs take most of it",
+		return &Finding{"prefill", "prefill: the time to first token grows with the prompt at low load already, and the links between GPUs take most of it",
 			append(evidence, fmt.Sprintf("communication takes %s of the steps", percent(t.Communication))),
 			"less tensor_parallel, with weights in fp8 where they do not fit, or GPUs with faster links; a prefix cache if prompts share their beginnings, or a TTFT limit by length"}
 	}
-	return &Finding{Prefill, "prefill: the time to first token grows with the prompt at low load already", evidence,
+	return &Finding{"prefill", "prefill: the time to first token grows with the prompt at low load already", evidence,
 		"larger max_num_batched_tokens (a long prompt takes fewer steps), more tensor_parallel, weights in fp8, a prefix cache if prompts share their beginnings, or a TTFT limit by length"}
 }
 
@@ -84,7 +84,7 @@ func (s *serverTrials) decode() *Finding {
 		if !trouble {
 			return nil
 		}
-		return &Finding{Inefficiency, "tokens come slowly at low load; without model and hardware nobody can say whether the bandwidth is used up", evidence,
+		return &Finding{"inefficiency", "tokens come slowly at low load; without model and hardware nobody can say whether the bandwidth is used up", evidence,
 			"give model and hardware, which the roofline needs; then more tensor_parallel or less precision against bandwidth, CUDA graphs and the host's speed against overhead"}
 	}
 	ideal := s.bounds.ReadSeconds(inFlight(m))
@@ -98,10 +98,10 @@ func (s *serverTrials) decode() *Finding {
 	}
 	evidence = append(evidence, fmt.Sprintf("reading weights and KV cache once takes %s: %s of the bandwidth is used", ms(seconds(ideal)), percent(used)))
 	if used >= streamed {
-		return &Finding{Bandwidth, "bandwidth: tokens come as fast as the weights can be read, and that is slow", evidence,
+		return &Finding{"bandwidth", "bandwidth: tokens come as fast as the weights can be read, and that is slow", evidence,
 			"fewer bytes a GPU: more tensor_parallel, weights or KV cache in fp8, or a GPU with more bandwidth; batching does not help one token"}
 	}
-	return &Finding{Inefficiency, "inefficiency: tokens come slowly at low load though most of the bandwidth is idle", evidence,
+	return &Finding{"inefficiency", "inefficiency: tokens come slowly at low load though most of the bandwidth is idle", evidence,
 		"CUDA graphs (no --enforce-eager), async_scheduling, the attention backend, links between the GPUs; a profile of a few decode steps shows the gaps between kernels"}
 }
 
@@ -119,7 +119,7 @@ func (s *serverTrials) tight() *Finding {
 		return nil
 	}
 	name := strings.TrimSpace(b.Stat() + " " + strings.ToUpper(b.Metric.String()) + " " + b.Class)
-	return &Finding{Tight, "a tight limit: requests that are hardly ever together take most of it, so that load is not what fills it",
+	return &Finding{"tight_limit", "a tight limit: requests that are hardly ever together take most of it, so that load is not what fills it",
 		[]string{fmt.Sprintf("%s of %s %s, with %.2g requests in flight: %s the limit of %s", name, ms(m.Bounded(b)), at(m), inFlight(m), times(most), ms(b.Limit))},
 		"a looser limit, or one by length; else what makes a request that is alone faster: more tensor_parallel, weights in fp8, a faster GPU. More instances do not help"}
 }
@@ -148,12 +148,12 @@ func (s *serverTrials) waits() *Finding {
 	if b := m.ByPrompt; b != nil {
 		evidence = append(evidence, fmt.Sprintf("the slowest 2 %% of the requests have prompts of %.0f tokens in the mean, all of them %.0f", b.Slow.Tokens, b.Mean))
 		if s.lengthsAlone() || longAreSlow(m) {
-			return &Finding{MixedLengths, "mixed lengths: the slowest TTFTs are those of the long prompts, most requests are fast", evidence,
+			return &Finding{"mixed_lengths", "mixed lengths: the slowest TTFTs are those of the long prompts, most requests are fast", evidence,
 				"a limit by length, or a pool of its own for the long prompts; max_num_partial_prefills and long_prefill_token_threshold keep short prompts from waiting behind long ones"}
 		}
 	}
 	cause, next := s.cause(m)
-	return &Finding{Queueing, "queueing: some first tokens come very late while most come soon", append(evidence, cause), next}
+	return &Finding{"queueing", "queueing: some first tokens come very late while most come soon", append(evidence, cause), next}
 }
 
 // slowest returns the p99 of the time to first token or, if the trial was too short for it, the highest

@@ -26,7 +26,7 @@ func failing(trials []measure.Measurement) *Finding {
 	if worst == nil {
 		return nil
 	}
-	return &Finding{Failing, "requests fail while those that are served are quick",
+	return &Finding{"failing", "requests fail while those that are served are quick",
 		[]string{fmt.Sprintf("%d of %d requests %s: %s", worst.Failed, worst.Requests, at(worst), worst.Complaint()),
 			fmt.Sprintf("those that were served took %s in the median", ms(worst.E2E.P50))},
 		"the server's log, and the limits on connections and on waiting requests of the server and of what stands before it"}
@@ -52,7 +52,7 @@ func (s *serverTrials) batching() *Finding {
 	if s.missed(beyond, measure.TPOT) {
 		pace = measure.TPOT
 	}
-	return &Finding{Batching, "the batching trade: throughput still grows where the pace of tokens ends the load",
+	return &Finding{"batching", "the batching trade: throughput still grows where the pace of tokens ends the load",
 		[]string{fmt.Sprintf("%.0f output tokens/s with a TPOT of %s in the median %s", within.OutputTokens, ms(within.TPOT.P50), at(within)),
 			fmt.Sprintf("%.0f tokens/s (%+.0f %%) with %s %s, beyond the limit", beyond.OutputTokens, 100*(beyond.OutputTokens/within.OutputTokens-1), ms(beyond.TPOT.P50), at(beyond))},
 		"a looser " + strings.ToUpper(pace.String()) + " limit buys throughput; without one, smaller max_num_batched_tokens keeps steps short, and more tensor_parallel or prefill on instances of its own moves the trade"}
@@ -67,7 +67,7 @@ func (s *serverTrials) missed(m *measure.Measurement, metrics ...measure.Metric)
 func (s *serverTrials) cache() *Finding {
 	for _, m := range s.trials {
 		if w := m.Trial.Workload; w != nil && w.Turns > 1 && cacheless(m) {
-			return &Finding{CacheMisses, "every turn of a conversation is computed anew: the prefix cache is off",
+			return &Finding{"cache_misses", "every turn of a conversation is computed anew: the prefix cache is off",
 				[]string{fmt.Sprintf("each of %d turns begins with all that was said before", w.Turns)}, "prefix_caching = true"}
 		}
 	}
@@ -88,14 +88,14 @@ func (s *serverTrials) cache() *Finding {
 		}
 		said := []string{fmt.Sprintf("%s of a prompt is shared with others: %.0f texts of %.0f tokens", percent(share), texts, tokens), evidence}
 		if cacheless(m) {
-			return &Finding{CacheMisses, "warm is no better than cold: the prefix cache is off", said, "prefix_caching = true"}
+			return &Finding{"cache_misses", "warm is no better than cold: the prefix cache is off", said, "prefix_caching = true"}
 		}
 		if pool := poolOf(m); pool > 0 && texts*tokens > pool*(1-used(m)) {
 			said = append(said, fmt.Sprintf("they take %.0f tokens together, and the KV cache holds %.0f, of which requests use up to %s", texts*tokens, pool, percent(used(m))))
-			return &Finding{CacheEviction, "warm is no better than cold: what is shared is evicted before it is used again", said,
+			return &Finding{"cache_eviction", "warm is no better than cold: what is shared is evicted before it is used again", said,
 				"more KV cache (higher gpu_memory_utilization, kv_cache = \"fp8\", more tensor_parallel), or a router that sends a prefix to the same instance"}
 		}
-		return &Finding{CacheMisses, "warm is no better than cold: shared prefixes are not found in the cache", said,
+		return &Finding{"cache_misses", "warm is no better than cold: shared prefixes are not found in the cache", said,
 			"whether prompts begin with the shared part to the token (no date or name ahead of it), and whether a router sends a prefix to the same instance"}
 	}
 	return nil
@@ -168,7 +168,7 @@ func (s *serverTrials) places() *Finding {
 	if seqs == 0 || inFlight(m) < float64(seqs) || !(slower < noSlower || fixed) {
 		return nil
 	}
-	return &Finding{Queueing, "queueing: requests wait for a place in a batch that max_num_seqs keeps small",
+	return &Finding{"queueing", "queueing: requests wait for a place in a batch that max_num_seqs keeps small",
 		[]string{fmt.Sprintf("%s requests/s were completed %s, where the backlog grew", figure(m.Achieved), at(m)),
 			fmt.Sprintf("with at most %d requests at once the TPOT is %s in the mean, and %s %s; the KV cache is used up to %s",
 				seqs, ms(m.TPOT.Mean), ms(low.TPOT.Mean), at(low), percent(used(m)))}, "a higher max_num_seqs"}
@@ -203,6 +203,6 @@ func (s *serverTrials) host() *Finding {
 	if t != nil {
 		evidence = append(evidence, fmt.Sprintf("MBU %s, MFU %s; fixed costs take %s of the steps, and none runs in %s of the time", percent(t.MBU), percent(t.MFU), percent(t.Fixed), percent(t.Idle)))
 	}
-	return &Finding{Host, "a saturated server does far less than the hardware allows: the host or the set-up", evidence,
+	return &Finding{"host", "a saturated server does far less than the hardware allows: the host or the set-up", evidence,
 		"the host's processors (tokenisation, streaming by one busy process: vLLM's --api-server-count), CUDA graphs, the GPUs' clocks and links (nvidia-smi), a proxy ahead of the server; `planner doctor` looks for the first of these"}
 }
