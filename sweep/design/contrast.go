@@ -220,30 +220,23 @@ func judge(all []Contrast, flipped []float64, t Terms) {
 // the runs has several sets. left is how many had no counterpart.
 func matched(a, b []measure.Measurement) (pairs []pairing, left int) {
 	byKnobs := len(measure.KnobSets(a)) > 1 || len(measure.KnobSets(b)) > 1
-	taken := make([]bool, len(b))
+	rest := list.Filter(b, func(m measure.Measurement) bool { return m.Ran() })
 	for i := range a {
-		if !a[i].Ran() {
+		m := &a[i]
+		if !m.Ran() {
 			continue
 		}
-		found := false
-		for j := range b {
-			if taken[j] || !b[j].Ran() || !sameLoad(&a[i].Trial, &b[j].Trial) || byKnobs && a[i].Trial.Knobs != b[j].Trial.Knobs {
-				continue
-			}
-			taken[j], found = true, true
-			pairs = append(pairs, pairing{&a[i], &b[j]})
-			break
-		}
-		if !found {
+		j := slices.IndexFunc(rest, func(o measure.Measurement) bool {
+			return sameLoad(&m.Trial, &o.Trial) && (!byKnobs || m.Trial.Knobs == o.Trial.Knobs)
+		})
+		if j < 0 {
 			left++
+			continue
 		}
+		pairs = append(pairs, pairing{m, new(rest[j])})
+		rest = slices.Delete(rest, j, j+1)
 	}
-	for j := range b {
-		if !taken[j] && b[j].Ran() {
-			left++
-		}
-	}
-	return pairs, left
+	return pairs, left + len(rest)
 }
 
 // sameLoad reports whether trials have the same concurrency, mean rates, also of traces, that agree
