@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"planner/internal/config"
+	"planner/internal/list"
 	"planner/internal/note"
 	"planner/search"
 	"planner/sweep"
@@ -70,30 +71,18 @@ func edgesOf(r search.RaceResult) []edge {
 	var found []edge
 	for _, a := range endedKnobs() {
 		at := a.Number(r.Knobs)
-		var below, above []search.Contestant
-		for _, c := range r.Contestants {
-			k := c.Knobs
+		beside := list.Filter(r.Contestants, func(c search.Contestant) bool {
+			k, x := c.Knobs, a.Number(c.Knobs)
 			a.SetNumber(&k, at)
-			switch x := a.Number(c.Knobs); {
-			case k != r.Knobs || c.Status == search.Unable || x == 0:
-			case x < at:
-				below = append(below, c)
-			case x > at:
-				above = append(above, c)
-			}
-		}
-		nearer := func(x, y search.Contestant) int {
-			return cmp.Compare(math.Abs(a.Number(x.Knobs)-at), math.Abs(a.Number(y.Knobs)-at))
-		}
-		e := edge{axis: a, knobs: r.Knobs}
-		switch {
-		case len(below) == 0 && len(above) > 0:
-			e.lower, e.inner = true, slices.MinFunc(above, nearer)
-		case len(above) == 0 && len(below) > 0:
-			e.inner = slices.MinFunc(below, nearer)
-		default:
+			return k == r.Knobs && c.Status != search.Unable && x != 0 && x != at
+		})
+		below := list.Count(beside, func(c search.Contestant) bool { return a.Number(c.Knobs) < at })
+		if len(beside) == 0 || below > 0 && below < len(beside) {
 			continue
 		}
+		e := edge{axis: a, knobs: r.Knobs, lower: below == 0, inner: slices.MinFunc(beside, func(x, y search.Contestant) int {
+			return cmp.Compare(math.Abs(a.Number(x.Knobs)-at), math.Abs(a.Number(y.Knobs)-at))
+		})}
 		if len(e.beyond(1)) > 0 {
 			found = append(found, e)
 		}
@@ -166,10 +155,9 @@ func edgeWarnings(r search.RaceResult, standard *search.Prior) note.Notes {
 			continue
 		}
 		at, inner := a.Number(e.knobs), a.Number(e.inner.Knobs)
-		list := []float64{a.Number(e.beyond(1)[0]), at, inner}
-		slices.Sort(list)
-		out = append(out, note.New(note.KnobAtEnd, a.Name, knobText(at), end, knobText(inner), further,
-			strings.Join([]string{knobText(list[0]), knobText(list[1]), knobText(list[2])}, ", ")))
+		values := []float64{a.Number(e.beyond(1)[0]), at, inner}
+		slices.Sort(values)
+		out = append(out, note.New(note.KnobAtEnd, a.Name, knobText(at), end, knobText(inner), further, strings.Join(list.Map(values, knobText), ", ")))
 	}
 	return out
 }
