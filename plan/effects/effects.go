@@ -165,19 +165,13 @@ func (f *factor) effect(settings []Setting, beta *mat.VecDense, inverse *mat.Den
 			worst = level
 		}
 	}
-	variance := 0.0
-	for _, i := range []int{best, worst} {
-		for _, j := range []int{best, worst} {
-			if i == 0 || j == 0 {
-				continue
-			}
-			sign := 1.0
-			if i != j {
-				sign = -1
-			}
-			variance += sign * inverse.At(f.column+i-1, f.column+j-1)
+	covariance := func(i, j int) float64 {
+		if i == 0 || j == 0 {
+			return 0
 		}
+		return inverse.At(f.column+i-1, f.column+j-1)
 	}
+	variance := covariance(best, best) - covariance(best, worst) - covariance(worst, best) + covariance(worst, worst)
 	gap := at(best) - at(worst)
 	wide := math.Hypot(spread*math.Sqrt(max(variance, 0)), math.Hypot(misplaced*gap, least))
 	e := Effect{Knob: f.knob.Name, Best: f.values[best], Worst: f.values[worst], Confidence: confidence,

@@ -2,10 +2,12 @@
 package effects
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
 
+	"planner/internal/list"
 	"planner/internal/stat"
 	"planner/model/curve"
 	"planner/sweep/measure"
@@ -34,32 +36,18 @@ func Rates(trials []measure.Measurement, ref Baseline, known []Setting) []Settin
 	if !(ref.Rate > 0) {
 		return nil
 	}
-	nearest := map[measure.Knobs]*measure.Measurement{}
-	var order []measure.Knobs
-	for i := range trials {
-		m := &trials[i]
+	telling := list.Filter(trials, func(m measure.Measurement) bool {
 		k := m.Trial.Knobs
-		if !m.Ran() || !m.Valid || m.Trial.Rate <= 0 || slices.ContainsFunc(out, func(s Setting) bool { return s.Knobs == k }) || k.Kind() != ref.Knobs.Kind() {
-			continue
-		}
-		if nearest[k] == nil {
-			order = append(order, k)
-		}
-		if nearest[k] == nil || ref.off(m) < ref.off(nearest[k]) {
-			nearest[k] = m
-		}
-	}
-	for _, k := range order {
-		if rate, ok := ref.carried(nearest[k]); ok {
-			out = append(out, Setting{k, rate})
+		return m.Ran() && m.Valid && m.Trial.Rate > 0 && k.Kind() == ref.Knobs.Kind() && !slices.ContainsFunc(out, func(s Setting) bool { return s.Knobs == k })
+	})
+	off := func(m measure.Measurement) float64 { return math.Abs(math.Log(m.Trial.Rate / ref.Rate)) }
+	for _, of := range list.Groups(telling, func(m measure.Measurement) measure.Knobs { return m.Trial.Knobs }) {
+		nearest := slices.MinFunc(of, func(a, b measure.Measurement) int { return cmp.Compare(off(a), off(b)) })
+		if rate, ok := ref.carried(&nearest); ok {
+			out = append(out, Setting{nearest.Trial.Knobs, rate})
 		}
 	}
 	return out
-}
-
-// off returns how far a trial is from the reference's rate, in ln(rate).
-func (r *Baseline) off(m *measure.Measurement) float64 {
-	return math.Abs(math.Log(m.Trial.Rate / r.Rate))
 }
 
 // alike is the largest ratio of rates at which a set is placed: a set that shows what the reference shows at a
