@@ -11,7 +11,8 @@ import (
 	"planner/sweep/measure"
 )
 
-// nearest returns the stable, valid trial of a set of knobs nearest to a rate; nil if there is none.
+// nearest returns the stable, valid trial of a set of knobs nearest to a rate; if there is none, a
+// measurement that shows nothing.
 func nearest(trials []measure.Measurement, k measure.Knobs, rate float64) *measure.Measurement {
 	return decide.Nearest(trials, k, rate, func(m *measure.Measurement) bool { return m.Valid && m.KeptUp() })
 }
@@ -25,7 +26,7 @@ func addRoofline(d *Document, p *plan.Plan, trials []measure.Measurement) {
 		return
 	}
 	seen := "reached"
-	if m != nil {
+	if m.Trial.Rate > 0 {
 		seen = "at " + number(m.Trial.Rate, 3) + " req/s"
 	}
 	tab := table(wrapped("one instance"), right("roofline", seen, "reached"))
@@ -42,11 +43,8 @@ func addRoofline(d *Document, p *plan.Plan, trials []measure.Measurement) {
 		}
 		tab.row(name, allowed, seen, part)
 	}
-	var tpot, output, achieved, flight float64 // median in ms, tokens/s, requests/s, requests by Little's law; 0 if unknown
-	if m != nil {
-		tpot, output, achieved = max(millis(m.TPOT.P50), 0), m.OutputTokens, m.Achieved
-		flight = m.Achieved * max(m.E2E.Mean.Seconds(), 0)
-	}
+	// Median in ms, tokens/s, requests/s, requests by Little's law; 0 if unknown.
+	tpot, output, achieved, flight := max(millis(m.TPOT.P50), 0), m.OutputTokens, m.Achieved, m.Achieved*max(m.E2E.Mean.Seconds(), 0)
 	row("time per output token: the weights streamed once", 1e3*b.WeightSeconds, tpot, 1e3*b.WeightSeconds/tpot, " ms")
 	row("tokens/s of one request: weights and its KV cache", b.StreamTokensPerS, 1e3/tpot, 1e3/tpot/b.StreamTokensPerS, "")
 	row("output tokens/s of all requests: bandwidth and compute", b.OutputTokensPerS, output, output/b.OutputTokensPerS, "")

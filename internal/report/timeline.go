@@ -22,7 +22,7 @@ func Trial(m measure.Measurement, e Engines) (Document, error) {
 
 func addNearest(d *Document, e *Engines, trials []measure.Measurement, k measure.Knobs, rate float64) {
 	m := nearest(trials, k, rate)
-	if e.Timeline == nil || m == nil {
+	if e.Timeline == nil || m.Trial.Rate == 0 {
 		return
 	}
 	if line, err := e.Timeline(m.Trial); err == nil {

@@ -184,33 +184,23 @@ func (d *Decision) addPower(p *plan.Plan, load float64) {
 }
 
 // settling returns how long the workload's traffic takes to become steady on an engine with these knobs, and
-// how long a conversation lasts: both 0 without conversations and shared prefixes. The time of requests comes
-// from the trials.
+// how long a conversation lasts: both 0 without conversations and shared prefixes. The time of requests is that
+// in the trial with the highest rate up to the given one that the server kept up with; 0 if there is none.
 func (s *searches) settling(k measure.Knobs, rate float64) (settling, course time.Duration) {
 	w := &s.cfg.Workload
-	latency := s.meanLatency(k, rate)
+	latency := Nearest(s.Seen, k, rate, func(m *measure.Measurement) bool {
+		return m.KeptUp() && m.Trial.Rate <= rate && m.E2E.Mean > 0
+	}).E2E.Mean
 	if settling = w.Settling(rate, latency); settling > 0 && w.Turns > 1 {
 		course = w.Course(latency)
 	}
 	return settling, course
 }
 
-// meanLatency returns the mean time of a request in the trial of the knobs with the highest rate up to the
-// given one that the server kept up with; 0 if there is none.
-func (s *searches) meanLatency(k measure.Knobs, rate float64) time.Duration {
-	m := Nearest(s.Seen, k, rate, func(m *measure.Measurement) bool {
-		return m.KeptUp() && m.Trial.Rate <= rate && m.E2E.Mean > 0
-	})
-	if m == nil {
-		return 0
-	}
-	return m.E2E.Mean
-}
-
 // Nearest returns the open-loop trial of some knobs for which a condition holds and whose rate is nearest to a
-// rate by their ratio, the first of several; nil if there is none.
-func Nearest(trials []measure.Measurement, k measure.Knobs, rate float64, is func(*measure.Measurement) bool) (found *measure.Measurement) {
-	least := math.Inf(1)
+// rate by their ratio, the first of several; if there is none, a measurement that shows nothing.
+func Nearest(trials []measure.Measurement, k measure.Knobs, rate float64, is func(*measure.Measurement) bool) *measure.Measurement {
+	found, least := &measure.Measurement{}, math.Inf(1)
 	for m := range measure.RanWith(trials, k) {
 		if off := math.Abs(math.Log(m.Trial.Rate / rate)); m.Trial.Rate > 0 && is(m) && off < least {
 			found, least = m, off

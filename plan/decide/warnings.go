@@ -121,9 +121,6 @@ func (s *searches) unlimitedWait(k measure.Knobs, e search.Estimate, load float6
 	best := Nearest(s.Seen, k, load, func(m *measure.Measurement) bool {
 		return m.Valid && m.KeptUp() && m.Trial.Rate <= e.Safe
 	})
-	if best == nil {
-		return nil
-	}
 	for _, q := range []float64{0.99, 0.95, 0.9, 0.5} {
 		b := measure.Bound{Metric: measure.TTFT, Quantile: q}
 		if seen := best.Bounded(b); seen > 0 {
@@ -145,7 +142,7 @@ func jobTail(trials []measure.Measurement, p *plan.Plan) note.Notes {
 	}
 	m := Nearest(trials, p.Offer.Knobs, p.Offer.Rate.Safe, func(m *measure.Measurement) bool { return m.Valid && m.KeptUp() })
 	spare := p.Demand.Job.Deadline - p.Cost.Job.Duration
-	if m == nil || m.E2E.P99 <= min(spare, time.Duration(mostTail*float64(p.Cost.Job.Duration))) {
+	if m.Trial.Rate == 0 || m.E2E.P99 <= min(spare, time.Duration(mostTail*float64(p.Cost.Job.Duration))) {
 		return nil
 	}
 	return note.Notes{note.New(note.JobTail, m.E2E.P99.Round(time.Millisecond), m.Trial.Rate, max(spare, 0))}
@@ -211,11 +208,7 @@ func explainScaling(offers []plan.Offer, trials []measure.Measurement) {
 // sharesNear returns how the engine spent its time in the offer's trial nearest to its maximum rate; nil if no
 // trial says.
 func sharesNear(trials []measure.Measurement, o *plan.Offer) *measure.TimeShares {
-	m := Nearest(trials, o.Knobs, o.Rate.Value, func(m *measure.Measurement) bool { return m.Server.Time != nil })
-	if m == nil {
-		return nil
-	}
-	return m.Server.Time
+	return Nearest(trials, o.Knobs, o.Rate.Value, func(m *measure.Measurement) bool { return m.Server.Time != nil }).Server.Time
 }
 
 // doubtTrials warns of trials of the plan's knobs on a real engine that could not be trusted or broke it.
