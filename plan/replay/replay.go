@@ -25,12 +25,10 @@ type Extent struct {
 
 // A Replay is traffic and replicas to which policies are applied.
 type Replay struct {
-	Plant *fleet.Plant
-	cfg   *config.Config
-	// heldOut is the held-out traffic of a search; nil without one.
-	heldOut func(seed uint64) []fleet.Stage
-	// scale is Extent.Scale.
-	scale float64
+	Plant   *fleet.Plant
+	cfg     *config.Config
+	extent  Extent
+	traffic traffic
 }
 
 // mostRequests is the number of requests, over all concurrent replays, that fits in a few gigabytes.
@@ -50,16 +48,21 @@ func New(cfg *config.Config, k measure.Knobs, extent Extent) (*Replay, error) {
 	if err := measuredStart(&cfg.Fleet); err != nil {
 		return nil, err
 	}
-	traffic, err := trafficOf(cfg, extent)
+	drawn := traffic{}
+	if cfg.Workload.Replayed() {
+		drawn, err = traced(cfg.Workload, &cfg.Fleet.Spike, extent)
+	} else {
+		drawn = staged(&cfg.Workload, &cfg.Fleet, extent)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if traffic.requests > mostRequests {
-		return nil, fmt.Errorf("fleet: %.3g requests are too many to replay, want at most %.3g: shorten the traffic, or give planner fleet a --scale below 1", traffic.requests, float64(mostRequests))
+	if drawn.requests > mostRequests {
+		return nil, fmt.Errorf("fleet: %.3g requests are too many to replay, want at most %.3g: shorten the traffic, or give planner fleet a --scale below 1", drawn.requests, float64(mostRequests))
 	}
 	spec := &cfg.Fleet
 	gpus := cfg.Deployment(k).GPUs()
-	plant := &fleet.Plant{GPUs: gpus, Traffic: traffic.draw, Together: int(mostRequests / max(traffic.requests, 1)), Scenario: fleet.Scenario{
+	plant := &fleet.Plant{GPUs: gpus, Traffic: drawn.draw, Together: int(mostRequests / max(drawn.requests, 1)), Scenario: fleet.Scenario{
 		Engine:  func() *sim.Engine { return sim.NewEngine(timer, settings) },
 		Timeout: cfg.Workload.Timeout, Retries: spec.Retries, Limits: spec.Limits, Nodes: spec.Nodes,
 	}}
@@ -71,18 +74,18 @@ func New(cfg *config.Config, k measure.Knobs, extent Extent) (*Replay, error) {
 	if a := &spec.Policy.Autoscaler; a.Kind == fleet.Forecast {
 		a.Outlook.Yesterday = fleet.RateByMinute(plant.Traffic(workload.Draw64(cfg.Workload.Seed, 1<<32)))
 	}
-	return &Replay{plant, cfg, traffic.heldOut, extent.Scale}, nil
+	return &Replay{plant, cfg, extent, drawn}, nil
 }
 
 // Answer replays the configuration's policy or, in a search, the cheapest around it that also meets the
 // objective on held-out traffic.
 func (r *Replay) Answer(seeds []uint64) *fleet.Answer {
 	base := r.cfg.Fleet.Policy
-	if r.heldOut == nil {
+	if r.traffic.heldOut == nil {
 		return r.Plant.Answer(base, seeds)
 	}
 	others := fleet.Seeds(r.cfg.Workload.Seed+1_000_000, max(len(seeds), 2))
-	answer, found := r.Plant.Find(base, seeds, others, r.heldOut)
+	answer, found := r.Plant.Find(base, seeds, others, r.traffic.heldOut)
 	if answer == nil {
 		answer = r.Plant.Answer(base, seeds)
 		answer.Verdict = measure.Missed
@@ -102,9 +105,10 @@ func (r *Replay) OtherRate() string {
 		return ""
 	}
 	rate := rates.Mean * rates.Peak()
-	if math.Abs(rate*r.scale/demanded-1) <= asGiven {
+	replayed := rate * r.extent.Scale
+	if math.Abs(replayed/demanded-1) <= asGiven {
 		return ""
 	}
 	return fmt.Sprintf("the trace is replayed at %.3g requests/s %s, and demand.rate is %.3g: planner fleet --scale %.3g replays that",
-		rate*r.scale, rates.Meant(), demanded, demanded/rate)
+		replayed, rates.Meant(), demanded, demanded/rate)
 }

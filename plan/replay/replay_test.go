@@ -89,13 +89,13 @@ profile = "three.csv"
 		stages []fleet.Stage
 		want   float64
 		length time.Duration
-	}{{"chosen on", r.Plant.Traffic(1), 86400 * 0.03, 2 * day}, {"held out", r.heldOut(1), 86400 * 0.04, day}} {
+	}{{"chosen on", r.Plant.Traffic(1), 86400 * 0.03, 2 * day}, {"held out", r.traffic.heldOut(1), 86400 * 0.04, day}} {
 		if n, length := countOf(c.stages); length != c.length || math.Abs(float64(n)-c.want) > 5*math.Sqrt(c.want) {
 			t.Errorf("%s: %d requests in %v, want about %v in %v", c.name, n, length, c.want, c.length)
 		}
 	}
 	one := must.Get(prepared(loaded(t, "[fleet]\nreplicas = 1\ndaily = { peak = 0.02, trough = 0.02 }\n", nil), Extent{Scale: 1, Repeat: 1, Search: true}))
-	if _, length := countOf(one.heldOut(1)); length != day {
+	if _, length := countOf(one.traffic.heldOut(1)); length != day {
 		t.Errorf("of one day %v are held out", length)
 	}
 }

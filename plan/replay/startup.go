@@ -19,11 +19,11 @@ func measuredStart(f *config.FleetSettings) error {
 	if f.StartUpRun == "" {
 		return nil
 	}
+	var seen []sweep.EngineTelemetry
 	folder, _, err := sweep.OpenFolder(f.StartUpRun)
-	if err != nil {
-		return fmt.Errorf("fleet.start_up: %w", err)
+	if err == nil {
+		seen, err = folder.ReadEngineTelemetry()
 	}
-	seen, err := folder.ReadEngineTelemetry()
 	if err != nil {
 		return fmt.Errorf("fleet.start_up: %w", err)
 	}

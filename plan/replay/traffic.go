@@ -16,15 +16,8 @@ const day = 24 * time.Hour
 type traffic struct {
 	draw     func(seed uint64) []fleet.Stage
 	requests float64
-	// heldOut is the held-out traffic of a search: the last of several days, or else other draws.
+	// heldOut is the held-out traffic of a search: the last of several days, or else other draws; nil without one.
 	heldOut func(seed uint64) []fleet.Stage
-}
-
-func trafficOf(cfg *config.Config, extent Extent) (traffic, error) {
-	if cfg.Workload.Replayed() {
-		return traced(cfg.Workload, &cfg.Fleet.Spike, extent)
-	}
-	return staged(&cfg.Workload, &cfg.Fleet, extent), nil
 }
 
 // traced returns the traffic of a trace.
