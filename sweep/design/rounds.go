@@ -89,39 +89,27 @@ func (r *Rounds) Plan() error {
 // Parts returns one part if both sides use the same GPU, so that they take turns on the same
 // machine, and otherwise one per side.
 func (r *Rounds) Parts() []sweep.Part {
-	parts := []sweep.Part{r.sidePart(0), r.sidePart(1)}
-	if a, b := &parts[0], &parts[1]; a.GPU == b.GPU {
+	a, b := sweep.KindOf(r.Trials[0].Knobs), sweep.KindOf(r.Trials[1].Knobs)
+	if a.GPU == b.GPU {
 		return []sweep.Part{{Name: "rounds", GPU: a.GPU, GPUs: max(a.GPUs, b.GPUs)}}
 	}
-	return parts
-}
-
-func (r *Rounds) sidePart(side int) sweep.Part {
-	part := sweep.KindOf(r.Trials[side].Knobs)
-	part.Name = "ab"[side:side+1] + "-" + part.Name
-	return part
+	a.Name, b.Name = "a-"+a.Name, "b-"+b.Name
+	return []sweep.Part{a, b}
 }
 
 // PartOf names the part of a trial.
 func (r *Rounds) PartOf(t measure.Trial) string {
-	if parts := r.Parts(); len(parts) == 1 {
-		return parts[0].Name
-	}
-	return r.sidePart(ofB(t.Number)).Name
+	parts := r.Parts()
+	return parts[min(ofB(t.Number), len(parts)-1)].Name
 }
 
 // Narrow keeps only the trials of one side, if the sides are separate parts.
 func (r *Rounds) Narrow(part string, _ bool) {
-	if len(r.Parts()) == 1 {
-		return
+	parts := r.Parts()
+	if side := slices.IndexFunc(parts, func(p sweep.Part) bool { return p.Name == part }); len(parts) > 1 {
+		r.only = &r.Sides[side]
+		r.Trials = slices.DeleteFunc(r.Trials, func(t measure.Trial) bool { return t.Knobs.GPU != parts[side].GPU })
 	}
-	side := 0
-	if r.sidePart(1).Name == part {
-		side = 1
-	}
-	gpu := r.Trials[side].Knobs.GPU
-	r.only = &r.Sides[side]
-	r.Trials = slices.DeleteFunc(r.Trials, func(t measure.Trial) bool { return t.Knobs.GPU != gpu })
 }
 
 func (s *Side) close() {
