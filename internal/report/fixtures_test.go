@@ -287,14 +287,14 @@ func infeasible() Document {
 	strict := measure.SLO{Bounds: []measure.Bound{{Metric: measure.TTFT, Quantile: 0.99, Limit: 20 * ms}}}
 	_, err := plan.Solve(demand(), strict, []plan.Offer{o}, rejected())
 	r := search.Result{Outcome: search.Infeasible, Binding: "ttft.p99", Knobs: measure.Knobs{PrefixCaching: true}, Floor: &search.Floor{Bound: "ttft.p99", Stat: "p99", Value: 43127 * time.Microsecond, Limit: 20 * ms}}
-	return noPlanDocument(&decide.NoPlan{Why: err, Demand: demand(), Objective: strict, Background: decide.Background{Subject: "llama-3.1-70b in fp8, chat", Search: &r}}, Engines{})
+	return noPlanDocument(&decide.NoPlan{Why: err.(*plan.Unsolved), Demand: demand(), Objective: strict, Background: decide.Background{Subject: "llama-3.1-70b in fp8, chat", Search: &r}}, Engines{})
 }
 
 func overLimit() Document {
 	d := demand()
 	d.MaxGPUs = 16
 	_, err := plan.Solve(d, slo(), []plan.Offer{offer("H100 SXM", 2.99)}, nil)
-	return noPlanDocument(&decide.NoPlan{Why: err, Demand: d, Objective: slo()}, Engines{})
+	return noPlanDocument(&decide.NoPlan{Why: err.(*plan.Unsolved), Demand: d, Objective: slo()}, Engines{})
 }
 
 func sizedFor(rate float64) Document {

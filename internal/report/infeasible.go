@@ -27,8 +27,7 @@ func noPlanDocument(n *decide.NoPlan, e Engines) Document {
 	var rejected []measure.Rejection
 	facts, overview := append(Facts{}.with("serving", b.Subject, Plain), traced(n.Demand.TraceRates)...), measure.OverviewOf(b.Trials)
 	seen := Fact{Label: "seen", Text: seenText(overview)}
-	why, _ := n.Why.(*plan.Unsolved)
-	switch {
+	switch why := n.Why; {
 	case n.Outcome == decide.NotMeasured:
 		d.Title = "Not measured for " + asked + ": " + n.Reasons[0]
 		facts = append(facts, list.Map(n.Reasons[1:], func(more string) Fact { return Fact{"also", more, Bad} })...)

@@ -26,7 +26,7 @@ func TestUndecidedPlan(t *testing.T) {
 	o := offer("H100 SXM", 2.99)
 	o.Rate, o.Unknown = search.Estimate{}, "3 trials in a row could not be trusted"
 	_, err := plan.Solve(demand(), slo(), []plan.Offer{o}, nil)
-	text := string(Text(noPlanDocument(&decide.NoPlan{Why: err, Demand: demand(), Objective: slo(), Background: decide.Background{Trials: all}}, Engines{}), 160, false))
+	text := string(Text(noPlanDocument(&decide.NoPlan{Why: err.(*plan.Unsolved), Demand: demand(), Objective: slo(), Background: decide.Background{Trials: all}}, Engines{}), 160, false))
 	for _, want := range []string{
 		"Undecided: no rate is known yet", "3 trials in a row could not be trusted", "4 trials, 1 unsure, 3 not valid, mostly as the client was late: p99 of the send lag 12ms",
 		"WHAT TO DO", "planner doctor",

@@ -76,9 +76,8 @@ type NoPlan struct {
 	// Run is what depends on the clock, the host or a path.
 	Run any `json:"run,omitempty"`
 
-	// Why is the *[plan.Unsolved].
-	Why        error      `json:"-"`
-	Background Background `json:"-"`
+	Why        *plan.Unsolved `json:"-"`
+	Background Background     `json:"-"`
 }
 
 // NotMeasured is the outcome if every engine failed, Undecided the outcome if it is not known whether there is
@@ -148,20 +147,19 @@ func (d *Decision) planned(solved *plan.Plan) (sweep.Answer, error) {
 
 // without is the answer if there is no plan. A reason other than [plan.Unsolved] is an error.
 func without(cfg *config.Config, why error, b Background) (sweep.Answer, error) {
-	n := &NoPlan{Demand: cfg.Demand, Objective: cfg.Objective, Why: why, Background: b}
-	tally := measure.OverviewOf(b.Trials)
-	n.Trials, n.Invalid, n.Doubts = tally.Trials, tally.Invalid, tally.Doubts.Texts()
-	n.Notes = slices.Concat(configured(cfg), tally.Doubts)
 	unsolved, ok := errors.AsType[*plan.Unsolved](why)
 	if !ok {
 		return sweep.Answer{State: sweep.Failed}, why
 	}
-	state := sweep.Infeasible
-	n.Outcome, n.Reasons, n.Rejected = "infeasible", unsolved.Reasons(), unsolved.Rejected
+	state, outcome := sweep.Infeasible, "infeasible"
 	if unsolved.Undecided {
-		state, n.Outcome = sweep.Undecided, Undecided
+		state, outcome = sweep.Undecided, Undecided
 	}
-	return sweep.Answer{State: state, Value: n}, nil
+	seen := measure.OverviewOf(b.Trials)
+	return sweep.Answer{State: state, Value: &NoPlan{
+		Outcome: outcome, Reasons: unsolved.Reasons(), Rejected: unsolved.Rejected, Demand: cfg.Demand, Objective: cfg.Objective, Why: unsolved, Background: b,
+		Trials: seen.Trials, Invalid: seen.Invalid, Doubts: seen.Doubts.Texts(), Notes: slices.Concat(configured(cfg), seen.Doubts),
+	}}, nil
 }
 
 // without is the answer of a decision that ended without a plan.
@@ -179,7 +177,9 @@ func (d *Decision) without(why error) (sweep.Answer, error) {
 		answer.State, n.Outcome, n.Reasons = sweep.Failed, NotMeasured, failures
 		return answer, nil
 	}
-	n.Idle, n.Diagnosis = d.idle(), append(n.Diagnosis, n.Background.Diagnosis...)
+	if n.Diagnosis = n.Background.Diagnosis; d.chosen != nil {
+		n.Idle = idleLatency(d.chosen.race().Best.Floor)
+	}
 	return answer, nil
 }
 
@@ -214,14 +214,7 @@ func (d *Decision) failures() []string {
 	return list.Distinct(reasons)
 }
 
-// idle is the latency of an idle engine that misses the objective; nil if it does not.
-func (d *Decision) idle() *plan.IdleLatency {
-	if d.chosen == nil || d.chosen.race == nil {
-		return nil
-	}
-	return idleLatency(d.chosen.floor())
-}
-
+// idleLatency is the latency of an idle engine that misses the objective; nil if it does not.
 func idleLatency(f *search.Floor) *plan.IdleLatency {
 	if f == nil || f.Value <= 0 {
 		return nil

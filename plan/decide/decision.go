@@ -275,11 +275,11 @@ func (d *Decision) mostTelling() *instance {
 	nearest := math.Inf(1)
 	for _, i := range d.instances {
 		beyond := math.Inf(1)
-		switch best, f := i.race().Best, i.floor(); {
+		switch best := i.race().Best; {
 		case best.Estimate.Value > 0:
 			beyond = 0
-		case f != nil:
-			beyond = float64(f.Value) / float64(f.Limit)
+		case best.Floor != nil:
+			beyond = float64(best.Floor.Value) / float64(best.Floor.Limit)
 		case best.Outcome == search.Infeasible:
 			beyond = 1
 		}
@@ -292,9 +292,6 @@ func (d *Decision) mostTelling() *instance {
 	}
 	return best
 }
-
-// floor is the latency of an idle engine that misses the objective even so; nil if it does not.
-func (i *instance) floor() *search.Floor { return i.race().Best.Floor }
 
 // all returns the priors of the knob sets and of the engine's own settings.
 func (i *instance) all() []*search.Prior {

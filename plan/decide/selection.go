@@ -33,12 +33,6 @@ func newRace(cfg *config.Config, g sweep.Ground, i *instance) *search.Race {
 	return search.NewRace(c)
 }
 
-func losers(r search.RaceResult) []measure.Rejection {
-	return list.Map(r.Contestants, func(c search.Contestant) measure.Rejection {
-		return measure.Rejection{Knobs: c.Knobs, Reason: c.Reason.Or(note.Text(c.Status.String()).Reason())}
-	})
-}
-
 // selection is what a kind of instance takes from its race: the best set, or the engine's own settings if the
 // best set is not shown to carry more.
 type selection struct {
@@ -58,7 +52,10 @@ type selection struct {
 // were used for no choice.
 func (d *Decision) choose(i *instance) (*selection, error) {
 	race := i.race()
-	s := &selection{knobs: race.Knobs, found: race.Best, rejected: losers(race), warnings: slices.Concat(race.Best.Warnings, edgeWarnings(race, i.standard))}
+	s := &selection{knobs: race.Knobs, found: race.Best, warnings: slices.Concat(race.Best.Warnings, edgeWarnings(race, i.standard))}
+	s.rejected = list.Map(race.Contestants, func(c search.Contestant) measure.Rejection {
+		return measure.Rejection{Knobs: c.Knobs, Reason: c.Reason.Or(note.Text(c.Status.String()).Reason())}
+	})
 	var err error
 	if s.doubt, err = d.doubtOf(s.knobs, s.found.Estimate); err != nil {
 		return nil, err
