@@ -213,9 +213,9 @@ func (d *Decision) search() sweep.Source {
 // solve sizes and prices what the searches have found so far.
 func (d *Decision) solve() (*plan.Plan, error) {
 	d.chosen = d.mostTelling()
-	offers, rejected, err := d.offers()
-	if err != nil {
-		return nil, err
+	offers, rejected := d.offers()
+	if d.failed != nil {
+		return nil, d.failed
 	}
 	p, err := plan.Solve(d.cfg.Demand, d.cfg.Objective, offers, rejected)
 	if err != nil {
@@ -235,16 +235,12 @@ func (d *Decision) solve() (*plan.Plan, error) {
 const looseFactor = 2
 
 // offers turns the searches' results into priced instances, and lists what was not chosen.
-func (d *Decision) offers() ([]plan.Offer, []measure.Rejection, error) {
+func (d *Decision) offers() (offers []plan.Offer, rejected []measure.Rejection) {
 	prompt, output := d.cfg.Workload.MeanTokens()
-	var offers []plan.Offer
-	rejected := slices.Clone(d.rejected)
+	rejected = slices.Clone(d.rejected)
 	for _, i := range d.instances {
-		var err error
-		if i.selected, err = d.choose(i); err != nil {
-			return nil, nil, err
-		}
-		s := i.selected
+		s := d.choose(i)
+		i.selected = s
 		o := plan.Offer{
 			Knobs: s.knobs, GPU: i.gpu.Hardware.Name, GPUs: s.knobs.GPUs(), Rate: s.rate, Binding: s.found.Binding,
 			Pricing: i.gpu.Pricing, PromptTokens: prompt, OutputTokens: output,
@@ -264,7 +260,7 @@ func (d *Decision) offers() ([]plan.Offer, []measure.Rejection, error) {
 		rejected = append(rejected, s.rejected...)
 	}
 	explainScaling(offers, d.Seen)
-	return offers, rejected, nil
+	return offers, rejected
 }
 
 // mostTelling returns the kind of instance to report on if there is no plan: one that has a rate, otherwise the

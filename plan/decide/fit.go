@@ -103,17 +103,14 @@ func doubtFits(cfg *config.Config, g sweep.Ground, offers []plan.Offer) (said []
 		o := &offers[i]
 		alike := list.Filter(fitted, func(f plan.Offer) bool { return f.Knobs.Kind() == o.Knobs.Kind() })
 		fastest := slices.MaxFunc(alike, func(a, b plan.Offer) int { return cmp.Compare(a.Rate.Value, b.Rate.Value) })
-		doubt, err := s.doubtOf(fastest.Knobs, fastest.Rate)
-		if err != nil {
-			return nil, err
-		}
+		doubt := s.doubtOf(fastest.Knobs, fastest.Rate)
 		o.Rate = widen(o.Rate, doubt)
 		loosen(o, doubt)
 		if len(doubt) > 0 && o.Knobs == fastest.Knobs {
 			said = append(said, doubtText(doubt))
 		}
 	}
-	return said, nil
+	return said, s.failed
 }
 
 // asMeant returns the trials with rates of a trace converted to the demand's definition, and the trace's rates

@@ -92,21 +92,21 @@ func (s *RateSearch) Answer() (sweep.Answer, error) {
 	}
 	r := s.search.Result()
 	k := s.instances[0].priors[0].Knobs
-	doubt, err := s.doubtOf(k, r.Estimate)
-	if err != nil {
-		return sweep.Answer{State: sweep.Failed}, err
-	}
 	// As a plan of the same instance has it, including the uncertainty of the simulated engine's constants.
-	rate, found := widen(r.Estimate, doubt), &FoundRate{Seen: s.Seen}
-	if len(doubt) > 0 {
-		found.Assumptions = append(found.Assumptions, doubtText(doubt))
+	of := s.rated(k, r)
+	if s.failed != nil {
+		return sweep.Answer{State: sweep.Failed}, s.failed
+	}
+	rate, found := of.rate, &FoundRate{Seen: s.Seen}
+	if len(of.doubt) > 0 {
+		found.Assumptions = append(found.Assumptions, doubtText(of.doubt))
 	}
 	r.Warnings = brokeDown(slices.Concat(configured(s.cfg), r.Warnings, ofOtherLoad(s.Seen, k), uncalibrated(s.cfg, s.ground, k), s.busyFrontEnd(k, rate.Value),
 		s.unlimitedWait(k, rate, rate.Safe, "safe rate"), s.ofConversations(k, r.Estimate.Value), fewSlots(s.cfg, r.Binding, inFlightAt(s.Seen, k), r.Estimate.Value),
 		note.If(!s.ground.Virtual && s.ground.Owned && r.Estimate.Value > 0, note.OneStart)), s.Seen, k, r.Binding)
 	state := s.state(&r)
 	if o := (plan.Offer{Rate: rate}); state == sweep.Done {
-		if loosen(&o, doubt); o.Loose.Text != "" {
+		if loosen(&o, of.doubt); o.Loose.Text != "" {
 			state, r.Warnings = sweep.Undecided, append(r.Warnings, o.Loose.Note)
 		}
 	}

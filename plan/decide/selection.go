@@ -33,15 +33,34 @@ func newRace(cfg *config.Config, g sweep.Ground, i *instance) *search.Race {
 	return search.NewRace(c)
 }
 
-// selection is what a kind of instance takes from its race: the best set, or the engine's own settings if the
-// best set is not shown to carry more.
-type selection struct {
+// rated is a knob set with what is known of its maximum rate.
+type rated struct {
 	knobs measure.Knobs
 	// found is what these knobs' search alone says of their maximum rate, rate the same with the uncertainty of
 	// the engine's constants.
 	found search.Result
 	rate  search.Estimate
 	doubt calibrate.Shifts
+}
+
+// rated adds the uncertainty of the engine's constants to what a search found.
+func (s *searches) rated(k measure.Knobs, found search.Result) rated {
+	doubt := s.doubtOf(k, found.Estimate)
+	return rated{k, found, widen(found.Estimate, doubt), doubt}
+}
+
+// setting is the set for a comparison.
+func (r *rated) setting() plan.Setting {
+	if !(r.rate.Value > 0) {
+		return plan.Setting{Knobs: r.knobs}
+	}
+	return plan.Setting{Knobs: r.knobs, Rate: new(r.rate)}
+}
+
+// selection is what a kind of instance takes from its race: the best set, or the engine's own settings if the
+// best set is not shown to carry more.
+type selection struct {
+	rated
 	// comparison is nil if the default was not tried.
 	comparison *plan.Comparison
 	rejected   []measure.Rejection
@@ -50,51 +69,39 @@ type selection struct {
 
 // choose decides between a race's best set and the engine's own settings by their last searches, whose requests
 // were used for no choice.
-func (d *Decision) choose(i *instance) (*selection, error) {
+func (d *Decision) choose(i *instance) *selection {
 	race := i.race()
-	s := &selection{knobs: race.Knobs, found: race.Best, warnings: slices.Concat(race.Best.Warnings, edgeWarnings(race, i.standard))}
+	s := &selection{rated: d.rated(race.Knobs, race.Best), warnings: slices.Concat(race.Best.Warnings, edgeWarnings(race, i.standard))}
 	s.rejected = list.Map(race.Contestants, func(c search.Contestant) measure.Rejection {
 		return measure.Rejection{Knobs: c.Knobs, Reason: c.Reason.Or(note.Text(c.Status.String()).Reason())}
 	})
-	var err error
-	if s.doubt, err = d.doubtOf(s.knobs, s.found.Estimate); err != nil {
-		return nil, err
-	}
-	s.rate = widen(s.found.Estimate, s.doubt)
-	if err = d.preferSafe(s, race.Contestants); err != nil {
-		return nil, err
-	}
+	d.preferSafe(s, race.Contestants)
 	if i.standard == nil || race.Default == nil {
-		return s, nil
+		return s
 	}
-	best := setting(s.knobs, s.rate)
+	best := s.setting()
 	if i.standard.Knobs == s.knobs {
 		s.comparison = &plan.Comparison{Default: best, Tuned: best}
-		return s, nil
+		return s
 	}
-	doubt, err := d.doubtOf(i.standard.Knobs, race.Default.Estimate)
-	if err != nil {
-		return nil, err
-	}
-	rate := widen(race.Default.Estimate, doubt)
-	s.comparison = &plan.Comparison{Default: setting(i.standard.Knobs, rate), Tuned: best}
+	standard := d.rated(i.standard.Knobs, *race.Default)
+	s.comparison = &plan.Comparison{Default: standard.setting(), Tuned: best}
 	gain := search.Estimate{}
-	if s.found.Estimate.Value > 0 && race.Default.Estimate.Value > 0 {
-		gain = widen(Ratio(s.found.Estimate, race.Default.Estimate), s.doubt.Over(doubt))
+	if s.rate.Value > 0 && standard.rate.Value > 0 {
+		gain = widen(Ratio(s.found.Estimate, race.Default.Estimate), s.doubt.Over(standard.doubt))
 		s.comparison.Gain = &search.Estimate{Value: gain.Value - 1, Low: gain.Low - 1, High: gain.High - 1, Safe: gain.Safe - 1, Confidence: gain.Confidence}
 	}
-	if !allowed(d.cfg, i.standard.Knobs) || !prefersDefault(s.rate, rate, gain) {
-		return s, nil
+	if allowed(d.cfg, standard.knobs) && prefersDefault(s.rate, standard.rate, gain) {
+		s.take(standard, note.Because(note.NotBetter, s.found.Estimate, race.Default.Estimate))
 	}
-	s.take(i.standard.Knobs, *race.Default, doubt, note.Because(note.NotBetter, s.found.Estimate, race.Default.Estimate))
-	return s, nil
+	return s
 }
 
 // take replaces the selected set by another one, for a reason.
-func (s *selection) take(k measure.Knobs, found search.Result, doubt calibrate.Shifts, why note.Reason) {
-	s.rejected = slices.DeleteFunc(s.rejected, func(r measure.Rejection) bool { return r.Knobs == k })
+func (s *selection) take(other rated, why note.Reason) {
+	s.rejected = slices.DeleteFunc(s.rejected, func(r measure.Rejection) bool { return r.Knobs == other.knobs })
 	s.rejected = append(s.rejected, measure.Rejection{Knobs: s.knobs, Reason: why})
-	s.knobs, s.found, s.doubt, s.rate, s.warnings = k, found, doubt, widen(found.Estimate, doubt), found.Warnings
+	s.rated, s.warnings = other, other.found.Warnings
 }
 
 // secured returns a race's results with sets that were searched after it.
@@ -121,13 +128,7 @@ func (d *Decision) secure() sweep.Source {
 	together := &sweep.Together{}
 	for _, i := range d.instances {
 		race := i.race()
-		e := race.Best.Estimate
-		doubt, err := d.doubtOf(race.Knobs, e)
-		if err != nil {
-			d.failed = err
-			return nil
-		}
-		if (1+Dearer)*widen(e, doubt).Safe >= e.Value {
+		if best := d.rated(race.Knobs, race.Best); (1+Dearer)*best.rate.Safe >= best.rate.Value {
 			continue
 		}
 		also := map[measure.Knobs]*search.MaxRate{}
@@ -148,24 +149,19 @@ func (d *Decision) secure() sweep.Source {
 // preferSafe takes the searched set with the highest safe rate if a fleet of the best set would need a quarter
 // more instances. The uncertainty of the engine's constants may move the rate of one set far more than that of
 // another: steps that just fit a limit exceed it if all are slightly slower.
-func (d *Decision) preferSafe(s *selection, others []search.Contestant) error {
-	safest := selection{rate: search.Estimate{Safe: (1 + Dearer) * s.rate.Safe}}
+func (d *Decision) preferSafe(s *selection, others []search.Contestant) {
+	safest := rated{rate: search.Estimate{Safe: (1 + Dearer) * s.rate.Safe}}
 	for _, c := range others {
 		if c.Found == nil || c.Found.Estimate.Safe <= safest.rate.Safe {
 			continue
 		}
-		doubt, err := d.doubtOf(c.Knobs, c.Found.Estimate)
-		if err != nil {
-			return err
-		}
-		if rate := widen(c.Found.Estimate, doubt); rate.Safe > safest.rate.Safe {
-			safest = selection{knobs: c.Knobs, found: *c.Found, rate: rate, doubt: doubt}
+		if r := d.rated(c.Knobs, *c.Found); r.rate.Safe > safest.rate.Safe {
+			safest = r
 		}
 	}
 	if safest.found.Trials > 0 {
-		s.take(safest.knobs, safest.found, safest.doubt, note.Because(note.LessSafe, s.rate.Value, stat.RoundedDown(s.rate.Safe, 3), stat.RoundedDown(safest.rate.Safe, 3)))
+		s.take(safest, note.Because(note.LessSafe, s.rate.Value, stat.RoundedDown(s.rate.Safe, 3), stat.RoundedDown(safest.rate.Safe, 3)))
 	}
-	return nil
 }
 
 // Dearer is the share of additional instances accepted for want of a gain that is shown.
@@ -176,13 +172,6 @@ const Dearer = 0.25
 // sized by safe rates, the default is not kept for the latter reason if it would take a quarter more instances.
 func prefersDefault(best, standard, gain search.Estimate) bool {
 	return standard.Safe > 0 && (standard.Safe >= best.Safe || gain.Low <= 1 && best.Safe <= (1+Dearer)*standard.Safe)
-}
-
-func setting(k measure.Knobs, e search.Estimate) plan.Setting {
-	if !(e.Value > 0) {
-		return plan.Setting{Knobs: k}
-	}
-	return plan.Setting{Knobs: k, Rate: &e}
 }
 
 // allowed reports whether the engine's own settings may be chosen: each knob has a value that the configuration

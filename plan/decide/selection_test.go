@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"planner/internal/evidence/configtest"
-	"planner/internal/evidence/must"
 	"planner/internal/note"
 	"planner/model/calibrate"
 	"planner/search"
@@ -35,8 +34,8 @@ func TestPrefersSafe(t *testing.T) {
 	others := []search.Contestant{{Knobs: set(8192)}, {Knobs: set(512), Found: found(4.4, 1.7)}, {Knobs: set(256), Found: found(2.9, 2.4)}, {Knobs: set(2048), Found: found(0.8, 0.4)}}
 	for _, c := range []struct{ safe, want float64 }{{0.3, 256}, {2, 1024}} {
 		likely.Estimate.Safe = c.safe
-		s := &selection{knobs: set(1024), found: likely, rate: likely.Estimate, rejected: []measure.Rejection{{Knobs: set(256)}, {Knobs: set(512)}}}
-		must.OK((&Decision{}).preferSafe(s, others))
+		s := &selection{rated: rated{knobs: set(1024), found: likely, rate: likely.Estimate}, rejected: []measure.Rejection{{Knobs: set(256)}, {Knobs: set(512)}}}
+		(&Decision{}).preferSafe(s, others)
 		taken := c.want == 256
 		if s.knobs != set(int(c.want)) || taken && (len(s.rejected) != 2 || s.rejected[1].Knobs != set(1024) || s.rejected[1].Reason.Note.Kind != note.LessSafe) {
 			t.Errorf("safe rate %v: %+v, rejected %+v", c.safe, s.knobs, s.rejected)

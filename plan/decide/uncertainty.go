@@ -20,17 +20,18 @@ import (
 
 // doubtOf samples the constants within their uncertainty and finds how far each sample moves the maximum rate
 // of a knob set. The samples are the same for all knobs of a GPU, so two knob sets can be compared sample by
-// sample. No shifts means no uncertainty, as for a measured engine.
-func (s *searches) doubtOf(k measure.Knobs, e search.Estimate) (calibrate.Shifts, error) {
+// sample. No shifts means no uncertainty, as for a measured engine, or that the study has failed.
+func (s *searches) doubtOf(k measure.Knobs, e search.Estimate) calibrate.Shifts {
 	if !s.ground.Virtual || e.Value <= 0 {
-		return nil, nil
+		return nil
 	}
 	if d, ok := list.Find(s.doubts, func(d doubted) bool { return d.Knobs == k && d.Rate == e.Value }); ok {
-		return d.Shifts, nil
+		return d.Shifts
 	}
 	roofline, err := s.ground.Predict.Roofline(k)
 	if err != nil {
-		return nil, err
+		s.failed = cmp.Or(s.failed, err)
+		return nil
 	}
 	with := func(c model.Constants) *sweep.Simulated {
 		engine := *s.ground.Predict
@@ -48,10 +49,12 @@ func (s *searches) doubtOf(k measure.Knobs, e search.Estimate) (calibrate.Shifts
 	shifts, err := calibrate.Shift(known, func(c model.Constants, rate, times float64, seed uint64) (measure.Trial, measure.Observation, error) {
 		return s.probe(measure.Trial{Knobs: k, Workload: w, Rate: rate, Seed: seed}, int(times*probeTrialRequests), with(c))
 	})
-	if err == nil {
-		s.doubts = append(s.doubts, doubted{k, e.Value, shifts})
+	if err != nil {
+		s.failed = cmp.Or(s.failed, err)
+		return nil
 	}
-	return shifts, err
+	s.doubts = append(s.doubts, doubted{k, e.Value, shifts})
+	return shifts
 }
 
 // mostLoosened is the largest factor on limits that is stated: beyond it a rate's logarithm says nothing about
