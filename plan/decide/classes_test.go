@@ -116,7 +116,7 @@ func TestPoolsOfEqualClasses(t *testing.T) {
 // What is not known of one class is not known of pools for all, whether there is no plan yet or a certificate is not met;
 // where another class has none for good, there is none.
 func undecidedAsTheirClasses(t *testing.T, s *PoolStudy) {
-	s.one.plan, s.one.solved = nil, &plan.Unsolved{}
+	s.all[0].plan, s.all[0].solved = nil, &plan.Unsolved{}
 	check := func(what string, want sweep.StudyState) {
 		t.Helper()
 		answer := must.Get(s.Answer())
@@ -126,10 +126,10 @@ func undecidedAsTheirClasses(t *testing.T, s *PoolStudy) {
 		}
 	}
 	check("a plan for each class", sweep.Done)
-	s.each[1].certificate = func() search.Certified { return search.Certified{State: measure.Unsure} }
+	s.all[2].certificate = func() search.Certified { return search.Certified{State: measure.Unsure} }
 	check("a certificate that is not met", sweep.Undecided)
-	s.each[0].plan, s.each[0].solved = nil, &plan.Unsolved{Undecided: true}
+	s.all[1].plan, s.all[1].solved = nil, &plan.Unsolved{Undecided: true}
 	check("a class without a plan yet", sweep.Undecided)
-	s.each[1].plan, s.each[1].solved = nil, &plan.Unsolved{}
+	s.all[2].plan, s.all[2].solved = nil, &plan.Unsolved{}
 	check("another without one for good", sweep.Infeasible)
 }

@@ -187,7 +187,7 @@ func TestStage(t *testing.T) {
 	d.plan = &plan.Plan{}
 	check("0 of 0 ")
 	d.plan = nil
-	pools := PoolStudy{one: &d, each: []*Decision{{races: pass()}, {}}}
+	pools := PoolStudy{all: []*Decision{&d, {races: pass()}, {}}}
 	if done, of, _ := pools.Stage(); done != 2 || of != 4 {
 		t.Errorf("%d of %d for the pools of a mix", done, of)
 	}

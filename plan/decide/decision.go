@@ -29,6 +29,8 @@ import (
 type Decision struct {
 	searches
 
+	// class names the class of a mix that it is for, "" for all.
+	class string
 	// looks are the short searches of the coarse pass, races the full ones; nil before they begin. looked holds
 	// the results of looks, and unsearched warns of kinds that were not searched in full but would be for this
 	// demand.
@@ -175,6 +177,9 @@ func (d *Decision) Best() (best search.Result, of string) {
 		if r := i.race(); r.Best.Estimate.Value > best.Estimate.Value {
 			best, of = r.Best, r.Knobs.Kind().Describe()
 		}
+	}
+	if of != "" && d.class != "" {
+		of = d.class + " alone, " + of
 	}
 	return best, of
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"planner/internal/config"
+	"planner/internal/list"
 	"planner/internal/note"
 	"planner/plan"
 	"planner/search"
@@ -19,10 +20,9 @@ import (
 type PoolStudy struct {
 	sweep.Chain
 
-	cfg     *config.Config
-	one     *Decision
-	classes []string
-	each    []*Decision
+	cfg *config.Config
+	// all are the decisions, that on one pool first.
+	all []*Decision
 }
 
 // PoolsPlanned is the answer if each class has a plan of its own and one pool for all has none.
@@ -45,37 +45,33 @@ func (p *PoolsPlanned) Files() map[string]any { return map[string]any{"plan.json
 // NewPlan prepares the study of a plan: one decision, or also those on a pool per class.
 func NewPlan(cfg *config.Config, g sweep.Ground) (PlanStudy, error) {
 	one, err := New(cfg, g)
-	p := &PoolStudy{cfg: cfg, one: one, classes: cfg.Pools()}
-	if err != nil || len(p.classes) == 0 {
+	if err != nil || len(cfg.Pools()) == 0 {
 		return one, err
 	}
-	all := []sweep.Source{one}
-	for _, class := range p.classes {
+	p := &PoolStudy{cfg: cfg, all: []*Decision{one}}
+	for _, class := range cfg.Pools() {
 		own, err := New(cfg.Pool(class), g)
 		if err != nil {
 			return nil, err
 		}
-		p.each, all = append(p.each, own), append(all, own)
+		own.class = class
+		p.all = append(p.all, own)
 	}
-	p.Stages = []func() sweep.Source{func() sweep.Source { return &sweep.Together{Sources: all} }}
-	if !g.Virtual {
-		p.Stages = nil
-		for _, source := range all {
-			p.Stages = append(p.Stages, func() sweep.Source { return source })
-		}
+	if g.Virtual {
+		together := list.Map(p.all, func(d *Decision) sweep.Source { return d })
+		p.Stages = []func() sweep.Source{func() sweep.Source { return &sweep.Together{Sources: together} }}
+	} else {
+		p.Stages = list.Map(p.all, func(d *Decision) func() sweep.Source { return func() sweep.Source { return d } })
 	}
 	return p, nil
 }
 
-// decisions returns all decisions, that on one pool first.
-func (p *PoolStudy) decisions() []*Decision { return append([]*Decision{p.one}, p.each...) }
-
 // Rejected lists the configurations that cannot run for any class.
-func (p *PoolStudy) Rejected() []measure.Rejection { return p.one.Rejected() }
+func (p *PoolStudy) Rejected() []measure.Rejection { return p.all[0].Rejected() }
 
 // Searches is the number of searches that the budget applies to.
 func (p *PoolStudy) Searches() (n int) {
-	for _, d := range p.decisions() {
+	for _, d := range p.all {
 		n += d.Searches()
 	}
 	return n
@@ -84,13 +80,13 @@ func (p *PoolStudy) Searches() (n int) {
 // Forecast says in words what the searches would take on real engines.
 func (p *PoolStudy) Forecast(ctx context.Context) (string, error) {
 	var parts []string
-	for i, d := range p.decisions() {
+	for _, d := range p.all {
 		text, err := d.Forecast(ctx)
 		if err != nil || text == "" {
 			return "", err
 		}
-		if i > 0 {
-			text = p.classes[i-1] + " alone: " + text
+		if d.class != "" {
+			text = d.class + " alone: " + text
 		}
 		parts = append(parts, text)
 	}
@@ -99,11 +95,9 @@ func (p *PoolStudy) Forecast(ctx context.Context) (string, error) {
 
 // Best is the best result so far of the running decision.
 func (p *PoolStudy) Best() (best search.Result, of string) {
-	for i, d := range p.decisions() {
-		if best, of = d.Best(); of != "" && i > 0 {
-			return best, p.classes[i-1] + " alone, " + of
-		} else if of != "" {
-			return best, of
+	for _, d := range p.all {
+		if best, of = d.Best(); of != "" {
+			break
 		}
 	}
 	return best, of
@@ -111,7 +105,7 @@ func (p *PoolStudy) Best() (best search.Result, of string) {
 
 // Stage returns how many kinds of instances are done over all decisions.
 func (p *PoolStudy) Stage() (done, of int, what string) {
-	for _, d := range p.decisions() {
+	for _, d := range p.all {
 		if n, all, word := d.Stage(); all > 0 {
 			done, of, what = done+n, of+all, word
 		}
@@ -122,7 +116,7 @@ func (p *PoolStudy) Stage() (done, of int, what string) {
 // Answer is the plan for one pool with those of the classes beside it, or the classes' plans if one pool has
 // none. If these are undecided, so is the answer.
 func (p *PoolStudy) Answer() (sweep.Answer, error) {
-	answer, err := p.one.Answer()
+	answer, err := p.all[0].Answer()
 	if err != nil || !p.Ended {
 		if answer.State == sweep.Done {
 			answer.State = sweep.Unfinished // the pools are not decided yet
@@ -132,18 +126,18 @@ func (p *PoolStudy) Answer() (sweep.Answer, error) {
 	var each []plan.Pool
 	var planned []*Planned
 	never, state := false, sweep.Done // of the pools together
-	for i, class := range p.classes {
-		own, err := p.each[i].Answer()
+	for _, d := range p.all[1:] {
+		own, err := d.Answer()
 		if err != nil {
 			return own, err
 		}
 		if never = never || own.State == sweep.Infeasible; own.State == sweep.Undecided {
 			state = own.State
 		}
-		pool := plan.Pool{Class: class, Share: p.cfg.Workload.Share(class)}
+		pool := plan.Pool{Class: d.class, Share: p.cfg.Workload.Share(d.class)}
 		switch v := own.Value.(type) {
 		case *Planned:
-			v.Class = class
+			v.Class = d.class
 			pool.Plan, planned = v.Plan, append(planned, v)
 		case *NoPlan:
 			pool.Why = v.Why.Error()

@@ -103,14 +103,13 @@ func (d *Decision) Recall(found []SearchResults, trials []measure.Measurement) b
 
 // Searched returns what the searches of one pool and of each class found.
 func (p *PoolStudy) Searched() []SearchResults {
-	return slices.Concat(list.Map(p.decisions(), (*Decision).Searched)...)
+	return slices.Concat(list.Map(p.all, (*Decision).Searched)...)
 }
 
 // Recall replaces the searches of one pool and of each class.
 func (p *PoolStudy) Recall(found []SearchResults, trials []measure.Measurement) bool {
-	all := p.decisions()
-	p.Ended = len(found) == len(all)
-	for i, d := range all {
+	p.Ended = len(found) == len(p.all)
+	for i, d := range p.all {
 		p.Ended = p.Ended && d.Recall(found[i:i+1], trials)
 	}
 	return p.Ended
