@@ -41,18 +41,15 @@ func (s *serverTrials) prefill() *Finding {
 	}
 	evidence := []string{fmt.Sprintf("TTFT of %s for prompts of %.0f tokens, %s for %.0f, in the median %s",
 		ms(short.TTFT), short.Tokens, ms(long.TTFT), long.Tokens, at(m))}
-	trouble := false
 	if limit := s.limitOf(measure.TTFT); limit > 0 && over(long.TTFT, limit) > nearLimit {
-		trouble = true
 		evidence = append(evidence, fmt.Sprintf("that is %s the limit of %s, before any load", times(over(long.TTFT, limit)), ms(limit)))
 	}
 	if s.bounds != nil && s.bounds.IdleTTFT > 0 && over(m.TTFT.P50, seconds(s.bounds.IdleTTFT)) > slowerThan {
-		trouble = true
 		evidence = append(evidence, fmt.Sprintf("%.1f times the modelled TTFT of an idle engine, %s; the data sheet's compute alone would take %s",
 			over(m.TTFT.P50, seconds(s.bounds.IdleTTFT)), ms(seconds(s.bounds.IdleTTFT)), ms(seconds(s.bounds.PrefillSeconds))))
 	}
-	if !trouble {
-		return nil
+	if len(evidence) == 1 {
+		return nil // prompts take time, but none too much
 	}
 	t := m.Server.Time
 	if t != nil && t.Communication >= linked && s.bounds != nil && s.bounds.IdleTTFT > beyondCompute*s.bounds.PrefillSeconds {
@@ -71,17 +68,11 @@ func (s *serverTrials) decode() *Finding {
 		return nil
 	}
 	evidence := []string{fmt.Sprintf("TPOT of %s in the median %s, with %.1f requests in flight", ms(m.TPOT.P50), at(m), inFlight(m))}
-	trouble := false
-	limit := s.limitOf(measure.TPOT)
-	if limit == 0 {
-		limit = s.limitOf(measure.ITL)
-	}
-	if limit > 0 && over(m.TPOT.P50, limit) > nearLimit {
-		trouble = true
+	if limit := cmp.Or(s.limitOf(measure.TPOT), s.limitOf(measure.ITL)); limit > 0 && over(m.TPOT.P50, limit) > nearLimit {
 		evidence = append(evidence, fmt.Sprintf("%s the limit of %s", times(over(m.TPOT.P50, limit)), ms(limit)))
 	}
 	if s.bounds == nil || s.bounds.WeightSeconds <= 0 {
-		if !trouble {
+		if len(evidence) == 1 {
 			return nil
 		}
 		return &Finding{"inefficiency", "tokens come slowly at low load; without model and hardware nobody can say whether the bandwidth is used up", evidence,
@@ -90,11 +81,10 @@ func (s *serverTrials) decode() *Finding {
 	ideal := s.bounds.ReadSeconds(inFlight(m))
 	used := ideal / m.TPOT.P50.Seconds()
 	if idle := s.bounds.IdleTPOT + ideal - s.bounds.WeightSeconds; over(m.TPOT.P50, seconds(idle)) > slowerThan {
-		trouble = true
 		evidence = append(evidence, fmt.Sprintf("%.1f times what is modelled, %s", over(m.TPOT.P50, seconds(idle)), ms(seconds(idle))))
 	}
-	if !trouble {
-		return nil
+	if len(evidence) == 1 {
+		return nil // as fast as is asked and modelled
 	}
 	evidence = append(evidence, fmt.Sprintf("reading weights and KV cache once takes %s: %s of the bandwidth is used", ms(seconds(ideal)), percent(used)))
 	if used >= streamed {
