@@ -68,6 +68,8 @@ type List struct {
 	Batch int
 	// Whole ends the list at the first trial that cannot run.
 	Whole bool
+	// Unable are the knobs that are known beforehand not to run.
+	Unable []measure.Rejection
 	// Seen are the measurements so far.
 	Seen []measure.Measurement
 
@@ -75,6 +77,9 @@ type List struct {
 	next   int
 	failed []measure.Knobs
 }
+
+// Rejected lists the knobs that are known beforehand not to run.
+func (l *List) Rejected() []measure.Rejection { return l.Unable }
 
 // Planned returns how many trials are to run, and how long they are under load.
 func (l *List) Planned() (trials int, load time.Duration) {
@@ -111,6 +116,8 @@ func (l *List) Observe(m measure.Measurement) {
 // propose, so that it can build on what that one found. A stage may be nil.
 type Chain struct {
 	Stages []func() Source
+	// Unable are the knobs that are known beforehand not to run.
+	Unable []measure.Rejection
 	// Seen are the measurements so far. Ended says that no stage has more to
 	// propose.
 	Seen  []measure.Measurement
@@ -118,6 +125,9 @@ type Chain struct {
 
 	current Source
 }
+
+// Rejected lists the knobs that are known beforehand not to run.
+func (c *Chain) Rejected() []measure.Rejection { return c.Unable }
 
 // Next proposes the next trials of the stage under way, or of the first stage after it that has
 // any.

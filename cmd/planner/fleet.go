@@ -47,9 +47,6 @@ type fleetReplay struct {
 	answer *fleet.Answer
 }
 
-// Rejected returns nothing, as there are no trials.
-func (*fleetReplay) Rejected() []measure.Rejection { return nil }
-
 // Answer returns the replay's answer; empty if there is none yet.
 func (s *fleetReplay) Answer() (sweep.Answer, error) {
 	if s.answer == nil {

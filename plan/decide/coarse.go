@@ -101,13 +101,13 @@ func (d *Decision) narrow() {
 		cheapest := &ranked[0]
 		switch first := best[gpu]; {
 		case (a.Offer.PricePerGPUHour > 0) == (cheapest.Offer.PricePerGPUHour > 0) && a.Fleet.GPUs > 0 && timesDearer(a, cheapest) > math.Exp(calibrate.WidestMove):
-			d.rejected = append(d.rejected, leftOut(a, cheapest))
+			d.Unable = append(d.Unable, leftOut(a, cheapest))
 		case first == nil:
 			best[gpu], kept[i] = a, true
 		case taken[gpu] == 0 && timesDearer(a, first) <= 1+coarseMargin:
 			taken[gpu], kept[i] = 1, true
 		default:
-			d.rejected = append(d.rejected, leftOut(a, first))
+			d.Unable = append(d.Unable, leftOut(a, first))
 		}
 	}
 	d.instances = slices.DeleteFunc(d.instances, func(i *instance) bool { return !kept[i] })
@@ -119,7 +119,7 @@ func (d *Decision) narrow() {
 		one := i.typical()
 		for _, p := range i.priors {
 			if p.Knobs != one.Knobs {
-				d.rejected = append(d.rejected, idleKind(p.Knobs, one.Knobs))
+				d.Unable = append(d.Unable, idleKind(p.Knobs, one.Knobs))
 			}
 		}
 		i.priors = []search.Prior{one}
@@ -139,8 +139,8 @@ func (d *Decision) leave(searched func(*instance) bool) {
 		if searched(of[a.Offer.Knobs]) {
 			continue
 		}
-		d.rejected = slices.DeleteFunc(d.rejected, func(r measure.Rejection) bool { return r.Knobs == a.Offer.Knobs })
-		d.rejected = append(d.rejected, leftOut(a, &ranked[first]))
+		d.Unable = slices.DeleteFunc(d.Unable, func(r measure.Rejection) bool { return r.Knobs == a.Offer.Knobs })
+		d.Unable = append(d.Unable, leftOut(a, &ranked[first]))
 		if less := 1 - timesDearer(a, &ranked[first]); less > coarsePrecision {
 			d.unsearched = append(d.unsearched, note.New(note.CheaperUnsearched, a.Offer.Knobs.Kind().Describe(), 100*less))
 		}

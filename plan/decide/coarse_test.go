@@ -137,17 +137,17 @@ func TestCoarsePassSizesFleets(t *testing.T) {
 		for _, i := range d.instances {
 			kept = append(kept, fmt.Sprintf("%s/%d", i.gpu.Hardware.Name, i.priors[0].Knobs.TensorParallel))
 		}
-		if got := fmt.Sprint(kept); got != c.kept || len(d.rejected)+len(kept) != 3*len(c.prices) {
-			t.Errorf("%v/s at %v: kept %s, want %s: %+v", c.rate, c.prices, got, c.kept, d.rejected)
+		if got := fmt.Sprint(kept); got != c.kept || len(d.Unable)+len(kept) != 3*len(c.prices) {
+			t.Errorf("%v/s at %v: kept %s, want %s: %+v", c.rate, c.prices, got, c.kept, d.Unable)
 		}
 	}
 	// For another demand the kind that was searched in full stays, and one that costs a third less is named.
 	d := narrowed(2, 1)
 	searched := d.instances[0]
-	d.instances, d.rejected, d.cfg.Demand.Rate = append(narrowed(190, 1).instances, searched), nil, 190
+	d.instances, d.Unable, d.cfg.Demand.Rate = append(narrowed(190, 1).instances, searched), nil, 190
 	d.leave(func(i *instance) bool { return i == searched })
-	if said := d.unsearched.Texts(); len(d.instances) != 1 || len(d.rejected) != 1 || len(said) != 1 || !strings.Contains(said[0], "34 % less") {
-		t.Errorf("%d kinds are left; %v, %+v", len(d.instances), said, d.rejected)
+	if said := d.unsearched.Texts(); len(d.instances) != 1 || len(d.Unable) != 1 || len(said) != 1 || !strings.Contains(said[0], "34 % less") {
+		t.Errorf("%d kinds are left; %v, %+v", len(d.instances), said, d.Unable)
 	}
 }
 

@@ -56,7 +56,6 @@ type searches struct {
 	ground sweep.Ground
 
 	instances []*instance
-	rejected  []measure.Rejection
 	// certificate returns the certificate's result; nil if none is sought or it has not begun.
 	certificate func() search.Certified
 	// doubts are the uncertainties found so far.
@@ -64,9 +63,6 @@ type searches struct {
 	// failed is an error of the study itself.
 	failed error
 }
-
-// Rejected lists the configurations that cannot run.
-func (s *searches) Rejected() []measure.Rejection { return s.rejected }
 
 // Parts lists the kinds of instances.
 func (s *searches) Parts() []sweep.Part {
@@ -86,7 +82,7 @@ func (s *searches) PartOf(t measure.Trial) string { return sweep.KindOf(t.Knobs)
 // certificate, need all kinds.
 func (d *Decision) Narrow(part string, whole bool) {
 	d.instances = slices.DeleteFunc(d.instances, func(i *instance) bool { return sweep.KindOf(i.priors[0].Knobs).Name != part })
-	d.rejected = slices.DeleteFunc(d.rejected, func(r measure.Rejection) bool { return sweep.KindOf(r.Knobs).Name != part })
+	d.Unable = slices.DeleteFunc(d.Unable, func(r measure.Rejection) bool { return sweep.KindOf(r.Knobs).Name != part })
 	if !whole {
 		d.Stages = d.Stages[:1]
 	}
@@ -154,7 +150,7 @@ func searchesOf(cfg *config.Config, g sweep.Ground) (s searches, err error) {
 		}
 		priors = append(priors, prior)
 	}
-	s.rejected = rejected
+	s.Unable = rejected
 	for _, of := range list.Groups(priors, func(p search.Prior) measure.Knobs { return p.Knobs.Kind() }) {
 		i := &instance{priors: of}
 		i.gpu, _ = cfg.GPU(of[0].Knobs.GPU)
@@ -242,7 +238,7 @@ const looseFactor = 2
 // offers turns the searches' results into priced instances, and lists what was not chosen.
 func (d *Decision) offers() (offers []plan.Offer, rejected []measure.Rejection) {
 	prompt, output := d.cfg.Workload.MeanTokens()
-	rejected = slices.Clone(d.rejected)
+	rejected = slices.Clone(d.Unable)
 	for _, i := range d.instances {
 		s := d.choose(i)
 		i.selected = s

@@ -83,7 +83,7 @@ func (s *RateSearch) Best() (best search.Result, of string) {
 // Answer is what is known of the maximum rate.
 func (s *RateSearch) Answer() (sweep.Answer, error) {
 	if len(s.instances) == 0 {
-		out := s.rejected[0]
+		out := s.Unable[0]
 		r := search.Result{Knobs: out.Knobs, Outcome: search.Infeasible, Reason: out.Reason}
 		return sweep.Answer{State: sweep.Infeasible, Value: &FoundRate{Result: r}}, nil
 	}

@@ -11,7 +11,6 @@ import (
 	"planner/plan"
 	"planner/search"
 	"planner/sweep"
-	"planner/sweep/measure"
 )
 
 // PoolStudy is the study of a mix whose classes have their own limits: the decision on one pool of instances
@@ -49,6 +48,7 @@ func NewPlan(cfg *config.Config, g sweep.Ground) (PlanStudy, error) {
 		return one, err
 	}
 	p := &PoolStudy{cfg: cfg, all: []*Decision{one}}
+	p.Unable = one.Unable
 	for _, class := range cfg.Pools() {
 		own, err := New(cfg.Pool(class), g)
 		if err != nil {
@@ -65,9 +65,6 @@ func NewPlan(cfg *config.Config, g sweep.Ground) (PlanStudy, error) {
 	}
 	return p, nil
 }
-
-// Rejected lists the configurations that cannot run for any class.
-func (p *PoolStudy) Rejected() []measure.Rejection { return p.all[0].Rejected() }
 
 // Searches is the number of searches that the budget applies to.
 func (p *PoolStudy) Searches() (n int) {

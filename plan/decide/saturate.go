@@ -35,7 +35,7 @@ func (d *Decision) screen() error {
 		slices.SortStableFunc(i.priors, func(a, b search.Prior) int { return cmp.Compare(b.Rate, a.Rate) })
 		for len(i.priors) > screenKept {
 			last := len(i.priors) - 1
-			d.rejected = append(d.rejected, measure.Rejection{Knobs: i.priors[last].Knobs,
+			d.Unable = append(d.Unable, measure.Rejection{Knobs: i.priors[last].Knobs,
 				Reason: note.Because(note.CompletesLess, i.priors[last].Rate, i.priors[0].Rate)})
 			i.priors = i.priors[:last]
 		}

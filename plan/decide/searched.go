@@ -57,7 +57,7 @@ func (d *Decision) digest() string { return fmt.Sprintf("%x", sha256.Sum256([]by
 
 // Searched returns what the searches found.
 func (d *Decision) Searched() []SearchResults {
-	s := SearchResults{Of: d.digest(), Looks: d.looked, Rejected: d.rejected, Doubts: d.doubts, Placed: d.placed,
+	s := SearchResults{Of: d.digest(), Looks: d.looked, Rejected: d.Unable, Doubts: d.doubts, Placed: d.placed,
 		Kinds:  list.Map(d.instances, func(i *instance) search.RaceResult { return i.race() }),
 		Trials: list.Map(d.Seen, func(m measure.Measurement) int { return m.Trial.Number })}
 	if d.certificate != nil {
@@ -92,7 +92,7 @@ func (d *Decision) Recall(found []SearchResults, trials []measure.Measurement) b
 	if s.Certificate != nil {
 		d.certificate = func() search.Certified { return *s.Certificate }
 	}
-	d.rejected, d.looked, d.Seen, d.doubts, d.placed = s.Rejected, s.Looks, trials, s.Doubts, s.Placed
+	d.Unable, d.looked, d.Seen, d.doubts, d.placed = s.Rejected, s.Looks, trials, s.Doubts, s.Placed
 	if d.coarsely() {
 		d.leave(func(i *instance) bool { return i.race != nil })
 	}

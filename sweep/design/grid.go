@@ -39,7 +39,6 @@ type Sweep struct {
 	sweep.List
 	ground    sweep.Ground
 	objective measure.SLO
-	rejected  []measure.Rejection
 	rows      []MatrixRow
 	warnings  note.Notes
 }
@@ -110,18 +109,18 @@ func (s *Sweep) PartOf(t measure.Trial) string { return sweep.KindOf(t.Knobs).Na
 // Narrow keeps only the trials of one kind of instance.
 func (s *Sweep) Narrow(part string, _ bool) {
 	s.Trials = slices.DeleteFunc(s.Trials, func(t measure.Trial) bool { return s.PartOf(t) != part })
-	s.rejected = slices.DeleteFunc(s.rejected, func(r measure.Rejection) bool { return sweep.KindOf(r.Knobs).Name != part })
+	s.Unable = slices.DeleteFunc(s.Unable, func(r measure.Rejection) bool { return sweep.KindOf(r.Knobs).Name != part })
 }
 
 // runnable lists the sets of knobs that can run, with the highest rate predicted for any of them,
 // and rejects the others.
 func (s *Sweep) runnable(cfg *config.Config) (sets []measure.Knobs, most float64, err error) {
 	all, rejected := cfg.Candidates()
-	s.rejected = rejected
+	s.Unable = rejected
 	for _, k := range all {
 		rate, err := predictedRate(s.ground, &cfg.Workload, cfg.Objective, k)
 		if r, ok := errors.AsType[*measure.Rejection](err); ok {
-			s.rejected = append(s.rejected, *r)
+			s.Unable = append(s.Unable, *r)
 			continue
 		} else if err != nil {
 			return nil, 0, err
@@ -129,7 +128,7 @@ func (s *Sweep) runnable(cfg *config.Config) (sets []measure.Knobs, most float64
 		sets, most = append(sets, k), max(most, rate)
 	}
 	if len(sets) == 0 {
-		return nil, 0, &s.rejected[0]
+		return nil, 0, &s.Unable[0]
 	}
 	return sets, most, nil
 }
@@ -147,14 +146,11 @@ func predictedRate(g sweep.Ground, w *workload.Workload, objective measure.SLO, 
 	return capacity.Rate, err
 }
 
-// Rejected lists the knobs that cannot run.
-func (s *Sweep) Rejected() []measure.Rejection { return s.rejected }
-
 // Answer returns what the trials have shown so far. It is infeasible if nothing can run, failed if
 // nothing ran and an engine broke, and undecided if no trial can be trusted or a hypothesis is
 // neither held nor refuted.
 func (s *Sweep) Answer() (sweep.Answer, error) {
-	out := &Swept{Planned: len(s.Trials), Rejected: slices.Clone(s.rejected),
+	out := &Swept{Planned: len(s.Trials), Rejected: slices.Clone(s.Unable),
 		Warnings: s.warnings.Warnings(), Seen: s.Seen, Objective: s.objective}
 	for _, m := range s.Seen {
 		if !m.Ran() {

@@ -89,9 +89,6 @@ func (p *PointStudy) Prepare(ctx context.Context, run sweep.Runner, held []measu
 	return nil
 }
 
-// Rejected lists nothing: that a load point cannot run is its result.
-func (p *PointStudy) Rejected() []measure.Rejection { return nil }
-
 // Answer returns the measurement; its verdict decides the state.
 func (p *PointStudy) Answer() (sweep.Answer, error) {
 	if len(p.Seen) == 0 {

@@ -144,9 +144,6 @@ func (r *Rounds) Ground() sweep.Ground {
 	return g
 }
 
-// Rejected lists nothing: both sides must run.
-func (r *Rounds) Rejected() []measure.Rejection { return nil }
-
 // Answer compares the two sides over all complete rounds. With a side that does not run there is an
 // answer too, which says why.
 func (r *Rounds) Answer() (sweep.Answer, error) {
