@@ -12,8 +12,7 @@ import (
 
 // Settings returns the knob sets that were tried on a plan's kind of instance, with their approximate rates.
 func Settings(p *plan.Plan, trials []measure.Measurement) []effects.Setting {
-	ref := effects.Baseline{Knobs: p.Offer.Knobs, Rate: p.Offer.Rate.Value, Curves: p.Evidence.AllCurves()}
-	return effects.Rates(trials, ref, p.Evidence.Crossed)
+	return effects.Rates(trials, effects.Setting{Knobs: p.Offer.Knobs, Rate: p.Offer.Rate.Value}, p.Evidence.AllCurves(), p.Evidence.Crossed)
 }
 
 // judge diagnoses the server with some knobs from its trials, and checks these against a benchmark checklist

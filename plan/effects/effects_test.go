@@ -97,7 +97,7 @@ func TestRatesAreReadOffTheReference(t *testing.T) {
 	}
 	c := must.Get(curve.Fit(measure.TTFT, curve.FromMeasurements(trials, measure.TTFT), 1))
 	for _, rate := range []float64{6, 8, 8.5} {
-		got := Rates(append(trials, measured(half, rate, 10)), Baseline{Knobs: best, Rate: 16, Curves: []*curve.Curve{c}}, nil)
+		got := Rates(append(trials, measured(half, rate, 10)), Setting{best, 16}, []*curve.Curve{c}, nil)
 		if len(got) != 2 || math.Abs(got[1].Rate-8) > 0.3 {
 			t.Errorf("tried at %v: %+v, want half of 16", rate, got)
 		}
@@ -105,23 +105,23 @@ func TestRatesAreReadOffTheReference(t *testing.T) {
 	// A latency that is far from its limit does not limit a set for being higher than the reference's.
 	limited := measured(half, 6, 10)
 	limited.Trial.Objective.Bounds = []measure.Bound{{Metric: measure.TTFT, Quantile: 0.5, Limit: latency(18, 20)}}
-	if got := Rates(append(trials, limited), Baseline{Knobs: best, Rate: 12, Curves: []*curve.Curve{c}}, nil); math.Abs(got[1].Rate-9) > 0.3 {
+	if got := Rates(append(trials, limited), Setting{best, 12}, []*curve.Curve{c}, nil); math.Abs(got[1].Rate-9) > 0.3 {
 		t.Errorf("a latency that is not at its limit: %+v, want half of 18", got[1:])
 	}
 	// What waits for a place shows what the reference shows at its very end.
-	if got := Rates(append(trials, measured(half, 6, 6.01)), Baseline{Knobs: best, Rate: 16, Curves: []*curve.Curve{c}}, nil); len(got) != 1 {
+	if got := Rates(append(trials, measured(half, 6, 6.01)), Setting{best, 16}, []*curve.Curve{c}, nil); len(got) != 1 {
 		t.Errorf("a queue of its own: %+v", got[1:])
 	}
 	// One that misses a limit on gaps between tokens has longer steps, not the reference's at a higher rate.
 	gaps := measured(half, 6, 10)
 	gaps.Trial.Objective.Bounds = []measure.Bound{{Metric: measure.ITL, Quantile: 0.99, Limit: 90 * time.Millisecond}}
 	gaps.ITL = measure.Summary{P50: 20 * time.Millisecond, P99: 150 * time.Millisecond, N: 100_000}
-	if got := Rates(append(trials, gaps), Baseline{Knobs: best, Rate: 16, Curves: []*curve.Curve{c}}, nil); len(got) != 1 {
+	if got := Rates(append(trials, gaps), Setting{best, 16}, []*curve.Curve{c}, nil); len(got) != 1 {
 		t.Errorf("gaps beyond their limit: %+v", got[1:])
 	}
 	over := measured(half, 14, 1e9)
 	over.Overloaded, over.Achieved, over.TTFT = true, 9.5, measure.Summary{P50: time.Minute, P99: -1, N: 500}
-	if got := Rates(append(trials, over), Baseline{Knobs: best, Rate: 16}, nil); len(got) != 2 || got[1].Rate != 9.5 {
+	if got := Rates(append(trials, over), Setting{best, 16}, nil, nil); len(got) != 2 || got[1].Rate != 9.5 {
 		t.Errorf("overloaded: %+v", got)
 	}
 }

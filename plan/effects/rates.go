@@ -19,20 +19,13 @@ type Setting struct {
 	Rate  float64       `json:"rate_per_s"` // about the highest rate within the limits
 }
 
-// Baseline is the set that was searched in full, with its maximum rate and fitted curves.
-type Baseline struct {
-	Knobs  measure.Knobs
-	Rate   float64
-	Curves []*curve.Curve
-}
-
 // Rates estimates the rate of every set with the reference's kind of instance, from its trial nearest to the
-// reference's rate. If it shows at its rate the latency that the reference shows at rate x, it keeps the limit
-// on that latency up to the reference's rate times the ratio of its rate to x; it carries the least of these
-// rates, and if overloaded no more than it completes. As sets get the same requests, ratios are much more
-// certain than rates. Sets without a telling trial are left out; known rates are taken as they are.
-func Rates(trials []measure.Measurement, ref Baseline, known []Setting) []Setting {
-	out := append([]Setting{{ref.Knobs, ref.Rate}}, known...)
+// reference's rate. If it shows at its rate the latency that the reference shows at rate x, by its fitted curves,
+// it keeps the limit on that latency up to the reference's rate times the ratio of its rate to x; it carries the
+// least of these rates, and if overloaded no more than it completes. As sets get the same requests, ratios are
+// much more certain than rates. Sets without a telling trial are left out; known rates are taken as they are.
+func Rates(trials []measure.Measurement, ref Setting, curves []*curve.Curve, known []Setting) []Setting {
+	out := append([]Setting{ref}, known...)
 	if !(ref.Rate > 0) {
 		return nil
 	}
@@ -43,7 +36,7 @@ func Rates(trials []measure.Measurement, ref Baseline, known []Setting) []Settin
 	off := func(m measure.Measurement) float64 { return math.Abs(math.Log(m.Trial.Rate / ref.Rate)) }
 	for _, of := range list.Groups(telling, func(m measure.Measurement) measure.Knobs { return m.Trial.Knobs }) {
 		nearest := slices.MinFunc(of, func(a, b measure.Measurement) int { return cmp.Compare(off(a), off(b)) })
-		if rate, ok := ref.carried(&nearest); ok {
+		if rate, ok := ref.carried(curves, &nearest); ok {
 			out = append(out, Setting{nearest.Trial.Knobs, rate})
 		}
 	}
@@ -55,15 +48,16 @@ func Rates(trials []measure.Measurement, ref Baseline, known []Setting) []Settin
 // reference's do not. With 128 places beside 1024, a set that carries the same was placed at a third.
 const alike = 2.2
 
-// carried estimates the rate that the set of a trial carries; false if the trial does not tell.
-func (r *Baseline) carried(m *measure.Measurement) (float64, bool) {
+// carried estimates the rate that the set of a trial carries, by the curves of the reference; false if the trial
+// does not tell.
+func (r *Setting) carried(curves []*curve.Curve, m *measure.Measurement) (float64, bool) {
 	rate, known := math.Inf(1), false
 	for _, b := range m.Trial.Objective.Latencies() {
 		if b.Metric == measure.ITL && m.Bounded(b) > b.Limit {
 			return 0, false // its steps are longer, which the reference shows at no rate
 		}
 	}
-	for _, c := range r.Curves {
+	for _, c := range curves {
 		s := m.Of(c.Class).Latency(c.Metric)
 		for _, q := range slices.Backward(c.Model.Levels) {
 			if y := s.Stat(q); y > 0 {
@@ -84,7 +78,7 @@ func (r *Baseline) carried(m *measure.Measurement) (float64, bool) {
 
 // within returns the rate up to which the reference keeps the limits on a curve's latency, as far as the curve
 // goes: its own rate if this latency is the bottleneck, and more if another is.
-func (r *Baseline) within(c *curve.Curve, o measure.SLO) float64 {
+func (r *Setting) within(c *curve.Curve, o measure.SLO) float64 {
 	rate := math.Inf(1)
 	for _, b := range o.Latencies() {
 		if x, ok := inverse(c, b.Quantile, b.Limit); ok && b.Metric == c.Metric && b.Class == c.Class {
