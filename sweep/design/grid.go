@@ -3,6 +3,7 @@
 package design
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -276,16 +277,11 @@ const enoughForP99 = 1500
 // more than ten minutes.
 func (s Grid) windows(cfg *config.Config, t *measure.Trial, temperature string, requests float64) {
 	const longestReal, longestWarmup = 3 * time.Minute, 10 * time.Minute
-	t.Window = workload.WholeWindow(requests, t.Workload.MeanRate(t.Rate))
+	usual := workload.WholeWindow(requests, t.Workload.MeanRate(t.Rate))
 	if !cfg.Simulated() {
-		t.Window = min(t.Window, longestReal)
+		usual = min(usual, longestReal)
 	}
-	if d := cfg.Search.Trial; d > 0 {
-		t.Window = d
-	}
-	if s.Window > 0 {
-		t.Window = s.Window
-	}
+	t.Window = cmp.Or(s.Window, max(cfg.Search.Trial, 0), usual)
 	t.Cooldown = min(30*time.Second, t.Window/2)
 	t.Warmup = min(30*time.Second, t.Window)
 	if cfg.Search.Warmup >= 0 {
