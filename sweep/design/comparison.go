@@ -114,7 +114,7 @@ func (c *Compared) answer() sweep.Answer {
 func CompareRuns(paths [2]string, trials [2][]measure.Measurement, t Terms, doubts note.Notes) (sweep.Answer, error) {
 	a, b := trials[0], trials[1]
 	pairs, left := matched(a, b)
-	other := list.Count(pairs, func(x pairing) bool { return x.a.Trial.Seed != x.b.Trial.Seed })
+	other := list.Count(pairs, func(x pairing) bool { return x[0].Trial.Seed != x[1].Trial.Seed })
 	c := &Compared{A: filepath.Clean(paths[0]), B: filepath.Clean(paths[1]), Test: tested, Terms: t,
 		Contrasts: contrast(pairs, t), Warnings: slices.Concat(doubts, pairDoubts(pairs), note.If(other > 0, note.SeedsDiffer, other, len(pairs))).Warnings()}
 	c.Design = fmt.Sprintf("%s that both runs have; %d have no counterpart", note.Count(len(pairs), "load point"), left)

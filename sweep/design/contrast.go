@@ -31,7 +31,7 @@ func aspects(pairs []pairing) []aspect {
 		}
 	}
 	for _, p := range pairs {
-		for _, b := range p.a.Trial.Objective.Latencies() {
+		for _, b := range p[0].Trial.Objective.Latencies() {
 			if !slices.ContainsFunc(bounds, func(o measure.Bound) bool { return o.String() == b.String() }) {
 				bounds = append(bounds, b)
 			}
@@ -45,7 +45,7 @@ func aspects(pairs []pairing) []aspect {
 			return above0(float64(m.Bounded(b)) / float64(time.Millisecond))
 		}})
 	}
-	if slices.ContainsFunc(pairs, func(p pairing) bool { return p.a.Failed+p.b.Failed > 0 && min(p.a.Requests, p.b.Requests) > 0 }) { // latencies are those of the requests that did not fail
+	if slices.ContainsFunc(pairs, func(p pairing) bool { return p[0].Failed+p[1].Failed > 0 && min(p[0].Requests, p[1].Requests) > 0 }) { // latencies are those of the requests that did not fail
 		all = append(all, aspect{"answered_share", "share answered", func(m *measure.Measurement) float64 {
 			return max(float64(m.Requests-m.Failed), 0.5) / float64(m.Requests)
 		}})
@@ -55,7 +55,7 @@ func aspects(pairs []pairing) []aspect {
 }
 
 // ratio returns the logarithm of the ratio of a pair, NaN if one side does not have the figure.
-func (f aspect) ratio(p pairing) float64 { return math.Log(f.of(p.b) / f.of(p.a)) }
+func (f aspect) ratio(p pairing) float64 { return math.Log(f.of(p[1]) / f.of(p[0])) }
 
 // inMilliseconds is the suffix in the names of latencies.
 const inMilliseconds = "_ms"
@@ -69,8 +69,11 @@ func above0(v float64) float64 {
 	return v
 }
 
-// A pairing is the measurements of two sides at the same load.
-type pairing struct{ a, b *measure.Measurement }
+// A pairing is the measurements of the two sides, A and B, at the same load.
+type pairing [2]*measure.Measurement
+
+// sides are the names of the sides.
+var sides = [2]string{"A", "B"}
 
 // tested says how pairs are tested.
 const tested = "Student's t over the logarithms of the ratios of the pairs; values, differences and ratios are geometric means"
@@ -80,7 +83,7 @@ const tested = "Student's t over the logarithms of the ratios of the pairs; valu
 // only one side fell behind are a figure of their own: their ratios and those at loads that both
 // sides carry have no common spread.
 func contrast(pairs []pairing, t Terms) []Contrast {
-	sound := list.Filter(pairs, func(p pairing) bool { return p.a.Valid && p.b.Valid })
+	sound := list.Filter(pairs, func(p pairing) bool { return p[0].Valid && p[1].Valid })
 	valid := sound
 	few := len(valid) < 2 && len(valid) < len(pairs)
 	if few {
@@ -95,7 +98,7 @@ func contrast(pairs []pairing, t Terms) []Contrast {
 	}
 	shown := len(all)
 	kept := list.Filter(sound, func(p pairing) bool { return p.behind() == "" })
-	for _, side := range []string{"A", "B"} {
+	for _, side := range sides {
 		alone := list.Filter(pairs, func(p pairing) bool { return p.behind() == side })
 		f := aspect{"achieved_per_s where " + side + " fell behind", "requests/s where " + side + " fell behind", achieved}
 		if c, ok := contrastIn(f, alone, kept, t); ok {
@@ -117,7 +120,7 @@ func contrast(pairs []pairing, t Terms) []Contrast {
 func cacheHits(pairs []pairing) []Contrast {
 	var a, b []float64
 	for _, p := range pairs {
-		if x, y := p.a.Server.HitRate, p.b.Server.HitRate; x != nil && y != nil {
+		if x, y := p[0].Server.HitRate, p[1].Server.HitRate; x != nil && y != nil {
 			a, b = append(a, *x), append(b, *y)
 		}
 	}
@@ -137,7 +140,7 @@ func contrastIn(f aspect, pairs, others []pairing, t Terms) (Contrast, bool) {
 	ratios := func(pairs []pairing) (a, ratios []float64) {
 		for _, p := range pairs {
 			if r := f.ratio(p); !math.IsNaN(r) {
-				a, ratios = append(a, f.of(p.a)), append(ratios, r)
+				a, ratios = append(a, f.of(p[0])), append(ratios, r)
 			}
 		}
 		return a, ratios
@@ -158,14 +161,10 @@ func contrastIn(f aspect, pairs, others []pairing, t Terms) (Contrast, bool) {
 // behind names the side that fell behind in a trial, valid and overloaded or drifting, if the
 // other's trial is valid and its backlog did not grow; "" for neither.
 func (p pairing) behind() string {
-	fell := func(m, other *measure.Measurement) bool {
-		return (m.Overloaded && m.Valid || m.Drifted()) && other.Valid && !other.Grew()
-	}
-	switch {
-	case fell(p.a, p.b):
-		return "A"
-	case fell(p.b, p.a):
-		return "B"
+	for i, m := range p {
+		if other := p[1-i]; (m.Overloaded && m.Valid || m.Drifted()) && other.Valid && !other.Grew() {
+			return sides[i]
+		}
 	}
 	return ""
 }
@@ -250,10 +249,10 @@ func sameLoad(a, b *measure.Trial) bool {
 // and trials that were invalid or overloaded.
 func pairDoubts(pairs []pairing) note.Notes {
 	out := unresolvedIn(pairs)
-	for i, side := range []string{"A", "B"} {
+	for i, side := range sides {
 		failed, requests, invalid, overloaded, behind, how := 0, 0, 0, 0, 0, ""
 		for _, p := range pairs {
-			m := [2]*measure.Measurement{p.a, p.b}[i]
+			m := p[i]
 			failed, requests = failed+m.Failed, requests+m.Requests
 			how = cmp.Or(how, m.Complaint())
 			switch {

@@ -99,7 +99,7 @@ func TestContrastLeavesOutInvalid(t *testing.T) {
 		t.Errorf("%+v, want the two valid pairs", c)
 	}
 	for i := range pairs {
-		pairs[i].b.Valid = false
+		pairs[i][1].Valid = false
 	}
 	for _, c := range contrast(pairs, Terms{Confidence: 0.95, Indifference: 0.05}) {
 		if c.Pairs != 4 || c.Judgement != Undecided {
@@ -139,7 +139,7 @@ func TestContrastBehind(t *testing.T) {
 		switch {
 		case c.want == "" && len(got.Contrasts) != 11:
 			t.Errorf("%s: %d figures, and %s is %s", c.name, len(got.Contrasts), last.Figure, last.Judgement)
-		case c.want != "" && (len(got.Contrasts) != 12 || last.Judgement != c.want || last.Pairs != 1 || math.Abs(last.A-c.last.a.Achieved) > 1e-9 || math.Abs(last.B-c.last.b.Achieved) > 1e-9):
+		case c.want != "" && (len(got.Contrasts) != 12 || last.Judgement != c.want || last.Pairs != 1 || math.Abs(last.A-c.last[0].Achieved) > 1e-9 || math.Abs(last.B-c.last[1].Achieved) > 1e-9):
 			t.Errorf("%s: %+v, want %s", c.name, last, c.want)
 		}
 		if state := got.answer().State; state != c.state {
@@ -225,12 +225,12 @@ func TestMatched(t *testing.T) {
 	}
 	// One set of knobs each, another one: the loads decide.
 	pairs, left := matched([]measure.Measurement{at(1, 8, 0), at(2, 8, 0), at(4, 8, 0)}, []measure.Measurement{at(4.0001, 16, 0), at(2, 16, 0)})
-	if len(pairs) != 2 || left != 1 || pairs[0].b.Trial.Rate != 2 {
+	if len(pairs) != 2 || left != 1 || pairs[0][1].Trial.Rate != 2 {
 		t.Errorf("%d pairs, %d left", len(pairs), left)
 	}
 	// Several sets: only equal ones are pairs, and each is used once.
 	pairs, left = matched([]measure.Measurement{at(1, 8, 0), at(1, 16, 0)}, []measure.Measurement{at(1, 16, 0), at(1, 32, 0)})
-	if len(pairs) != 1 || left != 2 || pairs[0].a.Trial.Knobs.MaxNumSeqs != 16 {
+	if len(pairs) != 1 || left != 2 || pairs[0][0].Trial.Knobs.MaxNumSeqs != 16 {
 		t.Errorf("%d pairs, %d left", len(pairs), left)
 	}
 	if pairs, _ = matched([]measure.Measurement{at(1, 8, 0)}, []measure.Measurement{at(1, 8, time.Second)}); len(pairs) != 0 {

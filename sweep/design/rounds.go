@@ -160,7 +160,7 @@ func (r *Rounds) Answer() (sweep.Answer, error) {
 		Warnings: slices.Concat(r.doubts(), pairDoubts(pairs), r.slower(pairs)).Warnings(),
 	}
 	for _, x := range pairs {
-		out.Trials = append(out.Trials, *x.a, *x.b)
+		out.Trials = append(out.Trials, *x[0], *x[1])
 	}
 	answer := out.answer()
 	switch done := len(pairs); {
@@ -169,7 +169,7 @@ func (r *Rounds) Answer() (sweep.Answer, error) {
 		if answer.State, out.Rounds = sweep.Infeasible, &done; measure.Broke(why) {
 			answer.State = sweep.Failed
 		}
-		out.Warnings.Add(note.SideDown, "AB"[ofB(down+1):][:1], done, n, why.Text)
+		out.Warnings.Add(note.SideDown, sides[ofB(down+1)], done, n, why.Text)
 	case done < n:
 		answer.State, out.Rounds = sweep.Unfinished, &done
 		out.Warnings.Add(note.RoundsInterrupted, done, n)
@@ -187,11 +187,10 @@ func (r *Rounds) doubts() note.Notes {
 func (r *Rounds) slower(pairs []pairing) note.Notes {
 	least, asked := 1.0, r.Sides[0].Config.Workload.MeanRate(r.Rate)
 	for _, p := range pairs {
-		if p.a.Overloaded || p.behind() == "A" {
-			least = min(least, p.a.Achieved/asked)
-		}
-		if p.b.Overloaded || p.behind() == "B" {
-			least = min(least, p.b.Achieved/asked)
+		for i, m := range p {
+			if m.Overloaded || p.behind() == sides[i] {
+				least = min(least, m.Achieved/asked)
+			}
 		}
 	}
 	return note.If(least < 1, note.RateTooHigh, 100*least, r.Rate, significant(carried*least*r.Rate, 2))
@@ -208,11 +207,8 @@ func sameRequests(a, b measure.Trial) bool {
 func (r *Rounds) pairs() (pairs []pairing, down int) {
 	down = slices.IndexFunc(r.Seen, func(m measure.Measurement) bool { return !m.Ran() })
 	for i := 0; i+1 < len(r.Seen) && (down < 0 || i+1 < down); i += 2 {
-		a, b := &r.Seen[i], &r.Seen[i+1]
-		if ofB(i+1) == 1 {
-			a, b = b, a
-		}
-		pairs = append(pairs, pairing{a, b})
+		first := ofB(i + 1)
+		pairs = append(pairs, pairing{&r.Seen[i+first], &r.Seen[i+1-first]})
 	}
 	return pairs, down
 }
