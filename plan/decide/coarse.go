@@ -93,21 +93,17 @@ func (d *Decision) narrow() {
 	}
 	d.looked = list.Map(d.instances, func(i *instance) search.Result { return i.sight() })
 	ranked, of := d.ranked()
-	best, kept := map[string]*plan.Alternative{}, map[*instance]bool{}
-	taken := map[string]int{}
+	best, kept := map[string][]*plan.Alternative{}, map[*instance]bool{}
 	for n := range ranked {
 		a, i := &ranked[n], of[ranked[n].Offer.Knobs]
-		gpu := i.gpu.Hardware.Name
-		cheapest := &ranked[0]
-		switch first := best[gpu]; {
+		cheapest, beside := &ranked[0], best[i.gpu.Hardware.Name]
+		switch {
 		case (a.Offer.PricePerGPUHour > 0) == (cheapest.Offer.PricePerGPUHour > 0) && a.Fleet.GPUs > 0 && timesDearer(a, cheapest) > math.Exp(calibrate.WidestMove):
 			d.Unable = append(d.Unable, leftOut(a, cheapest))
-		case first == nil:
-			best[gpu], kept[i] = a, true
-		case taken[gpu] == 0 && timesDearer(a, first) <= 1+coarseMargin:
-			taken[gpu], kept[i] = 1, true
+		case len(beside) == 0, len(beside) == 1 && timesDearer(a, beside[0]) <= 1+coarseMargin:
+			best[i.gpu.Hardware.Name], kept[i] = append(beside, a), true
 		default:
-			d.Unable = append(d.Unable, leftOut(a, first))
+			d.Unable = append(d.Unable, leftOut(a, beside[0]))
 		}
 	}
 	d.instances = slices.DeleteFunc(d.instances, func(i *instance) bool { return !kept[i] })
