@@ -3,9 +3,14 @@ package decide
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
+
+	"gonum.org/v1/gonum/interp"
+	gonum "gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/distuv"
 
 	"planner/internal/config"
 	"planner/internal/list"
@@ -14,6 +19,9 @@ import (
 	"planner/model"
 	"planner/model/curve"
 	"planner/plan"
+	"planner/plan/diagnose"
+	"planner/plan/effects"
+	"planner/plan/trust"
 	"planner/sweep"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
@@ -225,4 +233,138 @@ func (s *searches) cachedRequest(k measure.Knobs) model.MeanRequest {
 	q.Cached = share * q.Prompt
 	q.Shared, q.Texts = s.cfg.Workload.SharedText()
 	return q
+}
+
+// Settings returns the knob sets that were tried on a plan's kind of instance, with their approximate rates.
+func Settings(p *plan.Plan, trials []measure.Measurement) []effects.Setting {
+	return effects.Rates(trials, effects.Setting{Knobs: p.Offer.Knobs, Rate: p.Offer.Rate.Value}, p.Evidence.AllCurves(), p.Evidence.Crossed)
+}
+
+// judge diagnoses the server with some knobs from its trials, and checks these against a benchmark checklist
+// for a rate that they should show.
+func (s *searches) judge(k measure.Knobs, gpu string, rate float64) ([]diagnose.Finding, []trust.Item) {
+	mine := list.Filter(s.Seen, func(m measure.Measurement) bool { return m.Trial.Knobs == k })
+	of := trust.Subject{GPU: gpu, Rate: rate, Objective: s.cfg.Objective}
+	if s.cfg.Model.Known {
+		of.Weights = s.cfg.Precision(k).Weights.String()
+	}
+	bounds, err := s.bounds(k)
+	if err != nil {
+		bounds = nil // knobs that the model rejects but that ran all the same
+	}
+	return diagnose.Of(mine, bounds, s.cfg.Objective), trust.Check(mine, of)
+}
+
+// bounds returns what the data sheets allow an instance with some knobs; nil if model and hardware are unknown.
+func (s *searches) bounds(k measure.Knobs) (*model.Bounds, error) {
+	if s.ground.Predict == nil {
+		return nil, nil
+	}
+	roofline, memory, err := s.ground.Predict.Model(k)
+	if err != nil {
+		return nil, err
+	}
+	bounds := roofline.Bounds(s.cachedRequest(k), memory)
+	return &bounds, nil
+}
+
+// addDrafting states what was assumed about speculative decoding, and from which load on it does harm.
+func (d *Decision) addDrafting(p *plan.Plan, load float64) error {
+	sim, k := d.ground.Predict, p.Offer.Knobs
+	s := sim.Args(k).Speculation
+	if !s.On() {
+		return nil
+	}
+	roofline, memory, err := sim.Model(k)
+	if err != nil {
+		return err
+	}
+	pays, err := roofline.Drafting(d.cachedRequest(k), memory)
+	if err != nil {
+		return err
+	}
+	source := "as configured"
+	if from := d.cfg.Model.Arch.Published; d.cfg.SpeculationPublished() {
+		source = "published: " + from.Source
+	}
+	text := fmt.Sprintf("speculative decoding is modelled, not measured: %d tokens proposed in a step by %s, of which %.3g are accepted in the mean (%s); ",
+		s.Tokens, s.Method, s.PerStep()-1, source)
+	switch {
+	case pays.Always:
+		text += "it makes answers faster at every load"
+	case pays.Rate == 0:
+		text += "it makes answers slower even on an idle instance"
+	default:
+		text += fmt.Sprintf("it makes answers faster up to about %.2g requests/s on an instance (%.0f at once), and slower above", pays.Rate, pays.Batch)
+	}
+	p.Assumptions = append(p.Assumptions, text)
+	p.Warnings = append(p.Warnings, note.If(!pays.Always && load > pays.Rate, note.DraftHurts, load, pays.Rate)...)
+	return nil
+}
+
+// autoscaling returns the autoscaling signal of a plan's fleet from the trials of its knobs; nil if none of
+// them has request times, and for a job, during which all replicas are full.
+func autoscaling(p *plan.Plan, trials []measure.Measurement) *plan.Autoscaling {
+	inFlight := inFlightAt(trials, p.Offer.Knobs)
+	if inFlight == nil || p.Fleet.Instances == 0 || p.Demand.Job != nil {
+		return nil
+	}
+	return p.Autoscale(inFlight)
+}
+
+// inFlightAt returns the requests in flight on an instance as a function of its rate: by Little's law the rate
+// times the mean time of a request. It is nil if no trial has that.
+func inFlightAt(trials []measure.Measurement, k measure.Knobs) func(rate float64) float64 {
+	seen := map[float64][]float64{}
+	for m := range measure.RanWith(trials, k) {
+		told := m.Valid && !m.Overloaded && !m.Trial.Closed()
+		if told && m.Offered() > 0 && m.E2E.Mean > 0 {
+			seen[m.Offered()] = append(seen[m.Offered()], m.E2E.Mean.Seconds())
+		}
+	}
+	seconds := interpolated(seen)
+	if seconds == nil {
+		return nil
+	}
+	return func(rate float64) float64 { return rate * seconds(rate) }
+}
+
+// fewSlots warns that at a rate requests wait for LoRA adapter slots: that all are in use at least as often as
+// the bound that limits the rate allows a request to be late.
+func fewSlots(cfg *config.Config, binding string, inFlight func(float64) float64, rate float64) note.Notes {
+	l, allowed := cfg.Engine.LoRA, 0.5
+	if b, ok := cfg.Objective.Bound(binding); ok {
+		if !b.Waits() {
+			return nil
+		}
+		if b.Quantile > 0 {
+			allowed = b.Allowed()
+		}
+	}
+	if l.Slots >= l.Adapters || inFlight == nil {
+		return nil
+	}
+	n := inFlight(rate)
+	// Requests arrive at random and use all adapters alike, so each adapter is in use independently.
+	used := distuv.Binomial{N: float64(l.Adapters), P: -math.Expm1(-n / float64(l.Adapters))}
+	taken := used.Survival(float64(l.Slots) - 1)
+	return note.If(taken >= allowed, note.FewSlots, n, 100*taken, l.Slots, l.Adapters)
+}
+
+// interpolated interpolates figures that were seen at rates linearly between these, averaging those at one rate,
+// and is constant beyond the outermost; nil if there are none.
+func interpolated(seen map[float64][]float64) func(rate float64) float64 {
+	rates := slices.Sorted(maps.Keys(seen))
+	figures := list.Map(rates, func(rate float64) float64 { return gonum.Mean(seen[rate], nil) })
+	switch len(rates) {
+	case 0:
+		return nil
+	case 1:
+		return func(float64) float64 { return figures[0] }
+	}
+	var line interp.PiecewiseLinear
+	if line.Fit(rates, figures) != nil {
+		return nil // not reached: the rates are in order, and differ
+	}
+	return line.Predict
 }

@@ -2,13 +2,20 @@
 package replay
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
+	"time"
 
 	"planner/internal/config"
 	"planner/internal/engines"
+	"planner/internal/list"
 	"planner/model/sim"
 	"planner/plan/fleet"
+	"planner/sweep"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
 )
@@ -111,4 +118,97 @@ func (r *Replay) OtherRate() string {
 	}
 	return fmt.Sprintf("the trace is replayed at %.3g requests/s %s, and demand.rate is %.3g: planner fleet --scale %.3g replays that",
 		replayed, rates.Meant(), demanded, demanded/rate)
+}
+
+const day = 24 * time.Hour
+
+// traffic is the traffic drawn with a seed, and about how many requests it has.
+type traffic struct {
+	draw     func(seed uint64) []fleet.Stage
+	requests float64
+	// heldOut is the held-out traffic of a search: the last of several days, or else other draws; nil without one.
+	heldOut func(seed uint64) []fleet.Stage
+}
+
+// traced returns the traffic of a trace.
+func traced(w workload.Workload, spike *fleet.Spike, extent Extent) (traffic, error) {
+	t := traffic{requests: float64(len(w.Replay)) * extent.Scale * float64(extent.Repeat)}
+	t.draw = func(seed uint64) []fleet.Stage { return fleet.Replayed(&w, spike, extent.Scale, extent.Repeat, seed) }
+	if !extent.Search {
+		return t, nil
+	}
+	if w.TraceSpan() < 2*day {
+		return t, errors.New("--search: the trace is shorter than two days, and a policy is to hold on a day that it was not chosen on: want a longer trace, or fleet.profile with its rates")
+	}
+	held := w
+	cut := w.Replay[len(w.Replay)-1].Arrival - day
+	k := slices.IndexFunc(w.Replay, func(r workload.TraceRow) bool { return r.Arrival > cut })
+	w.Replay, held.Replay = w.Replay[:k], w.Replay[k:]
+	t.heldOut = func(seed uint64) []fleet.Stage { return fleet.Replayed(&held, spike, extent.Scale, 1, seed) }
+	return t, nil
+}
+
+// staged returns traffic with given rates.
+func staged(w *workload.Workload, spec *config.FleetSettings, extent Extent) traffic {
+	profile := spec.Traffic().Times(extent.Scale, 0, 1<<62)
+	t := traffic{requests: profile.Mean() * profile.Length().Seconds() * float64(extent.Repeat)}
+	t.draw = func(seed uint64) []fleet.Stage { return fleet.Staged(w, profile, extent.Repeat, seed) }
+	if !extent.Search {
+		return t
+	}
+	t.heldOut = t.draw
+	if length := profile.Length(); length >= 2*day && len(spec.Stages) == 0 {
+		var last workload.Profile
+		profile, last = profile.Split((length - 1) / day * day)
+		t.heldOut = func(seed uint64) []fleet.Stage { return fleet.Staged(w, last, 1, seed) }
+	}
+	return t
+}
+
+// measuredStart takes the stages of a start from the run folder that the configuration names: those of the
+// median of its measured starts.
+func measuredStart(f *config.FleetSettings) error {
+	if f.StartUpRun == "" {
+		return nil
+	}
+	var seen []sweep.EngineTelemetry
+	folder, _, err := sweep.OpenFolder(f.StartUpRun)
+	if err == nil {
+		seen, err = folder.ReadEngineTelemetry()
+	}
+	if err != nil {
+		return fmt.Errorf("fleet.start_up: %w", err)
+	}
+	engines := list.Map(seen, func(t sweep.EngineTelemetry) sweep.TrialEngine { return t.Engine })
+	starts := list.Filter(engines, func(e sweep.TrialEngine) bool { return e.Fresh && e.Cold > 0 })
+	if len(starts) == 0 {
+		return fmt.Errorf("fleet.start_up: %s has no engine whose start was measured; want a run that started engines, or the stages themselves", f.StartUpRun)
+	}
+	slices.SortFunc(starts, func(a, b sweep.TrialEngine) int { return cmp.Compare(a.Cold, b.Cold) })
+	f.Policy.StartUp = startOf(starts[len(starts)/2])
+	return nil
+}
+
+// startOf assigns the stages of a measured start by their names; the rest is Init.
+func startOf(s sweep.TrialEngine) fleet.StartUp {
+	out := fleet.StartUp{Init: s.Cold}
+	for _, stage := range s.Stages {
+		name := strings.ToLower(stage.Name)
+		var took *time.Duration
+		switch {
+		case stage.Took <= 0 || stage.Took > out.Init:
+			continue
+		case strings.Contains(name, "weight"):
+			took = &out.Weights
+		case strings.Contains(name, "compil"):
+			took = &out.Compile
+		case strings.Contains(name, "graph"):
+			took = &out.Graphs
+		default:
+			continue
+		}
+		*took += stage.Took
+		out.Init -= stage.Took
+	}
+	return out
 }
