@@ -124,8 +124,8 @@ const certifiedAsIs = "the certificate is of the simulated engine with its const
 func (d *Decision) planned(solved *plan.Plan) (sweep.Answer, error) {
 	p := *solved
 	p.Warnings = append(slices.Clone(p.Warnings), d.unsearched...)
-	if err := d.addEvidence(&p); err != nil {
-		return sweep.Answer{}, err
+	if d.addEvidence(&p); d.failed != nil {
+		return sweep.Answer{State: sweep.Failed}, d.failed
 	}
 	state := sweep.Done
 	if d.certificate != nil {

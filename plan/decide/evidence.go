@@ -65,7 +65,7 @@ func configured(cfg *config.Config) note.Notes { return list.Map(cfg.Warnings, n
 
 // addEvidence adds the evidence to the plan: the curve of the chosen knobs, the roofline, and the engine's own
 // settings.
-func (d *Decision) addEvidence(p *plan.Plan) error {
+func (d *Decision) addEvidence(p *plan.Plan) {
 	d.fitCurves(p)
 	p.Comparison = d.chosen.selected.comparison
 	load := p.Fleet.PlannedRate / float64(p.Fleet.Instances)
@@ -83,9 +83,7 @@ func (d *Decision) addEvidence(p *plan.Plan) error {
 			p.Assumptions = append(p.Assumptions, doubtText(doubt))
 		}
 		d.addPower(p, load)
-		if err := d.addDrafting(p, load); err != nil {
-			return err
-		}
+		d.addDrafting(p, load)
 	}
 	p.Handover.Autoscaling, p.Handover.Modelled = autoscaling(p, d.Seen), modelled(d.cfg, d.ground, k)
 	p.Warnings = append(p.Warnings, unmodelled(p.Handover.Modelled)...)
@@ -96,7 +94,7 @@ func (d *Decision) addEvidence(p *plan.Plan) error {
 	for _, m := range d.placed.Moves {
 		p.AddChanges(m.of(p))
 	}
-	return d.addRoofline(p)
+	d.addRoofline(p)
 }
 
 func (d *Decision) fitCurves(p *plan.Plan) {
@@ -165,17 +163,16 @@ func first[T any](list []T, i int) []T {
 }
 
 // addRoofline states what the data sheets allow, if they are known.
-func (d *Decision) addRoofline(p *plan.Plan) error {
-	bounds, err := d.bounds(p.Offer.Knobs)
+func (d *Decision) addRoofline(p *plan.Plan) {
+	bounds := d.bounds(p.Offer.Knobs)
 	if bounds == nil {
-		return err
+		return
 	}
 	p.Evidence.Roofline = &plan.DataSheet{Bounds: *bounds}
 	ceiling, _ := p.Evidence.Roofline.Ceiling(&p.Offer)
 	for _, c := range p.Evidence.AllCurves() {
 		c.Doubt(ceiling * p.Demand.TraceRates.Peak())
 	}
-	return nil
 }
 
 // addPower states what the plan draws at a load per instance, from the modelled power in the trials around it.
@@ -248,40 +245,37 @@ func (s *searches) judge(k measure.Knobs, gpu string, rate float64) ([]diagnose.
 	if s.cfg.Model.Known {
 		of.Weights = s.cfg.Precision(k).Weights.String()
 	}
-	bounds, err := s.bounds(k)
-	if err != nil {
-		bounds = nil // knobs that the model rejects but that ran all the same
-	}
-	return diagnose.Of(mine, bounds, s.cfg.Objective), trust.Check(mine, of)
+	return diagnose.Of(mine, s.bounds(k), s.cfg.Objective), trust.Check(mine, of)
 }
 
-// bounds returns what the data sheets allow an instance with some knobs; nil if model and hardware are unknown.
-func (s *searches) bounds(k measure.Knobs) (*model.Bounds, error) {
+// bounds returns what the data sheets allow an instance with some knobs; nil if model and hardware are unknown, or
+// for knobs that the model rejects but that ran all the same.
+func (s *searches) bounds(k measure.Knobs) *model.Bounds {
 	if s.ground.Predict == nil {
-		return nil, nil
+		return nil
 	}
 	roofline, memory, err := s.ground.Predict.Model(k)
 	if err != nil {
-		return nil, err
+		return nil
 	}
-	bounds := roofline.Bounds(s.cachedRequest(k), memory)
-	return &bounds, nil
+	return new(roofline.Bounds(s.cachedRequest(k), memory))
 }
 
 // addDrafting states what was assumed about speculative decoding, and from which load on it does harm.
-func (d *Decision) addDrafting(p *plan.Plan, load float64) error {
+func (d *Decision) addDrafting(p *plan.Plan, load float64) {
 	sim, k := d.ground.Predict, p.Offer.Knobs
 	s := sim.Args(k).Speculation
 	if !s.On() {
-		return nil
+		return
 	}
+	var pays model.Drafting
 	roofline, memory, err := sim.Model(k)
-	if err != nil {
-		return err
+	if err == nil {
+		pays, err = roofline.Drafting(d.cachedRequest(k), memory)
 	}
-	pays, err := roofline.Drafting(d.cachedRequest(k), memory)
 	if err != nil {
-		return err
+		d.failed = err
+		return
 	}
 	source := "as configured"
 	if from := d.cfg.Model.Arch.Published; d.cfg.SpeculationPublished() {
@@ -299,7 +293,6 @@ func (d *Decision) addDrafting(p *plan.Plan, load float64) error {
 	}
 	p.Assumptions = append(p.Assumptions, text)
 	p.Warnings = append(p.Warnings, note.If(!pays.Always && load > pays.Rate, note.DraftHurts, load, pays.Rate)...)
-	return nil
 }
 
 // autoscaling returns the autoscaling signal of a plan's fleet from the trials of its knobs; nil if none of
