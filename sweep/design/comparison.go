@@ -100,18 +100,15 @@ func (c *Compared) Tested() bool {
 // answer is undecided if some figure is. With FailIfWorse it is infeasible if some figure is worse
 // by more than that, and undecided only if none was tested.
 func (c *Compared) answer() sweep.Answer {
+	state := sweep.Done
 	switch {
 	case len(c.Failed()) > 0:
-		return sweep.Answer{State: sweep.Infeasible, Value: c}
+		state = sweep.Infeasible
 	case c.FailIfWorse > 0 && c.Tested():
-		return sweep.Answer{State: sweep.Done, Value: c}
+	case slices.ContainsFunc(c.Contrasts, func(x Contrast) bool { return x.Judgement == Undecided }):
+		state = sweep.Undecided
 	}
-	for _, x := range c.Contrasts {
-		if x.Judgement == Undecided {
-			return sweep.Answer{State: sweep.Undecided, Value: c}
-		}
-	}
-	return sweep.Answer{State: sweep.Done, Value: c}
+	return sweep.Answer{State: state, Value: c}
 }
 
 // CompareRuns compares the measurements of two run folders, at the loads that both have. doubts say
