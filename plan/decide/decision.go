@@ -69,13 +69,7 @@ type searches struct {
 
 // Parts lists the kinds of instances.
 func (s *searches) Parts() []sweep.Part {
-	var all []measure.Knobs
-	for _, i := range s.instances {
-		for _, p := range i.priors {
-			all = append(all, p.Knobs)
-		}
-	}
-	return sweep.KindsOf(all)
+	return sweep.KindsOf(list.Map(s.instances, func(i *instance) measure.Knobs { return i.priors[0].Knobs }))
 }
 
 // PartOf names the kind of instance of a trial.
@@ -132,6 +126,7 @@ func New(cfg *config.Config, g sweep.Ground) (*Decision, error) {
 func searchesOf(cfg *config.Config, g sweep.Ground) (s searches, err error) {
 	s.cfg, s.ground = cfg, g
 	runnable, rejected := cfg.Candidates()
+	s.Unable = rejected
 	if g.Predict != nil && !g.Virtual && limitsGaps(cfg.Objective, "") {
 		for _, k := range slices.Clone(runnable) { // for a simulated engine the race asks for them
 			for _, small := range smallerSteps(cfg, k) {
@@ -146,14 +141,13 @@ func searchesOf(cfg *config.Config, g sweep.Ground) (s searches, err error) {
 	for _, k := range runnable {
 		prior, err := priorFor(cfg, g.Predict, k, mean)
 		if r, ok := errors.AsType[*measure.Rejection](err); ok {
-			rejected = append(rejected, *r)
+			s.Unable = append(s.Unable, *r)
 			continue
 		} else if err != nil {
 			return s, err
 		}
 		priors = append(priors, prior)
 	}
-	s.Unable = rejected
 	for _, of := range list.Groups(priors, func(p search.Prior) measure.Knobs { return p.Knobs.Kind() }) {
 		i := &instance{priors: of}
 		i.gpu, _ = cfg.GPU(of[0].Knobs.GPU)
