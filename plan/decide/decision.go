@@ -265,26 +265,21 @@ func (d *Decision) offers() (offers []plan.Offer, rejected []measure.Rejection) 
 // one whose idle latency is nearest to its limit (one that misses limits only under load counts as at its
 // limit), otherwise the first.
 func (d *Decision) mostTelling() *instance {
-	var best *instance
-	nearest := math.Inf(1)
-	for _, i := range d.instances {
-		beyond := math.Inf(1)
+	beyond := func(i *instance) float64 {
 		switch best := i.race().Best; {
 		case best.Estimate.Value > 0:
-			beyond = 0
+			return 0
 		case best.Floor != nil:
-			beyond = float64(best.Floor.Value) / float64(best.Floor.Limit)
+			return float64(best.Floor.Value) / float64(best.Floor.Limit)
 		case best.Outcome == search.Infeasible:
-			beyond = 1
+			return 1
 		}
-		if beyond < nearest {
-			best, nearest = i, beyond
-		}
+		return math.Inf(1)
 	}
-	if best == nil && len(d.instances) > 0 {
-		best = d.instances[0]
+	if len(d.instances) == 0 {
+		return nil
 	}
-	return best
+	return slices.MinFunc(d.instances, func(a, b *instance) int { return cmp.Compare(beyond(a), beyond(b)) })
 }
 
 // all returns the priors of the knob sets and of the engine's own settings.
