@@ -20,6 +20,8 @@ type Part struct {
 	// GPU is a name of the catalog, "" if none is known, GPUs how many the largest instance takes.
 	GPU  string
 	GPUs int
+	// Has reports whether a trial is one of the part's.
+	Has func(measure.Trial) bool
 }
 
 // A Divided study can run in parts, side by side on several machines: except in its last stages,
@@ -28,8 +30,6 @@ type Divided interface {
 	Study
 	// Parts lists the parts in which anything can run.
 	Parts() []Part
-	// PartOf names the part of a trial.
-	PartOf(t measure.Trial) string
 	// Narrow leaves only one part in a study that has not begun. Unless whole is set it ends before
 	// the stages that ask what the other parts have found.
 	Narrow(part string, whole bool)
@@ -47,7 +47,7 @@ func KindOf(k measure.Knobs) Part {
 	if gpu := slug(k.GPU); gpu != "" {
 		name = gpu + "-" + name
 	}
-	return Part{Name: name, GPU: k.GPU, GPUs: k.GPUs()}
+	return Part{Name: name, GPU: k.GPU, GPUs: k.GPUs(), Has: func(t measure.Trial) bool { return KindOf(t.Knobs).Name == name }}
 }
 
 // KindsOf lists the parts of knobs in their order.

@@ -72,9 +72,6 @@ func (s *searches) Parts() []sweep.Part {
 	return sweep.KindsOf(list.Map(s.instances, func(i *instance) measure.Knobs { return i.priors[0].Knobs }))
 }
 
-// PartOf names the kind of instance of a trial.
-func (s *searches) PartOf(t measure.Trial) string { return sweep.KindOf(t.Knobs).Name }
-
 // Narrow keeps only the searches of one kind of instance. The later stages, from the choice of a kind to the
 // certificate, need all kinds.
 func (d *Decision) Narrow(part string, whole bool) {

@@ -139,8 +139,7 @@ func (f *Follower) follow(ctx context.Context) {
 }
 
 func (f *Follower) partOf(t measure.Trial) *partRun {
-	name := f.Study.PartOf(t)
-	p, _ := list.Find(f.parts, func(p *partRun) bool { return p.Name == name })
+	p, _ := list.Find(f.parts, func(p *partRun) bool { return p.Has(t) })
 	return p
 }
 

@@ -104,12 +104,9 @@ func (s *Sweep) Parts() []sweep.Part {
 	return sweep.KindsOf(list.Map(s.Trials, func(t measure.Trial) measure.Knobs { return t.Knobs }))
 }
 
-// PartOf names the kind of instance of a trial.
-func (s *Sweep) PartOf(t measure.Trial) string { return sweep.KindOf(t.Knobs).Name }
-
 // Narrow keeps only the trials of one kind of instance.
 func (s *Sweep) Narrow(part string, _ bool) {
-	s.Trials = slices.DeleteFunc(s.Trials, func(t measure.Trial) bool { return s.PartOf(t) != part })
+	s.Trials = slices.DeleteFunc(s.Trials, func(t measure.Trial) bool { return sweep.KindOf(t.Knobs).Name != part })
 	s.Unable = slices.DeleteFunc(s.Unable, func(r measure.Rejection) bool { return sweep.KindOf(r.Knobs).Name != part })
 }
 

@@ -91,16 +91,10 @@ func (r *Rounds) Plan() error {
 func (r *Rounds) Parts() []sweep.Part {
 	a, b := sweep.KindOf(r.Trials[0].Knobs), sweep.KindOf(r.Trials[1].Knobs)
 	if a.GPU == b.GPU {
-		return []sweep.Part{{Name: "rounds", GPU: a.GPU, GPUs: max(a.GPUs, b.GPUs)}}
+		return []sweep.Part{{Name: "rounds", GPU: a.GPU, GPUs: max(a.GPUs, b.GPUs), Has: func(measure.Trial) bool { return true }}}
 	}
 	a.Name, b.Name = "a-"+a.Name, "b-"+b.Name
 	return []sweep.Part{a, b}
-}
-
-// PartOf names the part of a trial.
-func (r *Rounds) PartOf(t measure.Trial) string {
-	parts := r.Parts()
-	return parts[min(ofB(t.Number), len(parts)-1)].Name
 }
 
 // Narrow keeps only the trials of one side, if the sides are separate parts.
@@ -108,7 +102,7 @@ func (r *Rounds) Narrow(part string, _ bool) {
 	parts := r.Parts()
 	if side := slices.IndexFunc(parts, func(p sweep.Part) bool { return p.Name == part }); len(parts) > 1 {
 		r.only = &r.Sides[side]
-		r.Trials = slices.DeleteFunc(r.Trials, func(t measure.Trial) bool { return t.Knobs.GPU != parts[side].GPU })
+		r.Trials = slices.DeleteFunc(r.Trials, func(t measure.Trial) bool { return !parts[side].Has(t) })
 	}
 }
 
