@@ -1,6 +1,8 @@
 // Package list has functions on slices.
 package list
 
+import "cmp"
+
 // Map returns f of each item.
 func Map[T, U any](items []T, f func(T) U) []U {
 	out := make([]U, len(items))
@@ -55,6 +57,17 @@ func Distinct[T comparable](items []T) []T {
 		}
 	}
 	return out
+}
+
+// Least returns the least of the values above zero; zero if there is none.
+func Least[T cmp.Ordered](values []T) (least T) {
+	var zero T
+	for _, v := range values {
+		if v > zero && (v < least || least == zero) {
+			least = v
+		}
+	}
+	return least
 }
 
 // Count returns the number of items for which is holds.

@@ -37,8 +37,9 @@ func countedRate(cfg *config.Config, trials []measure.Measurement) (search.Resul
 			m.Requests, m.Failed = ended, 0
 		}
 	}
+	shortest := list.Least(list.Map(trials, func(m measure.Measurement) time.Duration { return m.TTFT.Mean })) // which hardly includes queueing
 	for i := range rated {
-		if m, ok := readCounts(&rated[i], slo, shortestTTFT(trials)); ok {
+		if m, ok := readCounts(&rated[i], slo, shortest); ok {
 			counts = append(counts, m)
 			middle, longest = middle+math.Log(m.Trial.Rate), max(longest, m.Trial.Window)
 		}
@@ -61,18 +62,6 @@ func countedRate(cfg *config.Config, trials []measure.Measurement) (search.Resul
 	r := s.Result()
 	r.Warnings = append(r.Warnings, note.If(read, note.CountsRead)...)
 	return r, r.Outcome != search.Searching && r.Estimate.Safe > 0 // if none met the limits the search would go on to lone requests
-}
-
-// shortestTTFT returns the shortest mean TTFT of the trials, which hardly includes queueing; 0 if none is
-// known.
-func shortestTTFT(trials []measure.Measurement) time.Duration {
-	least := time.Duration(0)
-	for i := range trials {
-		if d := trials[i].TTFT.Mean; d > 0 && (d < least || least == 0) {
-			least = d
-		}
-	}
-	return least
 }
 
 // readCounts returns a trial with counts for all that an objective bounds, those that it lacks derived from its

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"planner/internal/list"
 	"planner/model"
 	"planner/sweep/measure"
 )
@@ -130,13 +131,8 @@ func inFlight(m *measure.Measurement) float64 { return m.Achieved * max(m.E2E.Me
 
 // limitOf returns the tightest limit on a latency over all requests, 0 if there is none.
 func (s *serverTrials) limitOf(metric measure.Metric) time.Duration {
-	least := time.Duration(0)
-	for _, b := range s.slo.Of("").Latencies() {
-		if b.Metric == metric && (least == 0 || b.Limit < least) {
-			least = b.Limit
-		}
-	}
-	return least
+	of := list.Filter(s.slo.Of("").Latencies(), func(b measure.Bound) bool { return b.Metric == metric })
+	return list.Least(list.Map(of, func(b measure.Bound) time.Duration { return b.Limit }))
 }
 
 func at(m *measure.Measurement) string {

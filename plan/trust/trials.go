@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"planner/internal/list"
 	"planner/internal/note"
 	"planner/sweep/measure"
 )
@@ -22,12 +23,7 @@ func (d *dataset) warmUp() (ItemState, string) {
 	case cold > some:
 		return Unknown, fmt.Sprintf("%.0f %% of the trials say nothing of load ahead of the window", 100*cold)
 	}
-	least := time.Duration(0)
-	for _, m := range d.used {
-		if w := m.Trial.Warmup; w > 0 && (least == 0 || w < least) {
-			least = w
-		}
-	}
+	least := list.Least(list.Map(d.used, func(m *measure.Measurement) time.Duration { return m.Trial.Warmup }))
 	return Pass, "load of " + seconds(least) + " or more ahead of each window is not counted"
 }
 

@@ -74,13 +74,8 @@ func (s SLO) Metrics() []Metric {
 
 // tightest returns the smallest limit on latencies per token, or on the others; 0 if there is none.
 func (s SLO) tightest(perToken bool) time.Duration {
-	least := time.Duration(0)
-	for _, b := range s.Latencies() {
-		if b.Metric.row().perToken == perToken && b.Limit > 0 && (least == 0 || b.Limit < least) {
-			least = b.Limit
-		}
-	}
-	return least
+	of := list.Filter(s.Latencies(), func(b Bound) bool { return b.Metric.row().perToken == perToken })
+	return list.Least(list.Map(of, func(b Bound) time.Duration { return b.Limit }))
 }
 
 // ClientLag returns the largest 99th percentile of the send lag at which a trial is believed
