@@ -126,12 +126,9 @@ func searchesOf(cfg *config.Config, g sweep.Ground) (s searches, err error) {
 	s.Unable = rejected
 	if g.Predict != nil && !g.Virtual && limitsGaps(cfg.Objective, "") {
 		for _, k := range slices.Clone(runnable) { // for a simulated engine the race asks for them
-			for _, small := range smallerSteps(cfg, k) {
-				if !slices.Contains(runnable, small) {
-					runnable = append(runnable, small)
-				}
-			}
+			runnable = append(runnable, smallerSteps(cfg, k)...)
 		}
+		runnable = list.Distinct(runnable)
 	}
 	mean := sweep.MeanRequest(&cfg.Workload)
 	var priors []search.Prior

@@ -142,10 +142,8 @@ func jobTail(trials []measure.Measurement, p *plan.Plan) note.Notes {
 	}
 	m := Nearest(trials, p.Offer.Knobs, p.Offer.Rate.Safe, func(m *measure.Measurement) bool { return m.Valid && m.KeptUp() })
 	spare := p.Demand.Job.Deadline - p.Cost.Job.Duration
-	if m.Trial.Rate == 0 || m.E2E.P99 <= min(spare, time.Duration(mostTail*float64(p.Cost.Job.Duration))) {
-		return nil
-	}
-	return note.Notes{note.New(note.JobTail, m.E2E.P99.Round(time.Millisecond), m.Trial.Rate, max(spare, 0))}
+	late := m.Trial.Rate > 0 && m.E2E.P99 > min(spare, time.Duration(mostTail*float64(p.Cost.Job.Duration)))
+	return note.If(late, note.JobTail, m.E2E.P99.Round(time.Millisecond), m.Trial.Rate, max(spare, 0))
 }
 
 // keptHits is the share of the prefix cache hit rate at rates that meet the objective below which the cache has
