@@ -57,13 +57,13 @@ func probeDocument(p *design.Probed, e Engines) Document {
 	used := list.Filter(p.Points, func(x design.ProbePoint) bool { return x.Used })
 	held := list.Filter(p.Points, func(x design.ProbePoint) bool { return !x.Used })
 	if p.TPOTError != nil {
-		facts := Facts{}.with("off by", fmt.Sprintf("%s of the time per output token and %s of the time to first token, in the mean of %d points that were not used",
-			percent(*p.TPOTError), percent(*p.TTFTError), p.Scored), Plain)
+		machine := ""
 		if p.NoiseTPOT != nil {
-			facts = facts.with("the machine", fmt.Sprintf("differs from itself by %s and %s between the first trial and the same one later", percent(*p.NoiseTPOT), percent(*p.NoiseTTFT))+
-				where(*p.NoiseTPOT > *p.TPOTError || *p.NoiseTTFT > *p.TTFTError, ": more than the error, so that only a quieter machine would show how good the fit is"), Plain)
+			machine = fmt.Sprintf("differs from itself by %s and %s between the first trial and the same one later", percent(*p.NoiseTPOT), percent(*p.NoiseTTFT)) +
+				where(*p.NoiseTPOT > *p.TPOTError || *p.NoiseTTFT > *p.TTFTError, ": more than the error, so that only a quieter machine would show how good the fit is")
 		}
-		d.add(facts)
+		d.add(Facts{{"off by", fmt.Sprintf("%s of the time per output token and %s of the time to first token, in the mean of %d points that were not used",
+			percent(*p.TPOTError), percent(*p.TTFTError), p.Scored), Plain}, {"the machine", machine, Plain}})
 	}
 	if len(held) > 0 {
 		d.section("Predicted, then measured: points that were not used", probeTable(held))

@@ -107,15 +107,16 @@ func curveFacts(c *curve.Curve, slo measure.SLO, crossings bool) Facts {
 			facts = append(facts, crossingFact(x))
 		}
 	}
-	return facts.with("knee", where(c.Knee > 0, fmt.Sprintf("%s requests/s: from there on 1 %% more load costs 3 %% more %s %s",
-		number(c.Knee, 3), measure.StatName(c.KneeOf), strings.ToUpper(c.Metric.String()))), Plain).
-		with("saturation", told(c.Saturation, func(s curve.Saturation) string {
-			return number(s.Value, 3) + " requests/s" + where(s.High > s.Low, fmt.Sprintf(" (%s-%s)", number(s.Low, 3), number(s.High, 3))) +
-				where(s.Reason != "", ": "+s.Reason)
-		}), Plain).
-		with("overloaded", overloads(c), Plain).
-		with("fit", fmt.Sprintf("%s, known from %s to %s requests/s", strings.ReplaceAll(string(c.Model.Form), "_", " "), number(c.Low, 3), number(c.High, 3))+
-			where(finite(c.Quality.RMSE), ", typical error "+percent(math.Expm1(c.Quality.RMSE))), Plain)
+	return append(facts, Facts{
+		{"knee", where(c.Knee > 0, fmt.Sprintf("%s requests/s: from there on 1 %% more load costs 3 %% more %s %s",
+			number(c.Knee, 3), measure.StatName(c.KneeOf), strings.ToUpper(c.Metric.String()))), Plain},
+		{"saturation", told(c.Saturation, func(s curve.Saturation) string {
+			return number(s.Value, 3) + " requests/s" + where(s.High > s.Low, fmt.Sprintf(" (%s-%s)", number(s.Low, 3), number(s.High, 3))) + behind(": ", s.Reason)
+		}), Plain},
+		{"overloaded", overloads(c), Plain},
+		{"fit", fmt.Sprintf("%s, known from %s to %s requests/s", strings.ReplaceAll(string(c.Model.Form), "_", " "), number(c.Low, 3), number(c.High, 3)) +
+			where(finite(c.Quality.RMSE), ", typical error "+percent(math.Expm1(c.Quality.RMSE))), Plain},
+	}...)
 }
 
 func overloads(c *curve.Curve) string {

@@ -61,7 +61,7 @@ type Paragraph struct {
 	Tone Tone
 }
 
-// Facts are labelled facts.
+// Facts are labelled facts. Those without a text are not shown.
 type Facts []Fact
 
 // Fact is one labelled fact.
@@ -130,9 +130,12 @@ type Data struct {
 
 func (h Heading) block() (Block, bool)   { return Block{Heading: &h}, true }
 func (p Paragraph) block() (Block, bool) { return Block{Paragraph: &p}, p.Text != "" }
-func (f Facts) block() (Block, bool)     { return Block{Facts: f}, len(f) > 0 }
-func (l Bullets) block() (Block, bool)   { return Block{Bullets: &l}, len(l.Items) > 0 }
-func (c Code) block() (Block, bool)      { return Block{Code: &c}, true }
+func (f Facts) block() (Block, bool) {
+	f = list.Filter(f, func(x Fact) bool { return x.Text != "" })
+	return Block{Facts: f}, len(f) > 0
+}
+func (l Bullets) block() (Block, bool) { return Block{Bullets: &l}, len(l.Items) > 0 }
+func (c Code) block() (Block, bool)    { return Block{Code: &c}, true }
 func (tab Table) block() (Block, bool) {
 	return Block{Table: &tab}, len(tab.Rows) > 0 || tab.Caption != ""
 }
@@ -215,10 +218,7 @@ func (d *Document) section(title string, elements ...Element) {
 	}
 }
 
-// with appends a fact, unless its text is empty.
-func (f Facts) with(label, text string, tone Tone) Facts {
-	if text == "" {
-		return f
-	}
-	return append(f, Fact{label, text, tone})
+// each returns a fact for every text, all with one label.
+func each(label string, texts []string, tone Tone) Facts {
+	return list.Map(texts, func(text string) Fact { return Fact{label, text, tone} })
 }

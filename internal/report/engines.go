@@ -70,15 +70,15 @@ func addEngines(d *Document, e *Engines, trials []measure.Measurement, chosen *m
 	if len(e.Seen) == 0 {
 		return
 	}
-	cost := Fact{"cost of this run", e.Spent() + "; no GPU is named, so nothing is priced", Strong}
+	cost := e.Spent() + "; no GPU is named, so nothing is priced"
 	if held, hours, _ := e.spent(); hours > 0 {
-		cost.Text = e.Spent() + " (" + latency(held) + " with starts)"
+		cost = e.Spent() + " (" + latency(held) + " with starts)"
 	}
 	mine := e.Seen
 	if chosen != nil {
 		mine = list.Filter(e.Seen, func(s sweep.EngineTelemetry) bool { return s.Knobs == *chosen })
 	}
-	d.section("Engines", slices.Concat(Facts{cost}.with("starts", e.started(), Plain), startFacts(mine)))
+	d.section("Engines", append(Facts{{"cost of this run", cost, Strong}, {"starts", e.started(), Plain}}, startFacts(mine)...))
 	d.add(startTable(e.Seen))
 	d.section("Client and server", sidesTable(mine, trials))
 }
@@ -90,9 +90,8 @@ func startFacts(seen []sweep.EngineTelemetry) Facts {
 	}
 	s := &fresh.Engine
 	flags := list.Map(s.Facts.Flags, func(f engine.Flag) string { return f.Name + " = " + f.Value })
-	return Facts{{Label: "engine", Text: s.Facts.Name(s.Kind)}}.
-		with("started with", s.Command, Plain).with("runs with", strings.Join(flags, ", "), Plain).
-		with("not applied", where(len(s.Without) > 0, strings.Join(s.Without, ", ")+": the engine has no option for it"), Doubt)
+	return Facts{{"engine", s.Facts.Name(s.Kind), Plain}, {"started with", s.Command, Plain}, {"runs with", strings.Join(flags, ", "), Plain},
+		{"not applied", where(len(s.Without) > 0, strings.Join(s.Without, ", ")+": the engine has no option for it"), Doubt}}
 }
 
 func startTable(seen []sweep.EngineTelemetry) Table {

@@ -47,21 +47,19 @@ func figureOver(e fleet.Estimate, decimals int, unit ...string) string {
 }
 
 func fleetFacts(a *fleet.Answer) Facts {
-	v := verdicts[a.Verdict]
-	facts := Facts{
+	v, c, n := verdicts[a.Verdict], &a.Cost, &a.Counts
+	return Facts{
 		{"objective", v.Text, v.Tone},
-		{Label: "policy", Text: fleet.Name(&a.Policy)},
-		{Label: "start-up", Text: startText(a)},
-		{Label: "replicas", Text: fmt.Sprintf("%s in the mean, starting or serving; at most %d at once", figureOver(a.Replicas.Mean, 2), a.Replicas.Peak)},
-		{Label: "GPU hours", Text: fmt.Sprintf("%s, of %s a replica, in %s", figureOver(a.Replicas.GPUHours, 1), plural(a.GPUs, "GPU"), clockTime(a.Duration.Seconds()))},
+		{"policy", fleet.Name(&a.Policy), Plain},
+		{"start-up", startText(a), Plain},
+		{"replicas", fmt.Sprintf("%s in the mean, starting or serving; at most %d at once", figureOver(a.Replicas.Mean, 2), a.Replicas.Peak), Plain},
+		{"GPU hours", fmt.Sprintf("%s, of %s a replica, in %s", figureOver(a.Replicas.GPUHours, 1), plural(a.GPUs, "GPU"), clockTime(a.Duration.Seconds())), Plain},
+		{"cost", where(finite(c.Total.Value), fmt.Sprintf("%s; %s an hour, %s a month, %s a thousand requests",
+			money(c.Total.Value), money(c.PerHour), money(c.PerMonth), money(c.PerThousandRequest))), Plain},
+		{"static fleet", staticText(a), Plain},
+		{"failed", where(n.Failed > 0, fixed(n.Failed, 1)+" requests"), Bad},
+		{"faults", where(n.Failures > 0 || n.Retries > 0, fmt.Sprintf("%s nodes lost, %s requests sent again", fixed(n.Failures, 1), fixed(n.Retries, 1))), Plain},
 	}
-	c, n := &a.Cost, &a.Counts
-	return facts.
-		with("cost", where(finite(c.Total.Value), fmt.Sprintf("%s; %s an hour, %s a month, %s a thousand requests",
-			money(c.Total.Value), money(c.PerHour), money(c.PerMonth), money(c.PerThousandRequest))), Plain).
-		with("static fleet", staticText(a), Plain).
-		with("failed", where(n.Failed > 0, fixed(n.Failed, 1)+" requests"), Bad).
-		with("faults", where(n.Failures > 0 || n.Retries > 0, fmt.Sprintf("%s nodes lost, %s requests sent again", fixed(n.Failures, 1), fixed(n.Retries, 1))), Plain)
 }
 
 func startText(a *fleet.Answer) string {
@@ -119,11 +117,13 @@ func missTable(a *fleet.Answer) Table {
 }
 
 func searchFacts(s *fleet.Searched) Facts {
-	return Facts{}.with("chosen", s.Chosen, Strong).with("chosen", where(s.Chosen == "", "none keeps what is asked"), Bad).
-		with("held out", told(s.HeldOut, func(e fleet.Estimate) string {
+	return Facts{
+		{"chosen", s.Chosen, Strong}, {"chosen", where(s.Chosen == "", "none keeps what is asked"), Bad},
+		{"held out", told(s.HeldOut, func(e fleet.Estimate) string {
 			return shareOver(e) + " within the limits on traffic that it was not chosen on"
-		}), Plain).with("effort", fmt.Sprintf("%s of policies, %d of them dropped early; %s simulated days",
-		plural(s.Policies, "replay"), s.Dropped, fixed(s.Days, 1)), Plain)
+		}), Plain},
+		{"effort", fmt.Sprintf("%s of policies, %d of them dropped early; %s simulated days", plural(s.Policies, "replay"), s.Dropped, fixed(s.Days, 1)), Plain},
+	}
 }
 
 func frontierTable(s *fleet.Searched) Table {

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"planner/internal/list"
 	"planner/internal/note"
 	"planner/plan"
 	"planner/plan/decide"
@@ -25,13 +24,12 @@ func noPlanDocument(n *decide.NoPlan, e Engines) Document {
 	asked += behind(" at ", objective(n.Objective))
 	var offers []plan.Alternative
 	var rejected []measure.Rejection
-	facts, overview := append(Facts{}.with("serving", b.Subject, Plain), traced(n.Demand.TraceRates)...), measure.OverviewOf(b.Trials)
-	seen := Fact{Label: "seen", Text: seenText(overview)}
+	facts, overview := append(Facts{{"serving", b.Subject, Plain}}, traced(n.Demand.TraceRates)...), measure.OverviewOf(b.Trials)
+	seen := Facts{{"seen", seenText(overview), Plain}}
 	switch why := n.Why; {
 	case n.Outcome == decide.NotMeasured:
 		d.Title = "Not measured for " + asked + ": " + n.Reasons[0]
-		facts = append(facts, list.Map(n.Reasons[1:], func(more string) Fact { return Fact{"also", more, Bad} })...)
-		d.add(append(facts, seen))
+		d.add(slices.Concat(facts, each("also", n.Reasons[1:], Bad), seen))
 		d.section("What to do", Bullets{Items: revive()})
 	case !why.Undecided:
 		d.Title, offers, rejected = "No feasible plan for "+asked, why.Alternatives, why.Rejected
@@ -45,8 +43,7 @@ func noPlanDocument(n *decide.NoPlan, e Engines) Document {
 		d.section("What would help", Bullets{Items: remedies(why, b.Search)})
 	default:
 		d.Title, rejected = "Undecided: no rate is known yet that would give a plan for "+asked, why.Rejected
-		facts = append(facts, list.Map(why.Doubts(), func(doubt string) Fact { return Fact{"why", doubt, Doubt} })...)
-		d.add(append(facts, seen))
+		d.add(slices.Concat(facts, each("why", why.Doubts(), Doubt), seen))
 		d.section("What to do", Bullets{Items: advice(overview, why, b.Search != nil)})
 		if len(why.Alternatives) > 1 {
 			offers = why.Alternatives
@@ -81,16 +78,16 @@ func whyInfeasible(e *plan.Unsolved, b *decide.Background) Facts {
 	case b.Search.Floor != nil:
 		return Facts{{"why", floorFact(b.Search.Floor, b.Trials), Bad}}
 	case b.Search.Outcome == search.Infeasible:
-		return Facts{{"why", b.Search.Reason.Text, Bad}}.with("least seen", leastSeen(b), Plain)
+		return Facts{{"why", b.Search.Reason.Text, Bad}, {"least seen", leastSeen(b), Plain}}
 	}
 	reasons := e.Reasons()
 	if len(e.Alternatives) == 0 && len(reasons) > 1 {
 		reasons = grouped(e.Rejected, knobsOf(e.Rejected))
 	}
-	if len(reasons) > 0 {
-		return list.Map(reasons, func(r string) Fact { return Fact{"why", r, Bad} })
+	if len(reasons) == 0 {
+		reasons = []string{e.Error()}
 	}
-	return Facts{{"why", e.Error(), Bad}}
+	return each("why", reasons, Bad)
 }
 
 // leastSeen returns the smallest figure, or for goodput the smallest share beyond its limits, of the trials

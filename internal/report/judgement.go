@@ -2,9 +2,9 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
-	"planner/internal/list"
 	"planner/plan/diagnose"
 	"planner/plan/trust"
 )
@@ -33,14 +33,13 @@ func addTrust(d *Document, items []trust.Item) {
 		}
 		facts = append(facts, Fact{string(i.State), i.Name + ": " + i.Why, trustTones[i.State]})
 	}
-	d.section("Can the data be trusted", facts.with(string(trust.Pass), strings.Join(passed, ", "), Good))
+	d.section("Can the data be trusted", append(facts, Fact{string(trust.Pass), strings.Join(passed, ", "), Good}))
 }
 
 func addDiagnosis(d *Document, findings []diagnose.Finding) {
 	var blocks []Element
 	for _, f := range findings {
-		facts := append(Facts{{"found", f.Symptom, Strong}}, list.Map(f.Evidence, func(e string) Fact { return Fact{Label: "seen", Text: e} })...)
-		blocks = append(blocks, append(facts, Fact{Label: "next", Text: f.Next}))
+		blocks = append(blocks, slices.Concat(Facts{{"found", f.Symptom, Strong}}, each("seen", f.Evidence, Plain), Facts{{"next", f.Next, Plain}}))
 	}
 	if findings != nil && len(blocks) == 0 {
 		blocks = append(blocks, Paragraph{Text: "The trials show nothing that is not as it should be: first tokens, the pace of tokens, queues, the prefix cache and the throughput were looked at."})

@@ -85,9 +85,9 @@ func addModelled(d *Document, features []plan.Feature) {
 	for _, f := range features {
 		switch f.State {
 		case plan.Approximated:
-			approximated = approximated.with(f.Name, "approximated: "+f.How, Plain)
+			approximated = append(approximated, Fact{f.Name, "approximated: " + f.How, Plain})
 		case plan.Refused:
-			refused = refused.with(f.Name, "not modelled: "+f.How, Doubt)
+			refused = append(refused, Fact{f.Name, "not modelled: " + f.How, Doubt})
 		}
 	}
 	d.section("What the simulated engine does not have as it is", append(refused, approximated...))

@@ -103,15 +103,19 @@ func loadFacts(m *measure.Measurement) Facts {
 		asked += ", " + t.Workload.Words()
 	}
 	asked += " for " + latency(m.Duration) + where(t.Warmup > 0, " after "+latency(t.Warmup)+" of warm-up")
-	facts := Facts{{Label: "load", Text: asked}}
+	var rates Facts
 	if t.Workload != nil && t.Rate > 0 {
-		facts = append(facts, traced(t.Workload.Rates)...)
+		rates = traced(t.Workload.Rates)
 	}
-	facts = append(facts.with("done", fmt.Sprintf("%s requests/s (%s sent), %s output and %s prompt tokens/s", number(m.Achieved, 3), number(m.Sent, 3),
-		number(m.OutputTokens, 3), number(m.PromptTokens, 3)), Plain), requestFact(m))
-	return facts.with("goodput", where(m.Goodput >= 0 && m.Verdict != nil, number(m.Goodput, 3)+" requests/s met every bound"), Plain).
-		with("overload", where(m.Overloaded, "the backlog kept growing: latencies depend on how long was measured"), Bad).
-		with("ended early", m.Aborted.Text, Doubt).with("settings", describe(t.Knobs, given(t.Knobs)), Plain)
+	return slices.Concat(Facts{{"load", asked, Plain}}, rates, Facts{
+		{"done", fmt.Sprintf("%s requests/s (%s sent), %s output and %s prompt tokens/s", number(m.Achieved, 3), number(m.Sent, 3),
+			number(m.OutputTokens, 3), number(m.PromptTokens, 3)), Plain},
+		requestFact(m),
+		{"goodput", where(m.Goodput >= 0 && m.Verdict != nil, number(m.Goodput, 3)+" requests/s met every bound"), Plain},
+		{"overload", where(m.Overloaded, "the backlog kept growing: latencies depend on how long was measured"), Bad},
+		{"ended early", m.Aborted.Text, Doubt},
+		{"settings", describe(t.Knobs, given(t.Knobs)), Plain},
+	})
 }
 
 func requestFact(m *measure.Measurement) Fact {
@@ -212,15 +216,18 @@ func classTable(m *measure.Measurement) Table {
 
 func serverFacts(m *measure.Measurement) Facts {
 	s := &m.Server
-	facts := Facts{{Label: "engine", Text: cmp.Or(strings.TrimSpace(s.Engine.Kind+" "+s.Engine.Version), unknown)}}
-	facts = facts.with("KV cache", told(s.KVBlocks, func(blocks int) string {
-		return count(blocks) + " blocks" +
-			told(s.BlockTokens, func(tokens int) string {
-				return fmt.Sprintf(" of %s tokens, %s tokens in all", count(tokens), count(blocks*tokens))
-			}) +
-			told(s.PeakKV, func(peak float64) string { return where(finite(peak), "; "+share(peak)+" in use at most") })
-	}), Plain).with("preemptions", told(s.Preemptions, count), Plain).with("prefix cache", told(s.HitRate, func(found float64) string {
-		return where(finite(found), percent(found)+" of the prompt tokens found")
-	}), Plain)
-	return append(facts, timeFacts(s.Time)...)
+	return append(Facts{
+		{"engine", cmp.Or(strings.TrimSpace(s.Engine.Kind+" "+s.Engine.Version), unknown), Plain},
+		{"KV cache", told(s.KVBlocks, func(blocks int) string {
+			return count(blocks) + " blocks" +
+				told(s.BlockTokens, func(tokens int) string {
+					return fmt.Sprintf(" of %s tokens, %s tokens in all", count(tokens), count(blocks*tokens))
+				}) +
+				told(s.PeakKV, func(peak float64) string { return where(finite(peak), "; "+share(peak)+" in use at most") })
+		}), Plain},
+		{"preemptions", told(s.Preemptions, count), Plain},
+		{"prefix cache", told(s.HitRate, func(found float64) string {
+			return where(finite(found), percent(found)+" of the prompt tokens found")
+		}), Plain},
+	}, timeFacts(s.Time)...)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"planner/internal/note"
@@ -101,16 +102,15 @@ func headlines(p *plan.Plan, b *decide.Background) Facts {
 	case b.Search != nil:
 		limited = limitedBy(b.Search, p.Offer.Binding, b.Trials)
 	}
-	facts := Facts{{"one instance", one, Strong}, {"limited by", limited, Plain}}
+	loaded := survival(p)
 	if j := p.Cost.Job; j != nil {
 		deadline := p.Demand.Job.Deadline
-		facts = facts.with("deadline", fmt.Sprintf("%s, kept with %s to spare", hours(deadline), hours(deadline-j.Duration)), Plain)
-	} else {
-		facts = append(facts, survival(p)...)
+		loaded = Facts{{"deadline", fmt.Sprintf("%s, kept with %s to spare", hours(deadline), hours(deadline-j.Duration)), Plain}}
 	}
-	facts = append(facts, traced(p.Demand.TraceRates)...).with("serving", b.Subject, Plain)
-	return facts.with("doubt", doubtCosts(p), Doubt).with("idle", idleHardware(p), Doubt).
-		with("warnings", where(len(p.Warnings) > 0, count(len(p.Warnings))+", at the end"), Doubt)
+	return slices.Concat(Facts{{"one instance", one, Strong}, {"limited by", limited, Plain}}, loaded, traced(p.Demand.TraceRates), Facts{
+		{"serving", b.Subject, Plain}, {"doubt", doubtCosts(p), Doubt}, {"idle", idleHardware(p), Doubt},
+		{"warnings", where(len(p.Warnings) > 0, count(len(p.Warnings))+", at the end"), Doubt},
+	})
 }
 
 // mostlyIdle is the share of the roofline's rate below which the rate of a fleet's instances is remarked on:
@@ -236,8 +236,7 @@ func addDefault(d *Document, p *plan.Plan) {
 		}
 		return Fact{label, text, Plain}
 	}
-	facts := Facts{row("default", c.Default), row("tuned", c.Tuned)}
-	d.section(title, facts.with("gain", told(c.Gain, gain), Plain).with("choice", choice(p), Plain))
+	d.section(title, Facts{row("default", c.Default), row("tuned", c.Tuned), {"gain", told(c.Gain, gain), Plain}, {"choice", choice(p), Plain}})
 }
 
 func choice(p *plan.Plan) string {

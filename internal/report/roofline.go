@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"planner/model"
@@ -56,21 +57,18 @@ func addRoofline(d *Document, p *plan.Plan, trials []measure.Measurement) {
 		inTheMean = ", in the mean " + number(mean, 3) + ","
 	}
 	ceiling, by := b.Ceiling(o)
-	facts := Facts{}.
-		with("ceiling", where(ceiling > 0 && o.Rate.Value > 0, fmt.Sprintf("%s requests/s, where %s alone takes all of the hardware; the maximum rate%s is %s of it",
-			number(ceiling, 3), by, inTheMean, percent(round(mean/ceiling, 2)))), Plain).
-		with("KV cache", where(b.KVEqualsWeights > 0, fmt.Sprintf("%s ms a step for each request; from %s requests on it outweighs the weights",
-			number(1e3*b.KVSeconds, 2), number(b.KVEqualsWeights, 2))), Plain).
-		with("memory", fmt.Sprintf("%s GB of weights a GPU; the KV cache holds %s mean requests", number(b.WeightBytesPerGPU/1e9, 3), count(b.Concurrency)), Plain).
-		with("idle engine", where(b.IdleTTFT > 0, fmt.Sprintf("TTFT %s, TPOT %s, as modelled for the mean request",
-			latency(seconds(b.IdleTTFT)), latency(seconds(b.IdleTPOT)))), Plain)
-	if m != nil {
-		facts = append(facts, timeFacts(m.Server.Time)...)
-	}
-	facts = facts.with("power", told(p.Evidence.Power, func(w plan.Power) string {
+	facts := slices.Concat(Facts{
+		{"ceiling", where(ceiling > 0 && o.Rate.Value > 0, fmt.Sprintf("%s requests/s, where %s alone takes all of the hardware; the maximum rate%s is %s of it",
+			number(ceiling, 3), by, inTheMean, percent(round(mean/ceiling, 2)))), Plain},
+		{"KV cache", where(b.KVEqualsWeights > 0, fmt.Sprintf("%s ms a step for each request; from %s requests on it outweighs the weights",
+			number(1e3*b.KVSeconds, 2), number(b.KVEqualsWeights, 2))), Plain},
+		{"memory", fmt.Sprintf("%s GB of weights a GPU; the KV cache holds %s mean requests", number(b.WeightBytesPerGPU/1e9, 3), count(b.Concurrency)), Plain},
+		{"idle engine", where(b.IdleTTFT > 0, fmt.Sprintf("TTFT %s, TPOT %s, as modelled for the mean request",
+			latency(seconds(b.IdleTTFT)), latency(seconds(b.IdleTPOT)))), Plain},
+	}, timeFacts(m.Server.Time), Facts{{"power", told(p.Evidence.Power, func(w plan.Power) string {
 		return fmt.Sprintf("%s W a GPU at %s requests/s, %s kW an instance with its servers and cooling, %s J per output token; modelled, within %s until measured",
 			number(w.GPUWatts, 2), number(w.Rate, 3), number(w.InstanceKW, 2), number(w.JoulesPerOutputToken, 2), percent(w.RelativeError))
-	}), Plain)
+	}), Plain}})
 	d.add(facts, rooflineChart(&b.Bounds, trials))
 }
 

@@ -23,19 +23,22 @@ func searchDocument(a *decide.FoundRate, e Engines) Document {
 		slo = trials[0].Trial.Objective
 	}
 	d := Document{Title: found(&r, slo, trials), Data: data(trials)}
-	facts := traced(r.TraceRates)
 	decided := r.Outcome == search.Infeasible || r.Estimate.Value > 0
 	ran := r.Outcome != search.Infeasible || len(trials) > 0
-	facts = facts.with("one instance", where(r.Outcome != search.Infeasible && decided, rateFact(r.Estimate)), Strong).
-		with("limited by", where(r.Binding != "", limitedBy(&r, r.Binding, trials)), Plain).
-		with("ended", where(ran, r.Reason.Text), Plain).with("effort", where(ran, plural(r.Trials, "trial")+", "+latency(r.EngineTime)+" of engine time"), Plain)
-	var next []string
+	seen, next := "", []string{}
 	if r.Outcome == search.Unmeasured {
 		next = revive()
 	} else if !decided {
-		seen := measure.OverviewOf(trials)
-		facts, next = facts.with("seen", seenText(seen), Plain), advice(seen, nil, true)
+		overview := measure.OverviewOf(trials)
+		seen, next = seenText(overview), advice(overview, nil, true)
 	}
+	facts := append(traced(r.TraceRates), Facts{
+		{"one instance", where(r.Outcome != search.Infeasible && decided, rateFact(r.Estimate)), Strong},
+		{"limited by", where(r.Binding != "", limitedBy(&r, r.Binding, trials)), Plain},
+		{"ended", where(ran, r.Reason.Text), Plain},
+		{"effort", where(ran, plural(r.Trials, "trial")+", "+latency(r.EngineTime)+" of engine time"), Plain},
+		{"seen", seen, Plain},
+	}...)
 	if r.Estimate.Value > 0 {
 		d.add(doubted(a.Trust))
 	}
@@ -207,13 +210,13 @@ func addCertificate(d *Document, c *search.Certified) {
 	if c == nil {
 		return
 	}
-	facts := Facts{{"not certified", someOf(c.Rate, 3) + " requests/s: " + c.Reason.Text, Doubt}}
+	rate := Fact{"not certified", someOf(c.Rate, 3) + " requests/s: " + c.Reason.Text, Doubt}
 	if c.State == measure.Met {
-		facts = Facts{{"certified", number(c.Rate, 3) + " requests/s, whatever the curve", Good}}
+		rate = Fact{"certified", number(c.Rate, 3) + " requests/s, whatever the curve", Good}
 	}
-	d.section("Certificate", facts.
-		with("seen", where(c.Requests > 0, fmt.Sprintf("%s of %s requests beyond %s in %s, %s of engine time", fixed(c.Beyond, 0), fixed(c.Requests, 0),
-			boundName(c.Binding), plural(c.Looks, "look"), latency(c.EngineTime))), Plain).
-		with("as few", where(c.Requests > 0, "would come with a probability of "+percent(round(c.Probability, 4))+
-			" if just the allowed share were beyond; at most 2.5 % is asked of each look"), Plain))
+	d.section("Certificate", Facts{rate,
+		{"seen", where(c.Requests > 0, fmt.Sprintf("%s of %s requests beyond %s in %s, %s of engine time", fixed(c.Beyond, 0), fixed(c.Requests, 0),
+			boundName(c.Binding), plural(c.Looks, "look"), latency(c.EngineTime))), Plain},
+		{"as few", where(c.Requests > 0, "would come with a probability of "+percent(round(c.Probability, 4))+
+			" if just the allowed share were beyond; at most 2.5 % is asked of each look"), Plain}})
 }

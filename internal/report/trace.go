@@ -15,13 +15,10 @@ func Trace(t *ingest.Trace) Document {
 	all := &t.Traffic
 	d := Document{Title: fmt.Sprintf("%s in %s%s, %s prompt and %s output tokens in the mean", plural(all.Requests, "request"), latency(all.Span),
 		where(finite(all.Rate), ", "+rate(few(all.Rate))), number(all.Prompt.Mean, 3), number(all.Output.Mean, 3))}
-	facts := Facts{{Label: "format", Text: t.Format}}.
-		with("requests", count(all.Requests)+where(t.Skipped > 0, ", and "+count(t.Skipped)+" that failed and are left out"), Plain).
-		with("estimated", where(t.Estimated > 0, count(t.Estimated)+" requests have lengths that are estimated from text"), Doubt)
-	for _, c := range t.Changed {
-		facts = facts.with("changed", c, Plain)
-	}
-	d.add(facts)
+	d.add(append(Facts{{"format", t.Format, Plain},
+		{"requests", count(all.Requests) + where(t.Skipped > 0, ", and "+count(t.Skipped)+" that failed and are left out"), Plain},
+		{"estimated", where(t.Estimated > 0, count(t.Estimated)+" requests have lengths that are estimated from text"), Doubt}},
+		each("changed", t.Changed, Plain)...))
 	d.section("Arrivals", arrivalFacts(t), dispersionTable(all.Dispersion))
 	d.section("Lengths", lengthTable(all))
 	d.section("Shared prefixes", prefixFact(all.Prefix))
@@ -31,17 +28,14 @@ func Trace(t *ingest.Trace) Document {
 
 func arrivalFacts(log *ingest.Trace) Facts {
 	t := &log.Traffic
-	mean, hour := unknown, ""
+	mean := unknown
 	if finite(t.Rate) {
 		mean = rate(few(t.Rate))
 	}
-	if t.Span > time.Hour {
-		hour = busiest(&t.BusiestHour)
-	}
-	return Facts{{Label: "span", Text: latency(t.Span)}, {Label: "mean rate", Text: mean}}.
-		with("busiest hour", hour, Plain).with("busiest minute", busiest(&t.BusiestMinute), Plain).
-		with("gaps", fmt.Sprintf("coefficient of variation %s (1 for Poisson), correlation with the next %s (0 for Poisson)",
-			number(t.GapCV, 3), number(t.GapCorrelation, 2)), Plain).with("clock", clock(log), Plain)
+	return Facts{{"span", latency(t.Span), Plain}, {"mean rate", mean, Plain},
+		{"busiest hour", where(t.Span > time.Hour, busiest(&t.BusiestHour)), Plain}, {"busiest minute", busiest(&t.BusiestMinute), Plain},
+		{"gaps", fmt.Sprintf("coefficient of variation %s (1 for Poisson), correlation with the next %s (0 for Poisson)",
+			number(t.GapCV, 3), number(t.GapCorrelation, 2)), Plain}, {"clock", clock(log), Plain}}
 }
 
 func busiest(b *workload.Busiest) string {
