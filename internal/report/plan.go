@@ -49,7 +49,7 @@ func planDocument(p *plan.Plan, b decide.Background, e Engines) Document {
 	addTrials(&d, p, &b, chosen)
 	addCurves(&d, p, &b, chosen)
 	addRoofline(&d, p, chosen)
-	addNearest(&d, &e, b.Trials, p.Offer.Knobs, p.Offer.Rate.Value)
+	_ = addTimeline(&d, &e, nearest(b.Trials, p.Offer.Knobs, p.Offer.Rate.Value)) // without it if it cannot be read
 	addOffers(&d, offers, p.All(), p.Rejected)
 	addEngines(&d, &e, b.Trials, &p.Offer.Knobs)
 	addModelled(&d, p.Handover.Modelled)

@@ -53,7 +53,7 @@ func searchDocument(a *decide.FoundRate, e Engines) Document {
 	addCertificate(&d, r.Certificate)
 	d.section("Trials", trialTable(trials, slo))
 	addExceedances(&d, &r, trials)
-	addNearest(&d, &e, trials, k, r.Estimate.Value)
+	_ = addTimeline(&d, &e, nearest(trials, k, r.Estimate.Value)) // without it if it cannot be read
 	addEngines(&d, &e, trials, nil)
 	d.section("Assumptions", Bullets{Items: a.Assumptions})
 	addWarnings(&d, r.Warnings)

@@ -10,31 +10,18 @@ import (
 // Trial is the report of one trial, with its course over time if available.
 func Trial(m measure.Measurement, e Engines) (Document, error) {
 	d := measurementDocument(m, e)
-	if e.Timeline == nil {
-		return d, nil
+	return d, addTimeline(&d, &e, &m)
+}
+
+// addTimeline draws a trial over time, if any and if that is known: arrivals and completions, requests in
+// flight, KV cache usage, and times to first token.
+func addTimeline(d *Document, e *Engines, m *measure.Measurement) error {
+	if m.Trial.Number == 0 || e.Timeline == nil {
+		return nil
 	}
 	line, err := e.Timeline(m.Trial)
-	if err == nil {
-		addTimeline(&d, &line)
-	}
-	return d, err
-}
-
-func addNearest(d *Document, e *Engines, trials []measure.Measurement, k measure.Knobs, rate float64) {
-	m := nearest(trials, k, rate)
-	if e.Timeline == nil || m.Trial.Rate == 0 {
-		return
-	}
-	if line, err := e.Timeline(m.Trial); err == nil {
-		addTimeline(d, &line)
-	}
-}
-
-// addTimeline draws a trial over time: arrivals and completions, requests in flight, KV cache usage, and times
-// to first token.
-func addTimeline(d *Document, line *sweep.Timeline) {
-	if line == nil || len(line.Moments) < 3 {
-		return
+	if err != nil || len(line.Moments) < 3 {
+		return err
 	}
 	t := &line.Trial
 	chart := func(name, title, label string, series ...Line) *Chart {
@@ -64,4 +51,5 @@ func addTimeline(d *Document, line *sweep.Timeline) {
 		blocks = append(blocks, c)
 	}
 	d.section("A trial in time", blocks...)
+	return nil
 }
