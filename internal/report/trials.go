@@ -191,57 +191,39 @@ func failures(m *measure.Measurement) string {
 func summaryTable(trials []measure.Measurement, chosen measure.Knobs) Table {
 	all := measure.KnobSets(trials)
 	which := differing(all)
+	if i := slices.Index(all, chosen); i > 0 { // it comes first
+		all = slices.Insert(slices.Delete(all, i, i+1), 0, chosen)
+	}
 	tab := table(wrapped("settings"), right("trials"), extra(right("engine time")), right("highest met, req/s", "lowest missed, req/s"),
 		left("limited by"))
-	for _, f := range fold(trials, all, chosen) {
-		name := Cell{Text: describe(f.sets[0], which)}
+	alike := list.Groups(all, func(k measure.Knobs) [4]string {
+		met, missed, binding := limitsOf(trials, k)
+		return [4]string{met, missed, binding, where(k == chosen, "chosen")}
+	})
+	for _, sets := range alike {
+		name, n, held := Cell{Text: describe(sets[0], which)}, 0, time.Duration(0)
 		switch {
-		case f.sets[0] == chosen:
+		case sets[0] == chosen:
 			name = Cell{name.Text + " (chosen)", Strong}
-		case len(f.sets) > 1:
-			name.Text = plural(len(f.sets), "set") + ": " + values(f.sets, which)
+		case len(sets) > 1:
+			name.Text = plural(len(sets), "set") + ": " + values(sets, which)
 		}
-		tab.row(name, f.trials, latency(f.time), f.limits[0], f.limits[1], f.limits[2])
+		for _, k := range sets {
+			for m := range measure.RanWith(trials, k) {
+				n, held = n+1, held+m.EngineTime(0)
+			}
+		}
+		met, missed, binding := limitsOf(trials, sets[0])
+		tab.row(name, n, latency(held), met, missed, binding)
 	}
 	tab.first("groups", "journal, trial by trial")
 	return tab
 }
 
-// setSummary is the outcome of the trials of sets of knobs.
-type setSummary struct {
-	sets   []measure.Knobs
-	trials int
-	time   time.Duration
-	limits [3]string // the rates between which the limit lies, and the bound
-}
-
-// fold merges the sets with equal limits. The chosen set comes first, alone.
-func fold(trials []measure.Measurement, all []measure.Knobs, chosen measure.Knobs) []setSummary {
-	var out []setSummary
-	for _, k := range all {
-		s := summarize(trials, k)
-		i := slices.IndexFunc(out, func(o setSummary) bool { return k != chosen && o.sets[0] != chosen && o.limits == s.limits })
-		switch {
-		case i >= 0:
-			out[i].sets = append(out[i].sets, k)
-			out[i].trials += s.trials
-			out[i].time += s.time
-		case k == chosen:
-			out = slices.Insert(out, 0, s)
-		default:
-			out = append(out, s)
-		}
-	}
-	return out
-}
-
-func summarize(trials []measure.Measurement, k measure.Knobs) setSummary {
-	s := setSummary{sets: []measure.Knobs{k}}
+// limitsOf returns the rates between which the limit of a set of knobs lies, and the bound that is missed.
+func limitsOf(trials []measure.Measurement, k measure.Knobs) (highestMet, lowestMissed, binding string) {
 	var met, missed float64 // 0 if there is none
-	binding := ""
 	for m := range measure.RanWith(trials, k) {
-		s.trials++
-		s.time += m.EngineTime(0)
 		if m.Verdict == nil || !m.Valid || m.Trial.Closed() {
 			continue
 		}
@@ -252,6 +234,5 @@ func summarize(trials []measure.Measurement, k measure.Knobs) setSummary {
 			missed, binding = m.Trial.Rate, m.Verdict.Binding
 		}
 	}
-	s.limits = [3]string{someOf(met, 3), someOf(missed, 3), boundName(binding)}
-	return s
+	return someOf(met, 3), someOf(missed, 3), boundName(binding)
 }
