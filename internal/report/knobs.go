@@ -35,9 +35,8 @@ type StartCommand struct {
 	Notes []string
 }
 
-// addStart shows how an instance is started, or its knobs if that is all that is known.
-func addStart(d *Document, title string, e *Engines, k measure.Knobs) {
-	var s StartCommand
+// startOf returns how an instance is started, or its knobs if that is all that is known.
+func startOf(e *Engines, k measure.Knobs) (s StartCommand) {
 	if e.Start != nil {
 		s = e.Start(k)
 	}
@@ -51,33 +50,31 @@ func addStart(d *Document, title string, e *Engines, k measure.Knobs) {
 			s.Line = engine.Command{Args: args}.String()
 		}
 	}
+	return s
+}
+
+// startOfPlan returns how an instance of a plan is started: as the plan's handover says if it has that.
+func startOfPlan(p *plan.Plan, e *Engines) StartCommand {
+	own := p.Handover.Engine
+	if own == nil {
+		return startOf(e, p.Offer.Knobs)
+	}
+	s := StartCommand{Line: engine.Command{Args: own.Argv}.String(), Notes: own.Notes}
+	if own.File != nil {
+		s.File, s.Content = own.File.Path, own.File.Content
+	}
+	return s
+}
+
+func addStart(d *Document, title string, s StartCommand) {
 	if s.Line == "" {
 		return
 	}
-	showStart(d, title, s)
-}
-
-func showStart(d *Document, title string, s StartCommand) {
 	d.section(title, Code{s.Line})
 	if s.File != "" {
 		d.add(Paragraph{s.File + ":", Quiet}, Code{s.Content})
 	}
 	d.add(Bullets{s.Notes, Doubt})
-}
-
-// addServer shows how an instance of a plan is started: from the plan's handover if it has that.
-func addServer(d *Document, p *plan.Plan, e *Engines) {
-	const title = "Server flags of one instance"
-	s := p.Handover.Engine
-	if s == nil {
-		addStart(d, title, e, p.Offer.Knobs)
-		return
-	}
-	start := StartCommand{Line: engine.Command{Args: s.Argv}.String(), Notes: s.Notes}
-	if s.File != nil {
-		start.File, start.Content = s.File.Path, s.File.Content
-	}
-	showStart(d, title, start)
 }
 
 func addModelled(d *Document, features []plan.Feature) {

@@ -32,7 +32,7 @@ func planDocument(p *plan.Plan, b decide.Background, e Engines) Document {
 		addSensitivity(&d, p.Sensitivity, p.Fleet.GPUs, &p.Cost.Cost)
 	}
 	addDrivers(&d, p)
-	addServer(&d, p, &e)
+	addStart(&d, "Server flags of one instance", startOfPlan(p, &e))
 	d.section("Why "+plural(p.Fleet.Instances, "instance"), Bullets{Items: fleetSteps(p)})
 	if !pooled(p) {
 		addTrust(&d, b.Trust)

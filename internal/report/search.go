@@ -45,7 +45,7 @@ func searchDocument(a *decide.FoundRate, e Engines) Document {
 	d.add(facts)
 	d.section("What to do", Bullets{Items: next})
 	if ran {
-		addStart(&d, "Server flags", &e, k)
+		addStart(&d, "Server flags", startOf(&e, k))
 	}
 	addTrust(&d, a.Trust)
 	addDiagnosis(&d, a.Diagnosis)
