@@ -69,7 +69,7 @@ func (e *Unsolved) undecided() []Alternative {
 // only in figures.
 func reasonsOf(alternatives []Alternative, rejected []measure.Rejection) []string {
 	reasons := list.Map(alternatives, func(a Alternative) string { return a.Reason.Text })
-	groups := note.GroupsOf(rejected, func(r measure.Rejection) note.Note { return r.Reason.Read() })
+	groups := list.Groups(rejected, func(r measure.Rejection) string { return r.Reason.Read().Likeness() })
 	most := list.Map(groups, func(g []measure.Rejection) string { return measure.MostMemory(g).Reason.Text })
 	return list.Distinct(append(reasons, most...))
 }

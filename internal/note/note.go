@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -111,41 +112,21 @@ func (ns Notes) Texts() []string { return list.Map(ns, Note.String) }
 // String returns the sentences, one per line.
 func (ns Notes) String() string { return strings.Join(ns.Texts(), "\n") }
 
-// alike reports whether two notes are the same except for measured figures.
-func (n Note) alike(other Note) bool {
-	if n.Kind != other.Kind {
-		return false
-	}
+// Likeness is equal for notes that are the same except for numbers and for texts with the format %s.
+func (n Note) Likeness() string {
+	parts := []string{string(n.Kind)}
 	for _, m := range placeholder.FindAllStringSubmatch(n.Kind.template(), -1) {
-		v := n.Figures[m[1]]
-		if _, isNumber := v.(float64); !isNumber && m[2] != "%s" && v != other.Figures[m[1]] {
-			return false
+		if text, ok := n.Figures[m[1]].(string); ok && m[2] != "%s" {
+			parts = append(parts, strconv.Quote(text))
 		}
 	}
-	return true
+	return strings.Join(parts, " ")
 }
 
-// Groups groups the notes that are the same except for numbers, in the order of each group's first.
-func (ns Notes) Groups() []Notes { return GroupsOf[Notes](ns, func(n Note) Note { return n }) }
-
-// GroupsOf groups items whose notes are the same except for numbers, in the order of each group's first.
-func GroupsOf[S ~[]T, T any](all S, of func(T) Note) []S {
-	var out []S
-	for _, x := range all {
-		i := slices.IndexFunc(out, func(g S) bool { return of(g[0]).alike(of(x)) })
-		if i < 0 {
-			out = append(out, S{x})
-			continue
-		}
-		out[i] = append(out[i], x)
-	}
-	return out
-}
-
-// Summary returns one line per group: its sentence, with the range of each number, and the count.
+// Summary returns one line per group of like notes: its sentence, with the range of each number, and the count.
 func (ns Notes) Summary() []string {
 	var out []string
-	for _, g := range ns.Groups() {
+	for _, g := range list.Groups(ns, Note.Likeness) {
 		text := sentence(g)
 		if len(g) > 1 {
 			text += fmt.Sprintf(" (%d times)", len(g))

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"planner/internal/evidence/must"
+	"planner/internal/list"
 	"planner/internal/wire"
 )
 
@@ -115,7 +116,7 @@ func TestReason(t *testing.T) {
 	reasons := []Reason{Because(CarriesLess, "5", "6"), Because(EngineFailed, "mem", ": 5 GiB"), Because(CarriesLess, "4", "6"), Because(EngineFailed, "gone", ": 5 GiB"),
 		Because(EngineFailed, "mem", ": 6 GiB"), {Text: "so"}, {Text: "so"}, {Text: "so 2"}}
 	var sizes []int
-	for _, g := range GroupsOf(reasons, Reason.Read) {
+	for _, g := range list.Groups(reasons, func(r Reason) string { return r.Read().Likeness() }) {
 		sizes = append(sizes, len(g))
 	}
 	if !slices.Equal(sizes, []int{2, 2, 1, 2, 1}) {

@@ -70,7 +70,7 @@ func knobsOf(rejected []measure.Rejection) []measure.Knobs {
 func grouped(rejected []measure.Rejection, all []measure.Knobs) []string {
 	which := apart(all)
 	var lines []string
-	for _, group := range note.GroupsOf(rejected, func(r measure.Rejection) note.Note { return r.Reason.Read() }) {
+	for _, group := range list.Groups(rejected, func(r measure.Rejection) string { return r.Reason.Read().Likeness() }) {
 		told := measure.MostMemory(group)
 		sets := describe(group[0].Knobs, which)
 		if len(group) > 1 {

@@ -508,8 +508,8 @@ func OverviewOf(trials []Measurement) Overview {
 			s.Unsure++
 		}
 	}
-	kinds := doubts.Groups()
-	slices.SortStableFunc(kinds, func(a, b note.Notes) int { return cmp.Compare(len(b), len(a)) })
+	kinds := list.Groups(doubts, note.Note.Likeness)
+	slices.SortStableFunc(kinds, func(a, b []note.Note) int { return cmp.Compare(len(b), len(a)) })
 	for _, k := range kinds {
 		s.Doubts = append(s.Doubts, k[0])
 	}
