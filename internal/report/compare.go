@@ -13,7 +13,7 @@ import (
 const contrasted = "figure a b difference difference_low difference_high relative relative_low relative_high p p_adjusted pairs judgement"
 
 func comparisonDocument(c *design.Compared, e Engines) Document {
-	d := Document{Title: compared(c), Data: asTheyAre(c.Contrasts, contrasted)}
+	d := Document{Title: compared(c), Data: sheet(c.Contrasts, contrasted, nil)}
 	facts := Facts{{Label: "A", Text: c.A}, {Label: "B", Text: c.B}, {Label: "pairs", Text: c.Design}, {Label: "test", Text: c.Test},
 		{Label: "the same", Text: "a whole interval within " + percent(c.Indifference) + " of no difference; what is neither that nor clearly different is undecided"}}
 	if c.FailIfWorse > 0 {

@@ -15,7 +15,7 @@ import (
 
 // latencyChart draws a fitted curve with its points, with errors from the trials, the limits on its metric, and
 // the rates of interest.
-func latencyChart(c *curve.Curve, slo measure.SLO, max *search.Estimate, trials []measure.Measurement) *Chart {
+func latencyChart(c *curve.Curve, slo measure.SLO, max search.Estimate, trials []measure.Measurement) *Chart {
 	name, whose := strings.ToUpper(c.Metric.String()), ""
 	if c.Class != "" {
 		whose = " of " + c.Class
@@ -45,8 +45,8 @@ func latencyChart(c *curve.Curve, slo measure.SLO, max *search.Estimate, trials 
 			ch.Rates = append(ch.Rates, Reference{at, label})
 		}
 	}
-	if max != nil && max.Value > 0 {
-		value, _, safe := estimate(*max)
+	if max.Value > 0 {
+		value, _, safe := estimate(max)
 		mark(max.Value, "max rate "+value)
 		if max.Safe < max.Value {
 			mark(max.Safe, "safe "+safe)

@@ -10,7 +10,7 @@ import (
 // Doctor builds the report of checks, one per line.
 func Doctor(checks []doctor.Check) Document {
 	tones := map[doctor.CheckState]Tone{doctor.Passed: Good, doctor.Warning: Doubt, doctor.Problem: Bad}
-	d := Document{Title: diagnosis(checks), Data: asTheyAre(checks, "check=name state found remedy")}
+	d := Document{Title: diagnosis(checks), Data: sheet(checks, "check=name state found remedy", nil)}
 	d.add(Facts(list.Map(checks, func(c doctor.Check) Fact {
 		return Fact{c.Name, string(c.State) + ": " + c.Found + behind(" -> ", c.Remedy), tones[c.State]}
 	})))

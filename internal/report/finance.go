@@ -236,10 +236,6 @@ func boughtFact(t *plan.Term) string {
 // costless reports whether there is no cost of which to take shares.
 func costless(c *plan.Cost) bool { return c.Money() == nil || *c.Money() == 0 }
 
-func addDrivers(d *Document, p *plan.Plan) {
-	d.section(driverTitle(p), Bullets{Items: driverItems(p)})
-}
-
 func driverTitle(p *plan.Plan) string {
 	of := "cost"
 	if costless(&p.Cost.Cost) {

@@ -14,7 +14,7 @@ import (
 func fleetDocument(a *fleet.Answer) Document {
 	title := fmt.Sprintf("%s of %s requests within their limits; %s replicas in the mean", shareOver(a.Attainment), count(a.Requests), figureOver(a.Replicas.Mean, 2)) +
 		where(finite(a.Cost.Total.Value), ", "+money(a.Cost.PerHour)+" an hour")
-	d := Document{Title: title, Data: asTheyAre(a.Timeline, "at_s rate_per_s asked starting ready in_flight ttft_p50_ms ttft_p99_ms missed")}
+	d := Document{Title: title, Data: sheet(a.Timeline, "at_s rate_per_s asked starting ready in_flight ttft_p50_ms ttft_p99_ms missed", nil)}
 	d.add(fleetFacts(a))
 	d.section("Limits", limitTable(a))
 	d.section("When limits were missed", missTable(a))

@@ -31,7 +31,7 @@ func planDocument(p *plan.Plan, b decide.Background, e Engines) Document {
 	if !pooled(p) {
 		addSensitivity(&d, p.Sensitivity, p.Fleet.GPUs, &p.Cost.Cost)
 	}
-	addDrivers(&d, p)
+	d.section(driverTitle(p), Bullets{Items: driverItems(p)})
 	addStart(&d, "Server flags of one instance", startOfPlan(p, &e))
 	d.section("Why "+plural(p.Fleet.Instances, "instance"), Bullets{Items: fleetSteps(p)})
 	if !pooled(p) {
@@ -286,7 +286,7 @@ func addCurves(d *Document, p *plan.Plan, b *decide.Background, chosen []measure
 		d.section("Latency against load")
 	}
 	for _, c := range curves {
-		chart := latencyChart(c, p.Objective, &p.Offer.Rate, chosen)
+		chart := latencyChart(c, p.Objective, p.Offer.Rate, chosen)
 		chart.Title += " of " + gpus(p.Offer.GPUs, &p.Offer)
 		chart.XLabel = meantBy(chart.XLabel, p.Demand.TraceRates)
 		d.add(chart, curveFacts(c, p.Objective, p.Offer.Rate.Confidence == 0), Bullets{Items: c.Warnings.Summary(), Tone: Doubt})

@@ -1,7 +1,9 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"planner/internal/list"
@@ -108,16 +110,11 @@ func floorFact(f *search.Floor, trials []measure.Measurement) string {
 
 // failedAlone says how requests failed in the longest trial with one at a time; "" if none did.
 func failedAlone(trials []measure.Measurement) string {
-	var lone *measure.Measurement
-	for i := range trials {
-		m := &trials[i]
-		if m.Trial.Concurrency == 1 && m.Failed > 0 && (lone == nil || m.Requests > lone.Requests) {
-			lone = m
-		}
-	}
-	if lone == nil {
+	alone := list.Filter(trials, func(m measure.Measurement) bool { return m.Trial.Concurrency == 1 && m.Failed > 0 })
+	if len(alone) == 0 {
 		return ""
 	}
+	lone := slices.MaxFunc(alone, func(a, b measure.Measurement) int { return cmp.Compare(a.Requests, b.Requests) })
 	s := ": " + count(lone.Failed) + " of " + plural(lone.Requests, "request") + " failed"
 	n, w := lone.Failures[measure.Timeout.String()], lone.Trial.Workload
 	if 2*n <= lone.Failed {

@@ -45,14 +45,14 @@ func sheets(p *plan.Plan) []Sheet {
 	if pooled(p) {
 		changes = p.Handover.Pools.Sensitivity
 	}
-	sensitivity := sheet(pointers(changes), "if=what safe_rate_per_s instances gpus usd_per_hour usd_for_job gpu_hours_for_job approximate reason",
-		func(_ *plan.Change, f map[string]string) { dropZeros(f, true) })
+	sensitivity := sheet(changes, "if=what safe_rate_per_s instances gpus usd_per_hour usd_for_job gpu_hours_for_job approximate reason",
+		func(_ plan.Change, f map[string]string) { dropZeros(f, true) })
 	return []Sheet{{AlternativesSheet, alternativesData(fleetChoices(p))}, {SensitivitySheet, sensitivity}}
 }
 
-// sheet tabulates figures under their JSON names, such as rate_per_s, or under others: gpus=fleet.gpus. add may
-// add figures to those of a row.
-func sheet[T any](rows []*T, columns string, add func(row *T, figures map[string]string)) Data {
+// sheet tabulates figures under their JSON names, such as rate_per_s, or under others: gpus=fleet.gpus. mend, if
+// given, changes the figures of a row.
+func sheet[T any](rows []T, columns string, mend func(row T, figures map[string]string)) Data {
 	var d Data
 	var keys []string
 	for c := range strings.FieldsSeq(columns) {
@@ -67,7 +67,9 @@ func sheet[T any](rows []*T, columns string, add func(row *T, figures map[string
 			panic(err) // impossible: run folders store it as JSON
 		}
 		flatten(f, "", object)
-		add(row, f)
+		if mend != nil {
+			mend(row, f)
+		}
 		d.Rows = append(d.Rows, list.Map(keys, func(key string) string { return f[key] }))
 	}
 	return d
@@ -102,14 +104,6 @@ func flatten(out map[string]string, prefix string, object map[string]any) {
 	}
 }
 
-func pointers[T any](all []T) []*T {
-	out := make([]*T, len(all))
-	for i := range all {
-		out[i] = &all[i]
-	}
-	return out
-}
-
 // offered are the columns that a buyer compares.
 const offered = `gpu feasible gpus=fleet.gpus instances=fleet.instances gpus_per_instance kw=fleet.kw
 	usd_per_hour=cost.usd_per_hour usd_per_month=cost.usd_per_month usd_per_year=cost.usd_per_year
@@ -119,9 +113,9 @@ const offered = `gpu feasible gpus=fleet.gpus instances=fleet.instances gpus_per
 	smallest_feasible_limit_ms=idle.smallest_feasible_limit_ms reason uncalibrated `
 
 func alternativesData(all []plan.Alternative) Data {
-	return sheet(pointers(all), offered+knobColumns(), func(a *plan.Alternative, f map[string]string) {
+	return sheet(all, offered+knobColumns(), func(a plan.Alternative, f map[string]string) {
 		dropZeros(f, a.Offer.Priced())
-		f["gpu"], f["times_the_cheapest"] = gpuName(&a.Offer), raw(timesOf(a, &all[0]))
+		f["gpu"], f["times_the_cheapest"] = gpuName(&a.Offer), raw(timesOf(&a, &all[0]))
 		for _, n := range a.Offer.Warnings.Of(note.Uncalibrated) {
 			f["uncalibrated"] = fmt.Sprint(n.Figures["what"])
 		}
@@ -161,10 +155,6 @@ func addKnobs(f map[string]string, k measure.Knobs) {
 	for _, n := range measure.KnobTable {
 		f["knobs."+n.Name] = knobText(n, k)
 	}
-}
-
-func asTheyAre[T any](rows []T, columns string) Data {
-	return sheet(pointers(rows), columns, func(*T, map[string]string) {})
 }
 
 // raw prints a figure in full except for floating-point noise; empty if it is not a number.

@@ -10,8 +10,13 @@ import (
 	"planner/sweep/measure"
 )
 
-func ran(trials []measure.Measurement) []*measure.Measurement {
-	return list.Filter(pointers(trials), (*measure.Measurement).Ran)
+func ran(trials []measure.Measurement) (out []*measure.Measurement) {
+	for i := range trials {
+		if trials[i].Ran() {
+			out = append(out, &trials[i])
+		}
+	}
+	return out
 }
 
 // byLoad returns the trials that ran, ordered by rate; closed loops come first, by concurrency.
