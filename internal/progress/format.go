@@ -105,20 +105,15 @@ const rival = 0.05
 // limits says which bound limits the rate or, if two may, up to which rate each holds.
 func limits(bounds []search.BoundResult) string {
 	sorted := slices.SortedStableFunc(slices.Values(bounds), func(a, b search.BoundResult) int { return cmp.Compare(b.Probability, a.Probability) })
-	if len(sorted) == 0 {
+	switch {
+	case len(sorted) == 0:
 		return ""
-	}
-	if len(sorted) < 2 || sorted[1].Probability < rival {
+	case len(sorted) < 2 || sorted[1].Probability < rival:
 		return "limited by " + sorted[0].Bound
 	}
-	text := "limited by "
-	for i, b := range sorted[:2] {
-		if i > 0 {
-			text += " or "
-		}
-		text += fmt.Sprintf("%s at %s (%s-%s)", b.Bound, figure(b.Rate), figure(b.Low), figure(b.High))
-	}
-	return text
+	return "limited by " + strings.Join(list.Map(sorted[:2], func(b search.BoundResult) string {
+		return fmt.Sprintf("%s at %s (%s-%s)", b.Bound, figure(b.Rate), figure(b.Low), figure(b.High))
+	}), " or ")
 }
 
 // barWidth is the width of the bar in columns.

@@ -96,20 +96,15 @@ func startFacts(seen []sweep.EngineTelemetry) Facts {
 
 func startTable(seen []sweep.EngineTelemetry) Table {
 	starts := list.Filter(seen, func(s sweep.EngineTelemetry) bool { return s.Engine.Fresh })
-	tab := table(wrapped("start for"), right("serves after"))
 	var stages []string
 	var all []measure.Knobs
 	for _, s := range starts {
 		all = append(all, s.Knobs)
-		for _, x := range s.Engine.Stages {
-			if !slices.Contains(stages, x.Name) {
-				stages = append(stages, x.Name)
-				tab.Columns = append(tab.Columns, extra(right(x.Name))...)
-			}
-		}
+		stages = append(stages, list.Map(s.Engine.Stages, func(x engine.StartStage) string { return x.Name })...)
 	}
+	stages = list.Distinct(stages)
 	which := differing(all)
-	tab.Columns = slices.Concat(tab.Columns, right("KV tokens"), wrapped("changed by the engine"))
+	tab := table(wrapped("start for"), right("serves after"), extra(right(stages...)), right("KV tokens"), wrapped("changed by the engine"))
 	for i := range starts {
 		s := &starts[i].Engine
 		name := fmt.Sprintf("trial %d", starts[i].Trial) + behind(": ", values([]measure.Knobs{starts[i].Knobs}, which))

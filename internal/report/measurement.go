@@ -135,11 +135,10 @@ func latencyTable(m *measure.Measurement) Table {
 	stats := list.Map(measure.Statistics, func(q float64) measure.Bound { return measure.Bound{Quantile: q} })
 	tab := table(left("ms"), right(list.Map(stats, measure.Bound.Stat)...), right("p99 within (90 %)"), extra(right("samples")))
 	row := func(name string, s *measure.Summary, metric measure.Metric, slo measure.SLO) {
-		var cells []Cell
-		for _, stat := range stats {
+		cells := list.Map(stats, func(stat measure.Bound) Cell {
 			stat.Metric = metric
-			cells = append(cells, statCell(s, stat, slo))
-		}
+			return statCell(s, stat, slo)
+		})
 		interval := Cell{unknown, Quiet}
 		if w := s.Around(0.99); w[0] > 0 && s.P99 >= 0 {
 			interval = Cell{Text: number(millis(w[0]), 3) + "-" + number(millis(w[1]), 3)}
@@ -204,9 +203,8 @@ func clumpNote(m *measure.Measurement) string {
 }
 
 func classTable(m *measure.Measurement) Table {
-	tab := table(left("class"), right("requests", "failed"))
 	stats := tabulatedOfAll(m.Trial.Objective)
-	tab.Columns = append(tab.Columns, latencyColumns(stats, measure.SLO{})...)
+	tab := table(left("class"), right("requests", "failed"), latencyColumns(stats, measure.SLO{}))
 	for _, name := range slices.Sorted(maps.Keys(m.Classes)) {
 		c := m.Classes[name]
 		tab.row(name, c.Requests, c.Failed, list.Map(stats, func(b measure.Bound) Cell { return statCell(c.Latency(b.Metric), b, measure.SLO{}) }))

@@ -47,16 +47,13 @@ func (tab *Table) ofTrial(m *measure.Measurement, cells ...any) {
 // tabulated returns the statistics that get a column: if classes have bounds, those; otherwise TTFT, TPOT and
 // other bounded metrics.
 func tabulated(slo measure.SLO) []measure.Bound {
-	var out []measure.Bound
-	for _, b := range slo.Bounds {
-		if b.Class != "" && b.Metric != measure.Goodput {
-			out = append(out, measure.Bound{Metric: b.Metric, Class: b.Class, Quantile: b.Quantile})
-		}
+	ofClasses := list.Filter(slo.Bounds, func(b measure.Bound) bool { return b.Class != "" && b.Metric != measure.Goodput })
+	if len(ofClasses) == 0 {
+		return tabulatedOfAll(slo)
 	}
-	if len(out) > 0 {
-		return out
-	}
-	return tabulatedOfAll(slo)
+	return list.Map(ofClasses, func(b measure.Bound) measure.Bound {
+		return measure.Bound{Metric: b.Metric, Class: b.Class, Quantile: b.Quantile}
+	})
 }
 
 // tabulatedOfAll returns the statistics of all requests that get a column.
