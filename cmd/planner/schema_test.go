@@ -32,8 +32,12 @@ type outputs struct {
 func newOutputs() *outputs {
 	o := &outputs{schemas: map[string]*jsonschema.Schema{}, checked: map[string]int{}}
 	for name, d := range schemas() {
-		d.Closed = true
 		s := must.Get(d.Schema())
+		for _, of := range s["$defs"].(map[string]any) {
+			if form := of.(map[string]any); form["properties"] != nil {
+				form["additionalProperties"] = false
+			}
+		}
 		text := must.Get(json.Marshal(s))
 		value := must.Get(jsonschema.UnmarshalJSON(bytes.NewReader(text)))
 		c := jsonschema.NewCompiler()

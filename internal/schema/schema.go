@@ -22,13 +22,11 @@ type Definition struct {
 	Title, Description string
 	// Types holds one value of each.
 	Types []any
-	// Closed rejects keys that are not described. Readers of files should accept them, as keys may be added.
-	Closed bool
 }
 
-// Schema returns the JSON Schema. It fails if a type writes its own JSON without declaring its form.
+// Schema returns the JSON Schema, which accepts keys that are not described, as keys may be added. It fails if a type writes its own JSON without declaring its form.
 func (d Definition) Schema() (map[string]any, error) {
-	b := builder{defs: map[string]any{}, closed: d.Closed}
+	b := builder{defs: map[string]any{}}
 	b.said, b.err = readComments()
 	forms := list.Map(d.Types, func(v any) map[string]any { return b.of(reflect.TypeOf(v)) })
 	return map[string]any{"$schema": "https://json-schema.org/draft/2020-12/schema", "title": d.Title,
@@ -37,10 +35,9 @@ func (d Definition) Schema() (map[string]any, error) {
 
 // builder collects the described types.
 type builder struct {
-	defs   map[string]any
-	closed bool
-	said   map[string]string // by [readComments]
-	err    error
+	defs map[string]any
+	said map[string]string // by [readComments]
+	err  error
 }
 
 // implements reports whether a type, or a pointer to it, has the methods of an interface.
@@ -159,9 +156,6 @@ func (b *builder) named(t, as reflect.Type) map[string]any {
 	s := map[string]any{"type": "object", "properties": properties, "required": required}
 	if text := b.said[name]; text != "" {
 		s["description"] = text
-	}
-	if b.closed {
-		s["additionalProperties"] = false
 	}
 	b.defs[name] = s
 	return ref
