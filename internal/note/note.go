@@ -187,17 +187,9 @@ type Warnings struct {
 // Warnings returns the notes as in a file.
 func (ns Notes) Warnings() Warnings { return Warnings{ns.Texts(), ns} }
 
-// Add adds a note.
-func (w *Warnings) Add(k Kind, figures ...any) {
-	n := New(k, figures...)
-	w.Texts, w.Notes = append(w.Texts, n.String()), append(w.Notes, n)
-}
-
-// AddIf adds a note if a condition holds.
-func (w *Warnings) AddIf(holds bool, k Kind, figures ...any) {
-	if holds {
-		w.Add(k, figures...)
-	}
+// Add adds notes.
+func (w *Warnings) Add(notes ...Note) {
+	w.Texts, w.Notes = append(w.Texts, Notes(notes).Texts()...), append(w.Notes, notes...)
 }
 
 // Read returns the notes of a file or, if an earlier version wrote none, its sentences as notes.

@@ -24,7 +24,8 @@ type Definition struct {
 	Types []any
 }
 
-// Schema returns the JSON Schema, which accepts keys that are not described, as keys may be added. It fails if a type writes its own JSON without declaring its form.
+// Schema returns the JSON Schema, which accepts keys that are not described, as keys may be added. It fails if a
+// type writes its own JSON without declaring its form.
 func (d Definition) Schema() (map[string]any, error) {
 	b := builder{defs: map[string]any{}}
 	b.said, b.err = readComments()

@@ -120,7 +120,7 @@ func CompareRuns(paths [2]string, trials [2][]measure.Measurement, t Terms, doub
 	c := &Compared{A: filepath.Clean(paths[0]), B: filepath.Clean(paths[1]), Test: tested, Terms: t,
 		Contrasts: contrast(pairs, t), Warnings: slices.Concat(doubts, pairDoubts(pairs), note.If(other > 0, note.SeedsDiffer, other, len(pairs))).Warnings()}
 	c.Design = fmt.Sprintf("%s that both runs have; %d have no counterpart", note.Count(len(pairs), "load point"), left)
-	c.Warnings.AddIf(len(a) > 0 && len(b) > 0 && !a[0].Trial.Workload.Alike(b[0].Trial.Workload), note.TrafficDiffers)
+	c.Warnings.Add(note.If(len(a) > 0 && len(b) > 0 && !a[0].Trial.Workload.Alike(b[0].Trial.Workload), note.TrafficDiffers)...)
 	if len(c.Contrasts) == 0 {
 		return sweep.Answer{}, fmt.Errorf("compare: %s and %s have no load in common: measure both at the same rates, as 'planner sweep --rates' does", paths[0], paths[1])
 	}

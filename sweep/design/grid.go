@@ -163,7 +163,7 @@ func (s *Sweep) Answer() (sweep.Answer, error) {
 		out.Rows = readMatrix(s.rows, out.Trials)
 	}
 	all := measure.OverviewOf(out.Trials)
-	out.Warnings.AddIf(all.Trials > 0 && all.Invalid == all.Trials, note.NoneTrusted)
+	out.Warnings.Add(note.If(all.Trials > 0 && all.Invalid == all.Trials, note.NoneTrusted)...)
 	return sweep.Answer{State: out.state(), Value: out}, nil
 }
 

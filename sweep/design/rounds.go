@@ -163,10 +163,10 @@ func (r *Rounds) Answer() (sweep.Answer, error) {
 		if answer.State, out.Rounds = sweep.Infeasible, &done; measure.Broke(why) {
 			answer.State = sweep.Failed
 		}
-		out.Warnings.Add(note.SideDown, sides[ofB(down+1)], done, n, why.Text)
+		out.Warnings.Add(note.New(note.SideDown, sides[ofB(down+1)], done, n, why.Text))
 	case done < n:
 		answer.State, out.Rounds = sweep.Unfinished, &done
-		out.Warnings.Add(note.RoundsInterrupted, done, n)
+		out.Warnings.Add(note.New(note.RoundsInterrupted, done, n))
 	}
 	return answer, nil
 }

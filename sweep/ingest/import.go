@@ -60,7 +60,7 @@ func (all *Import) readFolder(folder string) error {
 }
 
 func (all *Import) leave(path, why string) {
-	all.Warnings.Add(note.NotRead, path, why)
+	all.Warnings.Add(note.New(note.NotRead, path, why))
 	all.Doubts = append(all.Doubts, note.New(note.NotRead, path, why))
 }
 
@@ -183,7 +183,7 @@ func ReadFiles(paths []string) (*Import, error) {
 	slices.Sort(models)
 	if models = slices.Compact(models); len(models) > 1 {
 		names := strings.Join(models, ", ")
-		all.Warnings.Add(note.ModelsDiffer, names)
+		all.Warnings.Add(note.New(note.ModelsDiffer, names))
 		all.Doubts = append(all.Doubts, note.New(note.ModelsDiffer, names))
 		for i := range all.Points {
 			all.Points[i].Warnings = append(all.Points[i].Warnings, note.New(note.ModelsDiffer, names))
@@ -191,7 +191,7 @@ func ReadFiles(paths []string) (*Import, error) {
 	}
 	closed := list.Count(all.Points, func(m measure.Measurement) bool { return m.Trial.Closed() })
 	open := len(all.Points) - closed
-	all.Warnings.AddIf(open > 0 && closed > 0, note.OpenAndClosed, open, closed)
+	all.Warnings.Add(note.If(open > 0 && closed > 0, note.OpenAndClosed, open, closed)...)
 	return all, nil
 }
 
@@ -220,7 +220,7 @@ func (all *Import) warn() {
 			if n := list.Count(all.Sources, same); n > 1 {
 				files = fmt.Sprintf("%s and %d more", files, n-1)
 			}
-			all.Warnings.Add(note.OfFile, files, r.Format, w)
+			all.Warnings.Add(note.New(note.OfFile, files, r.Format, w))
 		}
 	}
 }

@@ -131,8 +131,7 @@ func ReadShareGPT(name string, r io.Reader) (*ShareGPT, error) {
 	slices.Sort(s.Prompts)
 	slices.Sort(s.Outputs)
 	s.Description = workload.DescribeLengths(s.Prompts, s.Outputs)
-	s.Warnings.Add(note.LengthsEstimated, float64(charsPerToken))
-	s.Warnings.Add(note.DrawnApart)
+	s.Warnings.Add(note.New(note.LengthsEstimated, float64(charsPerToken)), note.New(note.DrawnApart))
 	return s, nil
 }
 

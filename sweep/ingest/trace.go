@@ -74,10 +74,10 @@ func ReadTrace(name string, r io.Reader, o TraceOptions) (*Trace, error) {
 		return nil, &fileError{File: name, What: fmt.Sprintf("the trace holds no request (%d rows without a prompt or an output)", t.Skipped)}
 	}
 	t.sort()
-	t.Warnings.AddIf(t.Skipped > 0, note.RowsLeftOut, t.Skipped)
-	t.Warnings.AddIf(t.others > 0, note.LinesLeftOut, t.others)
-	t.Warnings.AddIf(t.Estimated > 0, note.RequestsEstimated, t.Estimated, len(t.Rows), float64(charsPerToken))
-	t.Warnings.AddIf(m["arrival"].names == nil, note.ArrivalsFromEnds)
+	t.Warnings.Add(note.If(t.Skipped > 0, note.RowsLeftOut, t.Skipped)...)
+	t.Warnings.Add(note.If(t.others > 0, note.LinesLeftOut, t.others)...)
+	t.Warnings.Add(note.If(t.Estimated > 0, note.RequestsEstimated, t.Estimated, len(t.Rows), float64(charsPerToken))...)
+	t.Warnings.Add(note.If(m["arrival"].names == nil, note.ArrivalsFromEnds)...)
 	t.spread(o)
 	return t, nil
 }
@@ -117,7 +117,7 @@ func (t *Trace) remarkUnread(m mapping, columns []string) {
 		read = append(read, k.names...)
 	}
 	unread := list.Filter(columns, func(c string) bool { return !slices.Contains(read, c) })
-	t.Warnings.AddIf(len(unread) > 0, note.ColumnsIgnored, strings.Join(unread, ", "))
+	t.Warnings.Add(note.If(len(unread) > 0, note.ColumnsIgnored, strings.Join(unread, ", "))...)
 }
 
 // add keeps the request of a line, or counts it as failed. A log that the user maps may have other
@@ -158,7 +158,7 @@ func (t *Trace) add(line string, e *logEntry, m mapping) *fileError {
 func (t *Trace) sort() {
 	byArrival := func(a, b workload.TraceRow) int { return cmp.Compare(a.Arrival, b.Arrival) }
 	if !slices.IsSortedFunc(t.Rows, byArrival) {
-		t.Warnings.Add(note.RowsReordered)
+		t.Warnings.Add(note.New(note.RowsReordered))
 		slices.SortStableFunc(t.Rows, byArrival)
 	}
 	start := t.Rows[0].Arrival
@@ -177,10 +177,10 @@ func (t *Trace) spread(o TraceOptions) {
 	if o.Spread {
 		spread(t.Rows, step, o.Seed)
 		t.Spread = true
-		t.Warnings.Add(note.ClockSpread, step, 100*share, o.Seed)
+		t.Warnings.Add(note.New(note.ClockSpread, step, 100*share, o.Seed))
 		return
 	}
-	t.Warnings.Add(note.ClockTicks, step, 100*share)
+	t.Warnings.Add(note.New(note.ClockTicks, step, 100*share))
 }
 
 // Thin keeps each request with the probability share, drawn with seed.
