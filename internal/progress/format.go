@@ -11,6 +11,7 @@ import (
 
 	"planner/internal/list"
 	"planner/internal/note"
+	"planner/internal/stat"
 	"planner/search"
 	"planner/sweep/engine"
 	"planner/sweep/load"
@@ -140,7 +141,7 @@ func bar(widest [2]float64, e *search.Estimate, columns int) string {
 // figure prints a rate with three significant digits, and with an exponent only if very large or small.
 func figure(v float64) string {
 	if v >= 1e-4 && v < 1e9 {
-		v, _ = strconv.ParseFloat(strconv.FormatFloat(v, 'e', 2, 64), 64) // round first: 9.996 is 10.0
+		v = stat.Rounded(v, 3) // first: 9.996 is 10.0
 		e := int(math.Floor(math.Log10(v)))
 		return strconv.FormatFloat(v, 'f', max(2-e, 0), 64)
 	}

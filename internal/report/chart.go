@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"planner/internal/list"
+	"planner/internal/stat"
 
 	"gonum.org/v1/plot/plotter"
 )
@@ -228,10 +229,10 @@ func (d *drawing) point(series string, p ChartPoint) ChartPoint {
 	if d.holds(p.X, p.Low) && !p.Overload {
 		// gonum takes the difference and subtracts it again, which for a far
 		// smaller end leaves 0, and 0 has no logarithm.
-		low = min(round(max(p.Low, 1e-6*p.Y), 5), at.Y)
+		low = min(stat.Rounded(max(p.Low, 1e-6*p.Y), 5), at.Y)
 	}
 	if p.High > p.Y && !p.Overload {
-		high = round(min(p.High, d.Y.High), 5)
+		high = stat.Rounded(min(p.High, d.Y.High), 5)
 	}
 	return ChartPoint{at.X, at.Y, low, high, p.Overload, p.Trial, p.told(series)}
 }
@@ -243,7 +244,9 @@ func (p *ChartPoint) told(series string) string {
 		where(p.Trial > 0, fmt.Sprintf(", trial %d", p.Trial)) + behind("; ", p.Note) + where(p.Overload, "; overloaded")
 }
 
-func rounded(x, y float64) plotter.XY { return plotter.XY{X: round(x, 5), Y: round(y, 5)} }
+func rounded(x, y float64) plotter.XY {
+	return plotter.XY{X: stat.Rounded(x, 5), Y: stat.Rounded(y, 5)}
+}
 
 func axisOver(label string, values []float64, log bool) axis {
 	a := axis{Label: label, Log: log}

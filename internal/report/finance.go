@@ -9,6 +9,7 @@ import (
 
 	"planner/internal/list"
 	"planner/internal/note"
+	"planner/internal/stat"
 	"planner/plan"
 	"planner/sweep/measure"
 )
@@ -140,9 +141,9 @@ func shortAmount(v *float64) string {
 	switch {
 	case v == nil || *v < 1e3:
 		return amount(v)
-	case round(*v, 3) >= 1e9:
+	case stat.Rounded(*v, 3) >= 1e9:
 		return number(*v/1e9, 3) + "B"
-	case round(*v, 3) >= 1e6:
+	case stat.Rounded(*v, 3) >= 1e6:
 		return number(*v/1e6, 3) + "M"
 	}
 	return fixed(*v, 0)

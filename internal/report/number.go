@@ -117,7 +117,7 @@ func someOf(v float64, digits int) string {
 // rate prints requests/s given by a user, or requests per day if few.
 func rate(v float64) string {
 	if v > 0 && v < 1e-3 {
-		if s := exact(round(v*86400, 6)); s != "1" {
+		if s := exact(stat.Rounded(v*86400, 6)); s != "1" {
 			return s + " requests/day"
 		}
 		return "1 request/day"
@@ -130,12 +130,7 @@ func few(v float64) float64 {
 	if v < 1e-3 {
 		return v
 	}
-	return round(v, 4)
-}
-
-func round(v float64, digits int) float64 {
-	r, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'e', digits-1, 64), 64) // FormatFloat's output always parses
-	return r
+	return stat.Rounded(v, 4)
 }
 
 // decimals returns how many decimals an uncertainty supports: two of its digits if they are below 36 and one

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"planner/internal/stat"
 	"planner/model"
 	"planner/plan"
 	"planner/plan/decide"
@@ -39,7 +40,7 @@ func addRoofline(d *Document, p *plan.Plan, trials []measure.Measurement) {
 		if value > 0 {
 			seen = number(value, 3) + unit
 			if bound > 0 && finite(reached) {
-				part = percent(round(reached, 2))
+				part = percent(stat.Rounded(reached, 2))
 			}
 		}
 		tab.row(name, allowed, seen, part)
@@ -59,7 +60,7 @@ func addRoofline(d *Document, p *plan.Plan, trials []measure.Measurement) {
 	ceiling, by := b.Ceiling(o)
 	facts := slices.Concat(Facts{
 		{"ceiling", where(ceiling > 0 && o.Rate.Value > 0, fmt.Sprintf("%s requests/s, where %s alone takes all of the hardware; the maximum rate%s is %s of it",
-			number(ceiling, 3), by, inTheMean, percent(round(mean/ceiling, 2)))), Plain},
+			number(ceiling, 3), by, inTheMean, percent(stat.Rounded(mean/ceiling, 2)))), Plain},
 		{"KV cache", where(b.KVEqualsWeights > 0, fmt.Sprintf("%s ms a step for each request; from %s requests on it outweighs the weights",
 			number(1e3*b.KVSeconds, 2), number(b.KVEqualsWeights, 2))), Plain},
 		{"memory", fmt.Sprintf("%s GB of weights a GPU; the KV cache holds %s mean requests", number(b.WeightBytesPerGPU/1e9, 3), count(b.Concurrency)), Plain},

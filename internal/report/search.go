@@ -8,6 +8,7 @@ import (
 
 	"planner/internal/list"
 	"planner/internal/note"
+	"planner/internal/stat"
 	"planner/plan/decide"
 	"planner/search"
 	"planner/sweep/measure"
@@ -214,6 +215,6 @@ func addCertificate(d *Document, c *search.Certified) {
 	d.section("Certificate", Facts{rate,
 		{"seen", where(c.Requests > 0, fmt.Sprintf("%s of %s requests beyond %s in %s, %s of engine time", fixed(c.Beyond, 0), fixed(c.Requests, 0),
 			boundName(c.Binding), plural(c.Looks, "look"), latency(c.EngineTime))), Plain},
-		{"as few", where(c.Requests > 0, "would come with a probability of "+percent(round(c.Probability, 4))+
+		{"as few", where(c.Requests > 0, "would come with a probability of "+percent(stat.Rounded(c.Probability, 4))+
 			" if just the allowed share were beyond; at most 2.5 % is asked of each look"), Plain}})
 }

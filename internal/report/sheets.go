@@ -16,6 +16,7 @@ import (
 
 	"planner/internal/list"
 	"planner/internal/note"
+	"planner/internal/stat"
 	"planner/internal/wire"
 	"planner/plan"
 	"planner/sweep/measure"
@@ -162,7 +163,7 @@ func raw(v float64) string {
 	if !finite(v) {
 		return ""
 	}
-	return strconv.FormatFloat(round(v, 15), 'f', -1, 64)
+	return strconv.FormatFloat(stat.Rounded(v, 15), 'f', -1, 64)
 }
 
 func told[T any](v *T, print func(T) string) string {

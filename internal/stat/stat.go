@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strconv"
 )
 
 // rank returns the 1-based rank of the q-quantile of n sorted values under the definition used
@@ -56,6 +57,12 @@ func Monotone(y, weights []float64) []float64 {
 		out = append(out, slices.Repeat([]float64{b.value}, b.n)...)
 	}
 	return out
+}
+
+// Rounded rounds a number to so many significant digits.
+func Rounded(x float64, digits int) float64 {
+	y, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'g', digits, 64), 64) // what FormatFloat writes always parses
+	return y
 }
 
 // RoundedDown rounds a positive number down to so many significant digits, as for a safe rate that

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 	jsonv1 "github.com/go-json-experiment/json/v1"
 
 	"planner/internal/printable"
+	"planner/internal/stat"
 )
 
 // units are the units of time in which a key can end.
@@ -120,11 +120,7 @@ func Duration(x float64, unit time.Duration) time.Duration {
 
 // Milliseconds converts seconds, rounded to twelve digits, more than any measurement has.
 func Milliseconds(seconds float64) float64 {
-	ms, err := strconv.ParseFloat(strconv.FormatFloat(1e3*seconds, 'g', 12, 64), 64)
-	if err != nil {
-		return 1e3 * seconds
-	}
-	return ms
+	return stat.Rounded(1e3*seconds, 12)
 }
 
 // ReadName sets a value by its name, given all names in the order of the values; an unknown name is an error.

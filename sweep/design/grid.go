@@ -15,6 +15,7 @@ import (
 	"planner/internal/config"
 	"planner/internal/list"
 	"planner/internal/note"
+	"planner/internal/stat"
 	"planner/sweep"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
@@ -87,7 +88,7 @@ func NewSweep(cfg *config.Config, g sweep.Ground, spec Grid) (*Sweep, error) {
 			if most <= 0 {
 				return nil, fmt.Errorf("sweep: give rates: --rates 1,2,5 (without model and hardware nothing predicts what the engine carries)")
 			}
-			spec.Rates = list.Map(gridShares, func(share float64) float64 { return significant(share*most, 3) })
+			spec.Rates = list.Map(gridShares, func(share float64) float64 { return stat.Rounded(share*most, 3) })
 		}
 		if s.Trials, err = gridTrials(cfg, spec, sets); err != nil {
 			return nil, err
@@ -214,7 +215,7 @@ func geometric(parts []string, text string) ([]float64, error) {
 	}
 	rates := make([]float64, n)
 	for i := range rates {
-		rates[i] = significant(low*math.Pow(high/low, float64(i)/float64(n-1)), 4)
+		rates[i] = stat.Rounded(low*math.Pow(high/low, float64(i)/float64(n-1)), 4)
 	}
 	return rates, nil
 }
@@ -295,9 +296,4 @@ func (s Grid) windows(cfg *config.Config, t *measure.Trial, temperature string, 
 		fill := workload.Span(3*texts, t.Workload.MeanRate(t.Rate))
 		t.Warmup = max(t.Warmup, min(fill, longestWarmup))
 	}
-}
-
-func significant(x float64, digits int) float64 {
-	y, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'g', digits, 64), 64) // FormatFloat's output always parses
-	return y
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"planner/internal/config"
+	"planner/internal/stat"
 	"planner/sweep"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
@@ -80,7 +81,7 @@ func matrixTrials(cfg *config.Config, g sweep.Ground, s Grid, k measure.Knobs) (
 					return nil, nil, err
 				}
 			}
-			t := measure.Trial{Knobs: k, Workload: l.workload, Rate: significant(l.share*most, 3), Objective: cfg.Objective, Whole: true, Why: l.key,
+			t := measure.Trial{Knobs: k, Workload: l.workload, Rate: stat.Rounded(l.share*most, 3), Objective: cfg.Objective, Whole: true, Why: l.key,
 				Seed: cfg.Workload.Seed + 100*uint64(i+1)}
 			if l.temperature != "" {
 				t.Knobs.PrefixCaching = l.temperature != noCache

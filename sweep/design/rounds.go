@@ -8,6 +8,7 @@ import (
 
 	"planner/internal/config"
 	"planner/internal/note"
+	"planner/internal/stat"
 	"planner/sweep"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
@@ -57,7 +58,7 @@ func (r *Rounds) Plan() error {
 	switch lower := min(most[0], most[1]); {
 	case r.Rate > 0:
 	case lower > 0:
-		r.Rate, r.predicted = significant(carried*lower, 3), " (80 % of the smaller predicted maximum)"
+		r.Rate, r.predicted = stat.Rounded(carried*lower, 3), " (80 % of the smaller predicted maximum)"
 	default:
 		return fmt.Errorf("compare: give a rate: --rate R (nothing here predicts what the engines carry)")
 	}
@@ -187,7 +188,7 @@ func (r *Rounds) slower(pairs []pairing) note.Notes {
 			}
 		}
 	}
-	return note.If(least < 1, note.RateTooHigh, 100*least, r.Rate, significant(carried*least*r.Rate, 2))
+	return note.If(least < 1, note.RateTooHigh, 100*least, r.Rate, stat.Rounded(carried*least*r.Rate, 2))
 }
 
 func sameRequests(a, b measure.Trial) bool {
