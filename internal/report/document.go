@@ -70,7 +70,7 @@ type Fact struct {
 	Tone        Tone
 }
 
-// Bullets is a list of statements of equal rank.
+// Bullets is a list of statements of equal rank. Empty ones are not shown.
 type Bullets struct {
 	Items []string
 	Tone  Tone
@@ -134,8 +134,11 @@ func (f Facts) block() (Block, bool) {
 	f = list.Filter(f, func(x Fact) bool { return x.Text != "" })
 	return Block{Facts: f}, len(f) > 0
 }
-func (l Bullets) block() (Block, bool) { return Block{Bullets: &l}, len(l.Items) > 0 }
-func (c Code) block() (Block, bool)    { return Block{Code: &c}, true }
+func (l Bullets) block() (Block, bool) {
+	l.Items = said(l.Items...)
+	return Block{Bullets: &l}, len(l.Items) > 0
+}
+func (c Code) block() (Block, bool) { return Block{Code: &c}, true }
 func (tab Table) block() (Block, bool) {
 	return Block{Table: &tab}, len(tab.Rows) > 0 || tab.Caption != ""
 }
@@ -212,7 +215,7 @@ func (d *Document) add(elements ...Element) { d.Blocks = append(d.Blocks, saying
 
 // section appends a heading and its elements; nothing if all elements are empty.
 func (d *Document) section(title string, elements ...Element) {
-	if told := saying(elements); len(told) > 0 || len(elements) == 0 {
+	if told := saying(elements); len(told) > 0 {
 		d.add(Heading{title, d.detailed})
 		d.Blocks = append(d.Blocks, told...)
 	}

@@ -158,18 +158,9 @@ func gpuText(u *engine.GPUUse) string {
 	if u == nil {
 		return ""
 	}
-	var parts []string
-	add := func(x float64, format string, value float64) {
-		if x >= 0 {
-			parts = append(parts, fmt.Sprintf(format, value))
-		}
-	}
-	add(u.Busy, "%.0f %% busy", 100*u.Busy)
-	add(u.PeakMemory, "%.1f GiB", u.PeakMemory/(1<<30))
-	add(u.Watts, "%.0f W", u.Watts)
-	add(u.ClockMHz, "%.0f MHz", u.ClockMHz)
-	if len(u.Throttled) > 0 {
-		parts = append(parts, "throttled: "+strings.Join(u.Throttled, ", "))
-	}
-	return strings.Join(parts, ", ")
+	known := func(x float64, format string, value float64) string { return where(x >= 0, fmt.Sprintf(format, value)) }
+	return strings.Join(said(
+		known(u.Busy, "%.0f %% busy", 100*u.Busy), known(u.PeakMemory, "%.1f GiB", u.PeakMemory/(1<<30)), known(u.Watts, "%.0f W", u.Watts),
+		known(u.ClockMHz, "%.0f MHz", u.ClockMHz), behind("throttled: ", strings.Join(u.Throttled, ", ")),
+	), ", ")
 }

@@ -250,13 +250,7 @@ func driverItems(p *plan.Plan) (items []string) {
 		if x.Share < plan.LargeShare {
 			continue
 		}
-		var adds []string
-		if x.GPUs > 0 {
-			adds = append(adds, plural(x.GPUs, "GPU"))
-		}
-		if x.PerHour != nil {
-			adds = append(adds, money(*x.PerHour)+" per hour")
-		}
+		adds := said(where(x.GPUs > 0, plural(x.GPUs, "GPU")), told(x.PerHour, func(usd float64) string { return money(usd) + " per hour" }))
 		items = append(items, fmt.Sprintf("%s (%s): %s", percent(x.Share), strings.Join(adds, ", "), x.What))
 	}
 	return items

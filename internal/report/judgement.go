@@ -44,7 +44,5 @@ func addDiagnosis(d *Document, findings []diagnose.Finding) {
 	if findings != nil && len(blocks) == 0 {
 		blocks = append(blocks, Paragraph{Text: "The trials show nothing that is not as it should be: first tokens, the pace of tokens, queues, the prefix cache and the throughput were looked at."})
 	}
-	if len(blocks) > 0 {
-		d.section("Diagnosis", blocks...)
-	}
+	d.section("Diagnosis", blocks...)
 }

@@ -163,36 +163,30 @@ func rateFact(r search.Estimate) string {
 
 func fleetSteps(p *plan.Plan) []string {
 	f, d, safe := &p.Fleet, &p.Demand, p.Offer.Rate.Safe
-	var steps []string
-	add := func(format string, args ...any) { steps = append(steps, fmt.Sprintf(format, args...)) }
-	if f.PlannedRate != d.Rate {
-		add("%s%s%s: planned for %s", rate(d.Rate), where(d.Growth > 0, " and "+percent(d.Growth)+" growth"),
-			where(d.BurstIndex > 1, " and the bursts of dispersion index "+exact(d.BurstIndex)), rate(f.PlannedRate))
-	}
 	how := "met with 95 % confidence"
 	if p.Offer.Rate.Confidence == 0 {
 		how = "whose sampling error is not known"
 	}
-	add("%s / %s per instance, %s = %s: %s needed", rate(f.PlannedRate), safeRate(&p.Offer), how,
-		quotient(f.PlannedRate/safe), plural(f.Needed, "instance"))
 	loaded := f.PlannedRate * (1 + f.Headroom) / safe
 	base := max(1, int(math.Ceil(loaded*(1-1e-9))))
-	if f.Headroom > 0 {
-		add("with %s headroom, for drift of the workload: %s, so %s", percent(f.Headroom), quotient(loaded), plural(base, "instance"))
-	}
-	if f.Spare > 0 {
-		add("with %s: %s", plural(f.Spare, "spare instance"), plural(base+f.Spare, "instance"))
-	}
-	instances := plural(f.Instances, "instance")
+	instances, enough := plural(f.Instances, "instance"), ""
 	switch f.DecidedBy {
 	case "availability":
-		add("with each instance up %s of the time, %s keep enough of them up with probability %s",
+		enough = fmt.Sprintf("with each instance up %s of the time, %s keep enough of them up with probability %s",
 			percent(d.Availability), instances, exact(d.TargetAvailability))
 	case "zones":
-		add("over %d zones, %s leave enough when a zone is lost", d.Zones, instances)
+		enough = fmt.Sprintf("over %d zones, %s leave enough when a zone is lost", d.Zones, instances)
 	}
-	add("%s x %s = %s", instances, plural(f.GPUsPerInstance, "GPU"), plural(f.GPUs, "GPU"))
-	return steps
+	return []string{
+		where(f.PlannedRate != d.Rate, rate(d.Rate)+where(d.Growth > 0, " and "+percent(d.Growth)+" growth")+
+			where(d.BurstIndex > 1, " and the bursts of dispersion index "+exact(d.BurstIndex))+": planned for "+rate(f.PlannedRate)),
+		fmt.Sprintf("%s / %s per instance, %s = %s: %s needed", rate(f.PlannedRate), safeRate(&p.Offer), how,
+			quotient(f.PlannedRate/safe), plural(f.Needed, "instance")),
+		where(f.Headroom > 0, fmt.Sprintf("with %s headroom, for drift of the workload: %s, so %s", percent(f.Headroom), quotient(loaded), plural(base, "instance"))),
+		where(f.Spare > 0, fmt.Sprintf("with %s: %s", plural(f.Spare, "spare instance"), plural(base+f.Spare, "instance"))),
+		enough,
+		fmt.Sprintf("%s x %s = %s", instances, plural(f.GPUsPerInstance, "GPU"), plural(f.GPUs, "GPU")),
+	}
 }
 
 // addCosts prices the fleet at the loads of interest.
@@ -283,7 +277,7 @@ func addTrials(d *Document, p *plan.Plan, b *decide.Background, chosen []measure
 func addCurves(d *Document, p *plan.Plan, b *decide.Background, chosen []measure.Measurement) {
 	curves := p.Evidence.AllCurves()
 	if len(curves) > 0 {
-		d.section("Latency against load")
+		d.add(Heading{"Latency against load", d.detailed})
 	}
 	for _, c := range curves {
 		chart := latencyChart(c, p.Objective, p.Offer.Rate, chosen)

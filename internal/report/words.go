@@ -17,6 +17,11 @@ func where(holds bool, text string) string {
 	return text
 }
 
+// said returns the texts that are not empty.
+func said(texts ...string) []string {
+	return list.Filter(texts, func(text string) bool { return text != "" })
+}
+
 // behind returns a text preceded by the joint to its sentence; "" if the text is empty.
 func behind(joint, text string) string { return where(text != "", joint+text) }
 
