@@ -171,18 +171,15 @@ func (c *Chart) drawing() drawing {
 	d.Rates = list.Filter(c.Rates, func(r Reference) bool { return c.drawable(r.At, 1) })
 	slices.SortStableFunc(d.Rates, func(a, b Reference) int { return cmp.Compare(a.At, b.At) })
 
-	highest := 0.0
+	at := func(r Reference) float64 { return r.At }
+	xs, ys := list.Map(d.Rates, at), list.Map(d.Limits, at)
+	highest := slices.Max(append(ys, 0))
 	for _, s := range c.Series {
 		for _, p := range s.Points {
 			if c.drawable(p.X, p.Y) {
 				highest = max(highest, p.Y)
 			}
 		}
-	}
-	at := func(r Reference) float64 { return r.At }
-	xs, ys := list.Map(d.Rates, at), list.Map(d.Limits, at)
-	for _, y := range ys {
-		highest = max(highest, y)
 	}
 	for _, p := range c.values() {
 		xs = append(xs, p.X)
@@ -254,10 +251,7 @@ func axisOver(label string, values []float64, log bool) axis {
 	case len(values) == 0 && log:
 		a.Low, a.High = 1, 10
 	case !log:
-		a.High = 1.04
-		if len(values) > 0 {
-			a.High *= cmp.Or(slices.Max(values), 1)
-		}
+		a.High = 1.04 * cmp.Or(slices.Max(append(values, 0)), 1)
 	default:
 		a.Low, a.High = step(stepBelow(slices.Min(values))), stepAbove(slices.Max(values))
 		if a.High <= a.Low {

@@ -126,17 +126,9 @@ func (c *Chart) table() Table {
 
 // class returns the class attribute of text in a tone and column; empty if plain.
 func class(t Tone, c Column) template.HTMLAttr {
-	name := [...]string{Plain: "", Strong: "strong", Good: "good", Bad: "bad", Doubt: "doubt", Quiet: "quiet"}[t]
-	switch {
-	case c.Right:
-		name = strings.TrimSpace("num " + name)
-	case c.Wrap:
-		name = strings.TrimSpace("wrap " + name)
-	}
-	if name == "" {
-		return ""
-	}
-	return template.HTMLAttr(` class="` + name + `"`)
+	tone := [...]string{Plain: "", Strong: "strong", Good: "good", Bad: "bad", Doubt: "doubt", Quiet: "quiet"}[t]
+	names := said(where(c.Right, "num"), where(c.Wrap && !c.Right, "wrap"), tone)
+	return template.HTMLAttr(where(len(names) > 0, ` class="`+strings.Join(names, " ")+`"`))
 }
 
 // script returns the chart as JSON for the page's script; the encoder escapes markup, so that it may be in an
