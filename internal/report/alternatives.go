@@ -40,10 +40,7 @@ func addOffers(d *Document, title string, all []plan.Alternative, rejected []mea
 			rejected = append(rejected, measure.Rejection{Knobs: ks[i], Reason: a.Reason})
 			continue
 		}
-		tone := Plain
-		if a.Reason.Note.Kind == note.Chosen {
-			tone = Strong
-		}
+		tone := either(a.Reason.Note.Kind == note.Chosen, Strong, Plain)
 		name := gpus(a.Offer.GPUs, &a.Offer) + behind(", ", values(ks[i:i+1], which)) + mark(&a.Offer)
 		shown = append(shown, a)
 		tab.row(Cell{name, tone}, a.Fleet.GPUs, a.Fleet.Instances, Cell{dollars(a.Cost.PerHour), tone}, dollars(a.Cost.PerMillionOutputTokens),

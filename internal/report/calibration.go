@@ -31,12 +31,9 @@ func Calibration(r calibrate.File) Document {
 func constantsTable(terms map[string]calibrate.TermFit) Table {
 	t := table(left("constant"), right("before", "after", "known to, before", "after", "moves the figures by"), left("note"))
 	for _, term := range model.Terms() {
-		f, note := terms[term.String()], ""
-		if !f.Fitted {
-			note = "left: the runs do not say"
-		}
+		f := terms[term.String()]
 		t.row(term, fmt.Sprintf("%.3g", f.Default), fmt.Sprintf("%.3g", f.Value),
-			share(f.Prior), share(f.Posterior), percent(f.Effect/100), note)
+			share(f.Prior), share(f.Posterior), percent(f.Effect/100), where(!f.Fitted, "left: the runs do not say"))
 	}
 	return t
 }

@@ -70,10 +70,7 @@ func contrastTable(c *design.Compared) Table {
 	tab := table(left("figure"), right("A", "B"), extra(right("difference")), right("relative", "interval"), extra(right("p", "pairs")), left("B is"))
 	tab.Caption = "Relative differences with their " + percent(c.Confidence) + " intervals, each by itself; p is adjusted for all figures together (Holm, or by the signs of the pairs)."
 	for _, x := range c.Contrasts {
-		interval := unknown
-		if finite(x.Relative.Low) && finite(x.Relative.High) {
-			interval = signedShare(x.Relative.Low) + " to " + signedShare(x.Relative.High)
-		}
+		interval := either(finite(x.Relative.Low) && finite(x.Relative.High), signedShare(x.Relative.Low)+" to "+signedShare(x.Relative.High), unknown)
 		difference := plus(fixed(x.Difference.Value, 3-exponent(max(x.A, x.B), 4))) // to the last digit of both
 		tab.row(x.Label, number(x.A, 4), number(x.B, 4), difference, signedShare(x.Relative.Value),
 			interval, probability(x.Adjusted), x.Pairs, judgements[x.Judgement])
@@ -87,9 +84,4 @@ var judgements = map[design.Judgement]Cell{
 	design.NotJudged: {"", Plain},
 }
 
-func probability(p float64) string {
-	if p < 0.001 {
-		return "< 0.001"
-	}
-	return number(p, 2)
-}
+func probability(p float64) string { return either(p < 0.001, "< 0.001", number(p, 2)) }

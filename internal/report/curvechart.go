@@ -16,12 +16,9 @@ import (
 // latencyChart draws a fitted curve with its points, with errors from the trials, the limits on its metric, and
 // the rates of interest.
 func latencyChart(c *curve.Curve, slo measure.SLO, max search.Estimate, trials []measure.Measurement) *Chart {
-	name, whose := strings.ToUpper(c.Metric.String()), ""
-	if c.Class != "" {
-		whose = " of " + c.Class
-	}
+	name := strings.ToUpper(c.Metric.String())
 	ch := &Chart{
-		Title:  name + whose + " against load, one instance",
+		Title:  name + behind(" of ", c.Class) + " against load, one instance",
 		Name:   c.Metric.String(),
 		XLabel: "offered load, requests/s", YLabel: name + ", ms (log scale)",
 	}
@@ -128,10 +125,7 @@ func overloads(c *curve.Curve) string {
 			why = cmp.Or(why, p.Why)
 		}
 	}
-	if len(rates) == 0 {
-		return ""
-	}
-	return join(rates) + " requests/s: latency there depends on how long was measured" + where(why != "", " ("+why+")")
+	return where(len(rates) > 0, join(rates)+" requests/s: latency there depends on how long was measured"+where(why != "", " ("+why+")"))
 }
 
 func crossingFact(x curve.Crossing) Fact {

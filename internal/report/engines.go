@@ -48,11 +48,7 @@ func (e *Engines) spent() (held time.Duration, gpuHours float64, usd *float64) {
 // Spent describes what the trials took: "0.70 GPU hours, $2.10".
 func (e *Engines) Spent() string {
 	held, hours, usd := e.spent()
-	text := latency(held) + " of engines"
-	if hours > 0 {
-		text = number(hours, 2) + " GPU hours"
-	}
-	return text + costing(usd, "")
+	return either(hours > 0, number(hours, 2)+" GPU hours", latency(held)+" of engines") + costing(usd, "")
 }
 
 func (e *Engines) started() string {
@@ -70,10 +66,8 @@ func addEngines(d *Document, e *Engines, trials []measure.Measurement, chosen *m
 	if len(e.Seen) == 0 {
 		return
 	}
-	cost := e.Spent() + "; no GPU is named, so nothing is priced"
-	if held, hours, _ := e.spent(); hours > 0 {
-		cost = e.Spent() + " (" + latency(held) + " with starts)"
-	}
+	held, hours, _ := e.spent()
+	cost := e.Spent() + either(hours > 0, " ("+latency(held)+" with starts)", "; no GPU is named, so nothing is priced")
 	mine := e.Seen
 	if chosen != nil {
 		mine = list.Filter(e.Seen, func(s sweep.EngineTelemetry) bool { return s.Knobs == *chosen })
@@ -137,12 +131,7 @@ func sidesTable(seen []sweep.EngineTelemetry, trials []measure.Measurement) Tabl
 	return tab.known()
 }
 
-func inMillis(d time.Duration) string {
-	if d < 0 {
-		return unknown
-	}
-	return number(millis(d), 3)
-}
+func inMillis(d time.Duration) string { return either(d < 0, unknown, number(millis(d), 3)) }
 
 func gapCell(s *sweep.EngineTelemetry) Cell {
 	switch {

@@ -38,10 +38,7 @@ func addFinance(d *Document, title string, all []plan.Alternative) {
 		case a.Reason.Note.Kind == note.Unpriced:
 			others = append(others, placed(&a.Offer)+": "+a.Reason.Text)
 		}
-		tone, c := Plain, &a.Cost
-		if a.Reason.Note.Kind == note.Chosen {
-			tone = Strong
-		}
+		tone, c := either(a.Reason.Note.Kind == note.Chosen, Strong, Plain), &a.Cost
 		job := unknown
 		if c.Job != nil {
 			job = amount(c.Job.USD)
@@ -62,10 +59,7 @@ func addFinance(d *Document, title string, all []plan.Alternative) {
 	if !has("$ an hour") {
 		return
 	}
-	when := "at the planned load day and night"
-	if all[0].Cost.Job != nil {
-		when = "for the job"
-	}
+	when := either(all[0].Cost.Job != nil, "for the job", "at the planned load day and night")
 	text := "A month has 730 hours." + where(has("kW"), " kW is what the building is built for: GPUs at their rated power, servers and cooling.")
 	if has("$/M all") {
 		text = "$/M in, out and all are the same money, divided by a million tokens of the prompts alone, of the answers alone, and of both, " + when + ": never add them. " + text
@@ -155,10 +149,7 @@ var wayNames = map[string]string{plan.OnDemand: "on demand", plan.Reserved: "res
 func addWays(d *Document, p *plan.Plan) {
 	tab := table(left("paid"), right("a GPU-hour", "per hour"), extra(right("per month")), right("per year", "the job", "$/M output", "change"))
 	for i, w := range p.Cost.Ways {
-		tone := Plain
-		if i == 0 {
-			tone = Strong
-		}
+		tone := either(i == 0, Strong, Plain)
 		change := ""
 		if own, other := *p.Cost.Money(), *w.Money(); own > 0 && own != other {
 			change = signedShare(other/own - 1)
@@ -238,11 +229,7 @@ func boughtFact(t *plan.Term) string {
 func costless(c *plan.Cost) bool { return c.Money() == nil || *c.Money() == 0 }
 
 func driverTitle(p *plan.Plan) string {
-	of := "cost"
-	if costless(&p.Cost.Cost) {
-		of = "GPUs"
-	}
-	return fmt.Sprintf("Assumptions that carry more than %s of the %s", percent(plan.LargeShare), of)
+	return fmt.Sprintf("Assumptions that carry more than %s of the %s", percent(plan.LargeShare), either(costless(&p.Cost.Cost), "GPUs", "cost"))
 }
 
 func driverItems(p *plan.Plan) (items []string) {
@@ -271,12 +258,9 @@ func survival(p *plan.Plan) Facts {
 	}
 	left(f.AfterLoss, "one instance")
 	left(f.AfterZoneLoss, fmt.Sprintf("one of %d zones", p.Demand.Zones))
-	a, by := f.Availability, ""
-	if a.Assumed {
-		by = ", as is assumed"
-	}
+	a := f.Availability
 	return Facts{{"fleet load", load, tone}, {Label: "availability", Text: fmt.Sprintf("%s for the planned load, %s for that and its headroom, if each instance is up %s of the time%s, and fails by itself",
-		availability(a.Planned), availability(a.Loaded), percent(a.OfInstance), by)}}
+		availability(a.Planned), availability(a.Loaded), percent(a.OfInstance), where(a.Assumed, ", as is assumed"))}}
 }
 
 // availability prints a probability near 1 with all its nines and one more digit, rounded down.
@@ -295,10 +279,7 @@ func availability(p float64) string {
 // addSensitivity tabulates a fleet's cost if assumptions turn out otherwise, as a tornado: the largest change
 // first, with a bar.
 func addSensitivity(d *Document, changes []plan.Change, gpus int, cost *plan.Cost) {
-	paid := "per hour"
-	if cost.Job != nil {
-		paid = "the job"
-	}
+	paid := either(cost.Job != nil, "the job", "per hour")
 	tab := table(wrapped("if"), right("GPUs", paid, "change"), left(""))
 	bars := &Bars{Name: "sensitivity", Title: "If it turns out otherwise: change of the cost"}
 	switch {

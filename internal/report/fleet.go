@@ -39,11 +39,8 @@ func shareOver(e fleet.Estimate) string {
 
 // figureOver prints a figure with its interval, if known.
 func figureOver(e fleet.Estimate, decimals int, unit ...string) string {
-	text := fixed(e.Value, decimals) + strings.Join(unit, "")
-	if !finite(e.Low) || !finite(e.High) {
-		return text
-	}
-	return fmt.Sprintf("%s (%s-%s)", text, fixed(e.Low, decimals), fixed(e.High, decimals))
+	return fixed(e.Value, decimals) + strings.Join(unit, "") +
+		where(finite(e.Low) && finite(e.High), fmt.Sprintf(" (%s-%s)", fixed(e.Low, decimals), fixed(e.High, decimals)))
 }
 
 func fleetFacts(a *fleet.Answer) Facts {
@@ -79,20 +76,14 @@ func staticText(a *fleet.Answer) string {
 
 func lessHours(a *fleet.Answer, static float64) string {
 	less := 1 - a.Replicas.GPUHours.Value/static
-	if less < 0 {
-		return percent(-less) + " more GPU hours"
-	}
-	return percent(less) + " fewer GPU hours"
+	return percent(math.Abs(less)) + either(less < 0, " more", " fewer") + " GPU hours"
 }
 
 func limitTable(a *fleet.Answer) Table {
 	tab := table(left("class"), right("requests"), left("limit"), right("within", "asked"), left(""))
 	for _, c := range a.Classes {
 		for _, l := range c.Limits {
-			name := strings.ToUpper(l.Metric) + " " + limit(l.Limit)
-			if l.Metric == measure.Goodput.String() {
-				name = "all of them"
-			}
+			name := either(l.Metric == measure.Goodput.String(), "all of them", strings.ToUpper(l.Metric)+" "+limit(l.Limit))
 			asked, v := "", Cell{}
 			if l.Asked > 0 {
 				asked, v = percent(l.Asked), verdicts[l.Verdict]
@@ -105,10 +96,8 @@ func limitTable(a *fleet.Answer) Table {
 
 func missTable(a *fleet.Answer) Table {
 	tab := table(right("from", "for", "requests"), left("cause"))
-	tab.Caption = fmt.Sprintf("Of seed %d; a minute without a miss ends an episode.", a.Seeds[0].Seed)
-	if len(a.Misses) == 0 {
-		tab.Caption = fmt.Sprintf("No request of seed %d missed a limit.", a.Seeds[0].Seed)
-	}
+	seed := fmt.Sprintf("seed %d", a.Seeds[0].Seed)
+	tab.Caption = either(len(a.Misses) == 0, "No request of "+seed+" missed a limit.", "Of "+seed+"; a minute without a miss ends an episode.")
 	for _, m := range a.Misses {
 		tab.row(clockTime(m.Start), latency(seconds(m.Length)), m.Requests, m.Cause)
 	}
@@ -146,15 +135,8 @@ func fasterTable(s *fleet.Searched) Table {
 	tab := table(right("start-up"), wrapped("policy"), right("$/month", "a minute saves"))
 	tab.Caption = "What the cheapest policy that keeps what is asked costs were replicas to start faster."
 	for _, x := range s.Faster {
-		worth := ""
-		if finite(x.Worth) {
-			worth = money(x.Worth) + " a month"
-		}
-		start := "none"
-		if x.StartUp > 0 {
-			start = limit(x.StartUp)
-		}
-		tab.row(start, x.Policy, money(x.USDPerMonth), worth)
+		start := either(x.StartUp > 0, limit(x.StartUp), "none")
+		tab.row(start, x.Policy, money(x.USDPerMonth), where(finite(x.Worth), money(x.Worth)+" a month"))
 	}
 	if len(tab.Rows) < 2 {
 		return Table{}

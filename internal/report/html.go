@@ -110,10 +110,7 @@ func (c *Chart) table() Table {
 			if !c.drawable(p.X, p.Y) {
 				continue
 			}
-			note := Cell{Text: p.Note}
-			if p.Overload {
-				note = Cell{Text: strings.TrimPrefix(p.Note+"; overloaded", "; "), Tone: Bad}
-			}
+			note := either(p.Overload, Cell{strings.TrimPrefix(p.Note+"; overloaded", "; "), Bad}, Cell{Text: p.Note})
 			tab.row(s.Name, number(p.X, 3), number(p.Y, 3), note)
 			tab.Trials = append(tab.Trials, p.Trial)
 		}

@@ -186,10 +186,8 @@ func remedies(e *plan.Unsolved, r *search.Result) []string {
 			help = append(help, "a limit on "+boundName(bound)+" well above "+latencyAbove(f.Value))
 		}
 	}
-	faster := "more GPUs to an instance or faster ones"
-	if widerIsSlower(e.Alternatives) {
-		faster = "faster GPUs or links between them, as more GPUs to an instance make it slower"
-	}
+	faster := either(widerIsSlower(e.Alternatives), "faster GPUs or links between them, as more GPUs to an instance make it slower",
+		"more GPUs to an instance or faster ones")
 	cacheless := !r.Knobs.PrefixCaching && !r.Knobs.PrefixUnknown
 	switch {
 	case bound == measure.ErrorsBound:

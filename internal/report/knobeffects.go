@@ -21,11 +21,8 @@ func addEffects(d *Document, p *plan.Plan, trials []measure.Measurement) {
 	tab := table(left("knob"), right("best", "worst", "rate with the worst", "within (90 %)"), left("shown"))
 	for i := range all {
 		e := &all[i]
-		shown := Cell{Text: "yes"}
-		if !e.Shown() {
-			shown = Cell{"no", Quiet}
-		}
-		tab.row(e.Knob, orDefault(e.Best), orDefault(e.Worst), signedShare(-e.Cost), signedShare(-e.High)+" to "+signedShare(-e.Low), shown)
+		tab.row(e.Knob, orDefault(e.Best), orDefault(e.Worst), signedShare(-e.Cost), signedShare(-e.High)+" to "+signedShare(-e.Low),
+			either(e.Shown(), Cell{Text: "yes"}, Cell{"no", Quiet}))
 	}
 	settings := decide.Settings(p, trials)
 	d.section("Which knob matters", tab, Paragraph{Text: fmt.Sprintf("Main effects on the maximum rate of one instance over %s that were tried, by a linear model of its logarithm; "+

@@ -14,10 +14,7 @@ import (
 func knobText(n measure.Knob, k measure.Knobs) string {
 	switch v := n.Get(k).(type) {
 	case bool:
-		if v {
-			return "on"
-		}
-		return "off"
+		return either(v, "on", "off")
 	case float64:
 		if text := n.Text(k); len(text) == 3 {
 			return text + "0" // 0.9 beside 0.85

@@ -59,12 +59,7 @@ func markdownTable(m *bytes.Buffer, tab Table) {
 	}
 	row := func(cells []string) { m.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
 	row(list.Map(tab.Columns, func(c Column) string { return cellMarkdown(c.Name) }))
-	row(list.Map(tab.Columns, func(c Column) string {
-		if c.Right {
-			return "--:"
-		}
-		return ":--"
-	}))
+	row(list.Map(tab.Columns, func(c Column) string { return either(c.Right, "--:", ":--") }))
 	for _, cells := range tab.Rows {
 		row(list.Map(cells, func(c Cell) string { return cellMarkdown(c.Text) }))
 	}
@@ -84,10 +79,7 @@ var toneMarks = [...]string{Plain: "", Strong: "**", Good: "", Bad: "", Doubt: "
 
 // cellMarkdown escapes text for a table, in which a bar would end the cell.
 func cellMarkdown(s string) string {
-	if s == unknown {
-		return s
-	}
-	return strings.ReplaceAll(escapeMarkdown(s), "|", `\|`)
+	return either(s == unknown, s, strings.ReplaceAll(escapeMarkdown(s), "|", `\|`))
 }
 
 // markup matches what Markdown would take for markup inside a line or at its beginning; not an underscore

@@ -139,11 +139,9 @@ func latencyTable(m *measure.Measurement) Table {
 			stat.Metric = metric
 			return statCell(s, stat, slo)
 		})
-		interval := Cell{unknown, Quiet}
-		if w := s.Around(0.99); w[0] > 0 && s.P99 >= 0 {
-			interval = Cell{Text: number(millis(w[0]), 3) + "-" + number(millis(w[1]), 3)}
-		}
-		tab.row(name, cells, interval, s.N)
+		w := s.Around(0.99)
+		interval := Cell{Text: number(millis(w[0]), 3) + "-" + number(millis(w[1]), 3)}
+		tab.row(name, cells, either(w[0] > 0 && s.P99 >= 0, interval, Cell{unknown, Quiet}), s.N)
 	}
 	for _, metric := range measure.AllLatencies() {
 		row(strings.ToUpper(metric.String()), m.Latency(metric), metric, m.Trial.Objective)
@@ -165,10 +163,7 @@ func objectiveTable(m *measure.Measurement) Table {
 		if i < len(m.Trial.Objective.Bounds) {
 			b := m.Trial.Objective.Bounds[i]
 			limitText, seen = limits(b), latency(m.Bounded(b))
-			allowed = percent(b.Allowed())
-			if b.Quantile == 0 {
-				allowed = percent(1) // of the limit
-			}
+			allowed = percent(either(b.Quantile == 0, 1, b.Allowed())) // of a mean, the limit
 		}
 		beyond := percent(c.Value)
 		if c.Bound == measure.ThroughputBound { // negative if a backlog shrinks
@@ -178,11 +173,8 @@ func objectiveTable(m *measure.Measurement) Table {
 			c.Value, c.Low, c.High = max(c.Value, 0), max(c.Low, 0), max(c.High, 0)
 			limitText, seen, beyond = "what arrives", percent(c.Value)+" stayed", unknown
 		}
-		binds := Cell{}
-		if m.Verdict != nil && m.Verdict.State != measure.Unsure && m.Verdict.Binding == c.Bound {
-			binds = verdict(m)
-		}
-		tab.row(boundName(c.Bound), limitText, seen, beyond, percent(c.Low)+" to "+percent(c.High), c.N, allowed, binds)
+		binds := m.Verdict != nil && m.Verdict.State != measure.Unsure && m.Verdict.Binding == c.Bound
+		tab.row(boundName(c.Bound), limitText, seen, beyond, percent(c.Low)+" to "+percent(c.High), c.N, allowed, either(binds, verdict(m), Cell{}))
 	}
 	return tab
 }

@@ -57,13 +57,7 @@ func group(s string) string {
 	for i := len(whole) - 3; i > 0; i -= 3 {
 		whole = whole[:i] + "," + whole[i:]
 	}
-	if point {
-		whole += "." + frac
-	}
-	if negative && strings.Trim(s, "0.") != "" {
-		return "-" + whole
-	}
-	return whole
+	return where(negative && strings.Trim(s, "0.") != "", "-") + whole + where(point, "."+frac)
 }
 
 // plus also gives positive figures a sign.
@@ -75,10 +69,7 @@ func plus(figure string) string {
 }
 
 func signedShare(share float64) string {
-	if !finite(share) {
-		return unknown
-	}
-	return plus(fixed(100*share, 1)) + " %"
+	return either(finite(share), plus(fixed(100*share, 1))+" %", unknown)
 }
 
 // exact prints a figure given by a user: six digits, or all before the point if more.
@@ -99,20 +90,10 @@ func exact(v float64) string {
 func count(n int) string { return group(strconv.Itoa(n)) }
 
 // some prints a count, of which 0 means unknown.
-func some(n int) string {
-	if n <= 0 {
-		return unknown
-	}
-	return count(n)
-}
+func some(n int) string { return either(n > 0, count(n), unknown) }
 
 // someOf prints a figure, of which 0 means unknown.
-func someOf(v float64, digits int) string {
-	if v <= 0 {
-		return unknown
-	}
-	return number(v, digits)
-}
+func someOf(v float64, digits int) string { return either(v <= 0, unknown, number(v, digits)) }
 
 // rate prints requests/s given by a user, or requests per day if few.
 func rate(v float64) string {
@@ -126,12 +107,7 @@ func rate(v float64) string {
 }
 
 // few rounds a computed rate to four digits; a small one is left to rate, which prints it in another unit.
-func few(v float64) float64 {
-	if v < 1e-3 {
-		return v
-	}
-	return stat.Rounded(v, 4)
-}
+func few(v float64) float64 { return either(v < 1e-3, v, stat.Rounded(v, 4)) }
 
 // decimals returns how many decimals an uncertainty supports: two of its digits if they are below 36 and one
 // otherwise, the rule of the Particle Data Group.
@@ -204,10 +180,7 @@ func share(v float64) string { return percent(math.Round(100*v) / 100) }
 // quotient prints the number of instances that a load needs, with at least one decimal so that the rounding
 // shows.
 func quotient(v float64) string {
-	if v < 1e-3 {
-		return "less than 0.001"
-	}
-	return fixed(v, max(1, 2-exponent(v, 3)))
+	return either(v < 1e-3, "less than 0.001", fixed(v, max(1, 2-exponent(v, 3))))
 }
 
 // latency prints a duration in a suitable unit with three digits.
@@ -239,10 +212,7 @@ func latencyAbove(d time.Duration) string {
 
 // limit prints a latency given by a user.
 func limit(d time.Duration) string {
-	if d >= time.Second {
-		return exact(d.Seconds()) + " s"
-	}
-	return exact(millis(d)) + " ms"
+	return either(d >= time.Second, exact(d.Seconds())+" s", exact(millis(d))+" ms")
 }
 
 func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
@@ -268,8 +238,5 @@ func dollars(v *float64) string { return cmp.Or(told(v, money), unknown) }
 
 // plural prints "1 instance", "2 instances".
 func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return count(n) + " " + noun + "s"
+	return count(n) + " " + noun + where(n != 1, "s")
 }

@@ -59,10 +59,7 @@ func planDocument(p *plan.Plan, b decide.Background, e Engines) Document {
 }
 
 func costTitle(p *plan.Plan) string {
-	if p.Cost.PerHour == nil {
-		return "What it takes"
-	}
-	return "What it costs"
+	return either(p.Cost.PerHour == nil, "What it takes", "What it costs")
 }
 
 // decision returns the answer in one line, numbers first.
@@ -128,10 +125,7 @@ func idleHardware(p *plan.Plan) string {
 	if !(share < mostlyIdle) {
 		return ""
 	}
-	change := "looser limits"
-	if p.Demand.Job != nil {
-		change = "other knobs"
-	}
+	change := either(p.Demand.Job != nil, "other knobs", "looser limits")
 	return fmt.Sprintf("an instance carries %s of the %s requests/s that its hardware could serve without limits (%s); %s, or more or faster GPUs to an instance, may cost a fraction",
 		percent(share), number(ceiling, 3), by, change)
 }
@@ -163,10 +157,7 @@ func rateFact(r search.Estimate) string {
 
 func fleetSteps(p *plan.Plan) []string {
 	f, d, safe := &p.Fleet, &p.Demand, p.Offer.Rate.Safe
-	how := "met with 95 % confidence"
-	if p.Offer.Rate.Confidence == 0 {
-		how = "whose sampling error is not known"
-	}
+	how := either(p.Offer.Rate.Confidence == 0, "whose sampling error is not known", "met with 95 % confidence")
 	loaded := f.PlannedRate * (1 + f.Headroom) / safe
 	base := max(1, int(math.Ceil(loaded*(1-1e-9))))
 	instances, enough := plural(f.Instances, "instance"), ""
@@ -224,11 +215,8 @@ func addDefault(d *Document, p *plan.Plan) {
 		if s.Rate != nil && s.Rate.Value > 0 {
 			text = rateFact(*s.Rate)
 		}
-		text = describe(s.Knobs, which) + ": " + text
-		if s.Knobs == p.Offer.Knobs {
-			return Fact{label, text + "; chosen", Strong}
-		}
-		return Fact{label, text, Plain}
+		chosen := s.Knobs == p.Offer.Knobs
+		return Fact{label, describe(s.Knobs, which) + ": " + text + where(chosen, "; chosen"), either(chosen, Strong, Plain)}
 	}
 	d.section(title, Facts{row("default", c.Default), row("tuned", c.Tuned), {"gain", told(c.Gain, gain), Plain}, {"choice", choice(p), Plain}})
 }
@@ -264,11 +252,7 @@ func gain(g search.Estimate) string {
 }
 
 func addTrials(d *Document, p *plan.Plan, b *decide.Background, chosen []measure.Measurement) {
-	title := "Trials of the chosen settings"
-	if len(chosen) == len(b.Trials) {
-		title = "Trials"
-	}
-	d.section(title, trialTable(chosen, p.Objective))
+	d.section("Trials"+where(len(chosen) < len(b.Trials), " of the chosen settings"), trialTable(chosen, p.Objective))
 	if len(measure.KnobSets(b.Trials)) > 1 {
 		d.section("All settings that were tried", summaryTable(b.Trials, p.Offer.Knobs))
 	}
@@ -305,10 +289,7 @@ func jobDecision(p *plan.Plan) string {
 
 // jobAsked describes a job: "1,000,000 requests in 24 h".
 func jobAsked(j *plan.Job) string {
-	if j.Daily {
-		return number(j.Requests, 4) + " requests a day"
-	}
-	return number(j.Requests, 4) + " requests in " + hours(j.Deadline)
+	return number(j.Requests, 4) + " requests " + either(j.Daily, "a day", "in "+hours(j.Deadline))
 }
 
 // hours prints the duration of a job to the minute: "19 h 42 min".

@@ -33,10 +33,7 @@ func addRoofline(d *Document, p *plan.Plan, trials []measure.Measurement) {
 	}
 	tab := table(wrapped("one instance"), right("roofline", seen, "reached"))
 	row := func(name string, bound, value, reached float64, unit string) {
-		allowed, seen, part := unknown, unknown, unknown
-		if bound > 0 && finite(bound) {
-			allowed = number(bound, 3) + unit
-		}
+		allowed, seen, part := either(bound > 0 && finite(bound), number(bound, 3)+unit, unknown), unknown, unknown
 		if value > 0 {
 			seen = number(value, 3) + unit
 			if bound > 0 && finite(reached) {
@@ -53,14 +50,11 @@ func addRoofline(d *Document, p *plan.Plan, trials []measure.Measurement) {
 	row("prompts/s: compute", b.PromptsPerS, achieved, achieved/b.PromptsPerS, "")
 	row("requests in flight: KV cache and max_num_seqs", float64(b.ConcurrencyLimit), flight, flight/float64(b.ConcurrencyLimit), "")
 	d.section("Roofline: what the data sheets allow, and what is reached", tab)
-	mean, inTheMean := p.Demand.TraceRates.MeanAt(o.Rate.Value), ""
-	if mean < o.Rate.Value {
-		inTheMean = ", in the mean " + number(mean, 3) + ","
-	}
+	mean := p.Demand.TraceRates.MeanAt(o.Rate.Value)
 	ceiling, by := b.Ceiling(o)
 	facts := slices.Concat(Facts{
 		{"ceiling", where(ceiling > 0 && o.Rate.Value > 0, fmt.Sprintf("%s requests/s, where %s alone takes all of the hardware; the maximum rate%s is %s of it",
-			number(ceiling, 3), by, inTheMean, percent(stat.Rounded(mean/ceiling, 2)))), Plain},
+			number(ceiling, 3), by, where(mean < o.Rate.Value, ", in the mean "+number(mean, 3)+","), percent(stat.Rounded(mean/ceiling, 2)))), Plain},
 		{"KV cache", where(b.KVEqualsWeights > 0, fmt.Sprintf("%s ms a step for each request; from %s requests on it outweighs the weights",
 			number(1e3*b.KVSeconds, 2), number(b.KVEqualsWeights, 2))), Plain},
 		{"memory", fmt.Sprintf("%s GB of weights a GPU; the KV cache holds %s mean requests", number(b.WeightBytesPerGPU/1e9, 3), count(b.Concurrency)), Plain},

@@ -131,11 +131,8 @@ func failedAlone(trials []measure.Measurement) string {
 // limitedBy says what limits the rate, with its probability if others may. For throughput it gives the
 // saturation rate and the first bound that still holds at the highest rate measured.
 func limitedBy(r *search.Result, binding string, trials []measure.Measurement) string {
-	s := boundName(binding)
 	bound, ok := list.Find(r.Bounds, func(b search.BoundResult) bool { return b.Bound == binding })
-	if ok && bound.Probability < 0.995 && len(r.Bounds) > 1 {
-		s += " (with probability " + number(bound.Probability, 2) + ")"
-	}
+	s := boundName(binding) + where(ok && bound.Probability < 0.995 && len(r.Bounds) > 1, " (with probability "+number(bound.Probability, 2)+")")
 	if !ok || binding != measure.ThroughputBound {
 		return s
 	}
@@ -185,7 +182,7 @@ func boundTable(r *search.Result, highest float64) Table {
 	tab := table(left("bound"), right("binds with probability", "holds to, req/s"), extra(right("clumping (phi)")))
 	far := 1.5 * highest
 	for _, b := range r.Bounds {
-		holds, phi := number(b.Rate, 3), number(b.Phi, 2)
+		holds := number(b.Rate, 3)
 		switch {
 		case b.Rate > far && b.Bound == measure.ThroughputBound:
 			continue
@@ -196,10 +193,7 @@ func boundTable(r *search.Result, highest float64) Table {
 		case b.Low > 0:
 			holds += " (" + number(b.Low, 3) + " to " + number(b.High, 3) + ")"
 		}
-		if b.Bound == measure.ThroughputBound {
-			phi = unknown
-		}
-		tab.row(boundName(b.Bound), fixed(b.Probability, 2), holds, phi)
+		tab.row(boundName(b.Bound), fixed(b.Probability, 2), holds, either(b.Bound == measure.ThroughputBound, unknown, number(b.Phi, 2)))
 	}
 	return tab
 }
@@ -208,11 +202,9 @@ func addCertificate(d *Document, c *search.Certified) {
 	if c == nil {
 		return
 	}
-	rate := Fact{"not certified", someOf(c.Rate, 3) + " requests/s: " + c.Reason.Text, Doubt}
-	if c.State == measure.Met {
-		rate = Fact{"certified", number(c.Rate, 3) + " requests/s, whatever the curve", Good}
-	}
-	d.section("Certificate", Facts{rate,
+	d.section("Certificate", Facts{
+		either(c.State == measure.Met, Fact{"certified", number(c.Rate, 3) + " requests/s, whatever the curve", Good},
+			Fact{"not certified", someOf(c.Rate, 3) + " requests/s: " + c.Reason.Text, Doubt}),
 		{"seen", where(c.Requests > 0, fmt.Sprintf("%s of %s requests beyond %s in %s, %s of engine time", fixed(c.Beyond, 0), fixed(c.Requests, 0),
 			boundName(c.Binding), plural(c.Looks, "look"), latency(c.EngineTime))), Plain},
 		{"as few", where(c.Requests > 0, "would come with a probability of "+percent(stat.Rounded(c.Probability, 4))+

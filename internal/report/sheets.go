@@ -160,10 +160,7 @@ func addKnobs(f map[string]string, k measure.Knobs) {
 
 // raw prints a figure in full except for floating-point noise; empty if it is not a number.
 func raw(v float64) string {
-	if !finite(v) {
-		return ""
-	}
-	return strconv.FormatFloat(stat.Rounded(v, 15), 'f', -1, 64)
+	return where(finite(v), strconv.FormatFloat(stat.Rounded(v, 15), 'f', -1, 64))
 }
 
 func told[T any](v *T, print func(T) string) string {
@@ -180,12 +177,7 @@ func (d Data) CSV() []byte {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
 	for _, row := range slices.Concat([][]string{d.Header}, d.Rows) {
-		safe := list.Map(row, func(s string) string {
-			if isFormula(s) {
-				return "'" + s
-			}
-			return s
-		})
+		safe := list.Map(row, func(s string) string { return where(isFormula(s), "'") + s })
 		// A bytes.Buffer never fails, so there is no error to report.
 		_ = w.Write(safe)
 	}

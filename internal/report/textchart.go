@@ -40,10 +40,7 @@ func (t *textPrinter) chart(c *Chart) {
 		t.WriteString(indent + "nothing to draw\n")
 		return
 	}
-	height := textChartHeight
-	if c.Low {
-		height = lowChartHeight
-	}
+	height := either(c.Low, lowChartHeight, textChartHeight)
 	cv := &canvas{drawing: c.drawing(), cells: make([][]rune, height), tones: make([][]Tone, height)}
 	labels := make([]string, height)
 	gutter := 0
@@ -55,11 +52,7 @@ func (t *textPrinter) chart(c *Chart) {
 	cv.draw()
 	t.text(Quiet, indent+c.YLabel)
 	for r, label := range labels {
-		edge := "│"
-		if label != "" {
-			edge = "┤"
-		}
-		t.WriteString(indent + fmt.Sprintf("%*s", gutter, label) + " " + edge + t.paintRow(cv.cells[r], cv.tones[r]) + "\n")
+		t.WriteString(indent + fmt.Sprintf("%*s", gutter, label) + " " + either(label != "", "┤", "│") + t.paintRow(cv.cells[r], cv.tones[r]) + "\n")
 	}
 	left := strings.Repeat(" ", len(indent)+gutter+1)
 	axis, below := cv.axis()

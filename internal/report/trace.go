@@ -28,11 +28,7 @@ func Trace(t *ingest.Trace) Document {
 
 func arrivalFacts(log *ingest.Trace) Facts {
 	t := &log.Traffic
-	mean := unknown
-	if finite(t.Rate) {
-		mean = rate(few(t.Rate))
-	}
-	return Facts{{"span", latency(t.Span), Plain}, {"mean rate", mean, Plain},
+	return Facts{{"span", latency(t.Span), Plain}, {"mean rate", either(finite(t.Rate), rate(few(t.Rate)), unknown), Plain},
 		{"busiest hour", where(t.Span > time.Hour, busiest(&t.BusiestHour)), Plain}, {"busiest minute", busiest(&t.BusiestMinute), Plain},
 		{"gaps", fmt.Sprintf("coefficient of variation %s (1 for Poisson), correlation with the next %s (0 for Poisson)",
 			number(t.GapCV, 3), number(t.GapCorrelation, 2)), Plain}, {"clock", clock(log), Plain}}
@@ -71,9 +67,7 @@ func lengthTable(d *workload.Description) Table {
 			tab.row(x.name, number(x.s.Mean, 4), number(x.s.StdDev, 3), x.s.Least, x.s.P50, x.s.P90, x.s.P99, x.s.Most)
 		}
 	}
-	if finite(d.Correlation) {
-		tab.Caption = "Prompts and outputs correlate by " + number(d.Correlation, 2) + "."
-	}
+	tab.Caption = where(finite(d.Correlation), "Prompts and outputs correlate by "+number(d.Correlation, 2)+".")
 	return tab
 }
 
@@ -81,13 +75,9 @@ func prefixFact(p *workload.PrefixSummary) Paragraph {
 	if p == nil {
 		return Paragraph{Text: "The trace does not tell which prompts begin alike.", Tone: Quiet}
 	}
-	are := " are"
-	if p.Shared == 1 {
-		are = " is"
-	}
 	return Paragraph{Text: fmt.Sprintf("%s of the prompt tokens were in the beginning of an earlier request: what a prefix cache without limits would hit. "+
 		"%s of the requests begin as others do; of %s, %s shared.",
-		percent(p.Repeated), percent(p.Sharing), plural(p.Distinct, "different beginning"), count(p.Shared)+are)}
+		percent(p.Repeated), percent(p.Sharing), plural(p.Distinct, "different beginning"), count(p.Shared)+either(p.Shared == 1, " is", " are"))}
 }
 
 // LengthsOnly builds the description of a file with lengths but no arrivals.

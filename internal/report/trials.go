@@ -116,10 +116,7 @@ func latencyColumns(stats []measure.Bound, slo measure.SLO) []Column {
 func latencyCells(m *measure.Measurement, stats []measure.Bound, slo measure.SLO) []Cell {
 	return list.Map(stats, func(b measure.Bound) Cell {
 		c := statCell(m.Of(b.Class).Latency(b.Metric), b, slo)
-		if c.Text == unresolved {
-			return Cell{unknown, Quiet}
-		}
-		return c
+		return either(c.Text == unresolved, Cell{unknown, Quiet}, c)
 	})
 }
 
@@ -130,18 +127,12 @@ const unresolved = "?"
 func statCell(s *measure.Summary, stat measure.Bound, slo measure.SLO) Cell {
 	v := s.Stat(stat.Quantile)
 	if !resolved(s, v) {
-		if s.N > 0 {
-			return Cell{unresolved, Doubt}
-		}
-		return Cell{unknown, Quiet}
+		return either(s.N > 0, Cell{unresolved, Doubt}, Cell{unknown, Quiet})
 	}
-	c := Cell{Text: number(millis(v), 3)}
-	for _, b := range slo.Bounds {
-		if b.Metric == stat.Metric && b.Class == stat.Class && b.Quantile == stat.Quantile && v > b.Limit {
-			c.Tone = Bad
-		}
-	}
-	return c
+	beyond := slices.ContainsFunc(slo.Bounds, func(b measure.Bound) bool {
+		return b.Metric == stat.Metric && b.Class == stat.Class && b.Quantile == stat.Quantile && v > b.Limit
+	})
+	return Cell{number(millis(v), 3), either(beyond, Bad, Plain)}
 }
 
 // resolved reports whether a statistic is known. Tables of other tools may give latencies without counts.
@@ -160,10 +151,7 @@ func beyondShare(m *measure.Measurement) string {
 		return unknown
 	}
 	c, ok := m.Count(m.Verdict.Binding)
-	if !ok || c.N == 0 || !finite(c.Value) {
-		return unknown
-	}
-	return percent(c.Value)
+	return either(ok && c.N > 0, percent(c.Value), unknown)
 }
 
 // remark says what else a reader of a row should know; "" if nothing.

@@ -9,13 +9,16 @@ import (
 	"planner/sweep/workload"
 )
 
-// where returns a text if a condition holds, and "" otherwise.
-func where(holds bool, text string) string {
-	if !holds {
-		return ""
+// either returns one of two values, by whether a condition holds.
+func either[T any](holds bool, then, otherwise T) T {
+	if holds {
+		return then
 	}
-	return text
+	return otherwise
 }
+
+// where returns a text if a condition holds, and "" otherwise.
+func where(holds bool, text string) string { return either(holds, text, "") }
 
 // said returns the texts that are not empty.
 func said(texts ...string) []string {
@@ -73,11 +76,7 @@ func objective(s measure.SLO) string {
 	for _, class := range append([]string{""}, s.Classes()...) {
 		var own []string
 		for _, b := range s.Of(class).Bounds {
-			text := boundName(b.String()) + " " + limits(b)
-			if b.Metric == measure.Goodput {
-				text = percent(b.Quantile) + " of requests within " + limits(b)
-			}
-			own = append(own, text)
+			own = append(own, either(b.Metric == measure.Goodput, percent(b.Quantile)+" of requests within ", boundName(b.String())+" ")+limits(b))
 		}
 		if class != "" && len(own) > 0 {
 			own = []string{join(own) + " of " + class}
