@@ -47,10 +47,8 @@ func addFinance(d *Document, title string, all []plan.Alternative) {
 			shortAmount(c.PerMonth), shortAmount(c.PerYear), job, amount(c.PerMillionInputTokens), Cell{amount(c.PerMillionOutputTokens), tone},
 			amount(c.PerMillionTokens), fixed(times, 2))
 	}
-	if len(dear) > 0 {
-		others = append(others, fmt.Sprintf("not economical, at more than %d times the cheapest: %s", uneconomical, strings.Join(dear, "; ")))
-	}
 	tab = tab.known()
+	others = append(others, behind(fmt.Sprintf("not economical, at more than %d times the cheapest: ", uneconomical), strings.Join(dear, "; ")))
 	d.section(title, tab, Bullets{Items: others})
 	addMarked(d, rows)
 	has := func(name string) bool {
@@ -60,11 +58,8 @@ func addFinance(d *Document, title string, all []plan.Alternative) {
 		return
 	}
 	when := either(all[0].Cost.Job != nil, "for the job", "at the planned load day and night")
-	text := "A month has 730 hours." + where(has("kW"), " kW is what the building is built for: GPUs at their rated power, servers and cooling.")
-	if has("$/M all") {
-		text = "$/M in, out and all are the same money, divided by a million tokens of the prompts alone, of the answers alone, and of both, " + when + ": never add them. " + text
-	}
-	d.add(Paragraph{Text: text, Tone: Quiet})
+	d.add(Paragraph{Text: where(has("$/M all"), "$/M in, out and all are the same money, divided by a million tokens of the prompts alone, of the answers alone, and of both, "+when+
+		": never add them. ") + "A month has 730 hours." + where(has("kW"), " kW is what the building is built for: GPUs at their rated power, servers and cooling."), Tone: Quiet})
 }
 
 // mark marks an offer whose rate has no calibration from a served run of the like.
@@ -196,10 +191,7 @@ func addPrices(d *Document, p *plan.Plan) {
 		}
 	}
 	if e := p.Cost.EnergyPerHour; e != nil {
-		of := "rated power"
-		if p.Evidence.Power != nil && !o.Bought() {
-			of = "the modelled power " + p.Loaded()
-		}
+		of := either(p.Evidence.Power != nil && !o.Bought(), "the modelled power "+p.Loaded(), "rated power")
 		add("energy: %s per hour at %s per kWh and %s", money(*e), money(o.PowerPrice), of)
 	}
 	if w := p.Evidence.Power; w != nil && p.Fleet.KW > 0 {
@@ -308,9 +300,7 @@ func addSensitivity(d *Document, changes []plan.Change, gpus int, cost *plan.Cos
 		tab.row(what, c.GPUs, dollars(c.Money()), signedShare(moved), Cell{bar(moved), Quiet})
 		bars.Changes, tab.Bars = append(bars.Changes, moved), bars
 	}
-	if len(same) > 0 {
-		cannot = append(cannot, "no change: "+strings.Join(same, "; "))
-	}
+	cannot = append(cannot, behind("no change: ", strings.Join(same, "; ")))
 	d.section("If it turns out otherwise", tab.known(), Bullets{Items: cannot})
 	if approximate {
 		d.add(Paragraph{Text: "* about: the chosen instance with its settings, its safe rate moved by what short simulated runs say of the likely one, with the same doubt; a plan for it searches anew.", Tone: Quiet})

@@ -182,9 +182,8 @@ func remedies(e *plan.Unsolved, r *search.Result) []string {
 	}
 	bound := r.Binding
 	if f := r.Floor; f != nil {
-		if bound = f.Bound; f.Value > 0 {
-			help = append(help, "a limit on "+boundName(bound)+" well above "+latencyAbove(f.Value))
-		}
+		bound = f.Bound
+		help = append(help, where(f.Value > 0, "a limit on "+boundName(bound)+" well above "+latencyAbove(f.Value)))
 	}
 	faster := either(widerIsSlower(e.Alternatives), "faster GPUs or links between them, as more GPUs to an instance make it slower",
 		"more GPUs to an instance or faster ones")

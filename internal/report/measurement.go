@@ -68,14 +68,11 @@ func outcomeOf(m *measure.Measurement) string {
 func decided(m *measure.Measurement) string {
 	v := m.Verdict
 	name := boundName(v.Binding)
-	s, unsure := name+" decides", v.State == measure.Unsure
-	switch {
-	case v.Binding == measure.ErrorsBound:
-		s = map[bool]string{false: name + " decide", true: name + " are worst"}[unsure]
-		return s + where(m.Failed > 0, ": "+failures(m))
-	case unsure:
-		s = name + " is worst"
+	unsure := v.State == measure.Unsure
+	if v.Binding == measure.ErrorsBound {
+		return name + either(unsure, " are worst", " decide") + where(m.Failed > 0, ": "+failures(m))
 	}
+	s := name + either(unsure, " is worst", " decides")
 	if b, ok := m.Trial.Objective.Bound(v.Binding); ok && finite(v.Slack) && m.Bounded(b) > 0 {
 		return s + ", " + latency(m.Bounded(b))
 	}

@@ -78,10 +78,8 @@ func poolSections(d *Document, pools *plan.Pools, one *plan.Plan) {
 		tab.row(Cell{name, tone}, number(p.Demand.Rate, 4), gpus(p.Offer.GPUs, &p.Offer), safeRate(&p.Offer), f.Instances, Cell{count(f.GPUs), tone},
 			Cell{dollars(p.Cost.PerHour), tone}, dollars(p.Cost.PerYear), dollars(p.Cost.PerMillionTokens), percent(f.Utilization), cmp.Or(told(f.AfterLoss, percent), unknown), cmp.Or(told(f.AfterZoneLoss, percent), unknown), availability(f.Availability.Planned), boundName(p.Offer.Binding))
 	}
-	each, all := Plain, Strong
-	if pools.Recommended == plan.PoolEach {
-		each, all = Strong, Plain
-	}
+	apart := pools.Recommended == plan.PoolEach
+	each, all := either(apart, Strong, Plain), either(apart, Plain, Strong)
 	if one != nil {
 		row("one for all", one, all)
 	}
@@ -108,7 +106,7 @@ func poolSections(d *Document, pools *plan.Pools, one *plan.Plan) {
 		}
 		d.section("Server flags of an instance for "+pool.Class, Code{engine.Command{Args: pool.Plan.Handover.Engine.Argv}.String()})
 	}
-	if pools.Recommended == plan.PoolEach {
+	if apart {
 		addSensitivity(d, pools.Sensitivity, pools.GPUs, &plan.Cost{PerHour: pools.PerHour})
 	}
 }

@@ -44,7 +44,7 @@ func (tab Table) plot(canvas draw.Canvas) {
 	for i, c := range tab.Bars.Changes {
 		y := canvas.Max.Y - height*(vg.Length(i)+0.5)
 		end := zero + unit*vg.Length(c)
-		canvas.SetColor(inks[map[bool]int{true: 1, false: 0}[c > 0]])
+		canvas.SetColor(either(c > 0, inks[1], inks[0]))
 		canvas.Fill(vg.Rectangle{Min: vg.Point{X: min(zero, end), Y: y - 0.35*height}, Max: vg.Point{X: max(zero, end), Y: y + 0.35*height}}.Path())
 		canvas.FillText(label, vg.Point{X: canvas.Min.X + labels, Y: y}, tab.Rows[i][0].Text)
 		if figure.XAlign = draw.XLeft; c < 0 {
