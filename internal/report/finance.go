@@ -39,10 +39,7 @@ func addFinance(d *Document, title string, all []plan.Alternative) {
 			others = append(others, placed(&a.Offer)+": "+a.Reason.Text)
 		}
 		tone, c := either(a.Reason.Note.Kind == note.Chosen, Strong, Plain), &a.Cost
-		job := unknown
-		if c.Job != nil {
-			job = amount(c.Job.USD)
-		}
+		job := either(c.Job != nil, amount(c.Money()), unknown)
 		tab.row(Cell{placed(&a.Offer) + mark(&a.Offer), tone}, a.Fleet.GPUs, a.Fleet.Instances, kilowatts(a.Fleet.KW), Cell{amount(c.PerHour), tone},
 			shortAmount(c.PerMonth), shortAmount(c.PerYear), job, amount(c.PerMillionInputTokens), Cell{amount(c.PerMillionOutputTokens), tone},
 			amount(c.PerMillionTokens), fixed(times, 2))
@@ -149,10 +146,7 @@ func addWays(d *Document, p *plan.Plan) {
 		if own, other := *p.Cost.Money(), *w.Money(); own > 0 && own != other {
 			change = signedShare(other/own - 1)
 		}
-		job := unknown
-		if w.Job != nil {
-			job = dollars(w.Job.USD)
-		}
+		job := either(w.Job != nil, dollars(w.Money()), unknown)
 		tab.row(Cell{wayNames[w.Name], tone}, money(p.Offer.Terms[i].PerGPUHour), Cell{dollars(w.PerHour), tone}, dollars(w.PerMonth),
 			dollars(w.PerYear), job, dollars(w.PerMillionOutputTokens), change)
 	}

@@ -84,27 +84,17 @@ func decided(m *measure.Measurement) string {
 
 func loadFacts(m *measure.Measurement) Facts {
 	t := &m.Trial
-	asked := load(t)
+	asked, w := load(t), cmp.Or(t.Workload, &workload.Workload{})
 	switch {
 	case t.Closed():
 		asked = fmt.Sprintf("%s at a time, %s requests in all", count(t.Concurrency), count(t.Requests))
 	case t.Rate > 0:
-		asked = rate(t.Rate)
-		if t.Workload != nil {
-			asked = rateMeant(t.Rate, t.Workload.Rates) + ", " + string(t.Workload.Arrivals) + " arrivals"
-		}
+		asked = rateMeant(t.Rate, w.Rates) + where(t.Workload != nil, ", "+string(w.Arrivals)+" arrivals")
 	case t.Workload != nil:
-		asked = "the trace on its own clock" + told(t.Workload.Rates, func(of workload.Rates) string { return " (" + traceRates(&of) + ")" })
+		asked = "the trace on its own clock" + told(w.Rates, func(of workload.Rates) string { return " (" + traceRates(&of) + ")" })
 	}
-	if t.Workload != nil && t.Workload.Class != "" {
-		asked += ", " + t.Workload.Words()
-	}
-	asked += " for " + latency(m.Duration) + where(t.Warmup > 0, " after "+latency(t.Warmup)+" of warm-up")
-	var rates Facts
-	if t.Workload != nil && t.Rate > 0 {
-		rates = traced(t.Workload.Rates)
-	}
-	return slices.Concat(Facts{{"load", asked, Plain}}, rates, Facts{
+	asked += where(w.Class != "", ", "+w.Words()) + " for " + latency(m.Duration) + where(t.Warmup > 0, " after "+latency(t.Warmup)+" of warm-up")
+	return slices.Concat(Facts{{"load", asked, Plain}}, traced(either(t.Rate > 0, w.Rates, nil)), Facts{
 		{"done", fmt.Sprintf("%s requests/s (%s sent), %s output and %s prompt tokens/s", number(m.Achieved, 3), number(m.Sent, 3),
 			number(m.OutputTokens, 3), number(m.PromptTokens, 3)), Plain},
 		requestFact(m),

@@ -78,8 +78,8 @@ func poolSections(d *Document, pools *plan.Pools, one *plan.Plan) {
 		tab.row(Cell{name, tone}, number(p.Demand.Rate, 4), gpus(p.Offer.GPUs, &p.Offer), safeRate(&p.Offer), f.Instances, Cell{count(f.GPUs), tone},
 			Cell{dollars(p.Cost.PerHour), tone}, dollars(p.Cost.PerYear), dollars(p.Cost.PerMillionTokens), percent(f.Utilization), cmp.Or(told(f.AfterLoss, percent), unknown), cmp.Or(told(f.AfterZoneLoss, percent), unknown), availability(f.Availability.Planned), boundName(p.Offer.Binding))
 	}
-	apart := pools.Recommended == plan.PoolEach
-	each, all := either(apart, Strong, Plain), either(apart, Plain, Strong)
+	recommended := pools.Recommended == plan.PoolEach
+	each, all := either(recommended, Strong, Plain), either(recommended, Plain, Strong)
 	if one != nil {
 		row("one for all", one, all)
 	}
@@ -97,16 +97,14 @@ func poolSections(d *Document, pools *plan.Pools, one *plan.Plan) {
 		d.add(Paragraph{Text: fmt.Sprintf("Available: how often enough instances are up for the planned load, if each is up %s of the time%s, and fails by itself.",
 			percent(reached.OfInstance), where(reached.Assumed, ", as is assumed")), Tone: Quiet})
 	}
-	if pools.Reason.Text != "" {
-		d.add(Bullets{Items: []string{"A pool for each: " + pools.Reason.Text}, Tone: Doubt})
-	}
+	d.add(Bullets{Items: []string{behind("A pool for each: ", pools.Reason.Text)}, Tone: Doubt})
 	for _, pool := range pools.Each {
 		if pool.Plan == nil || pool.Plan.Handover.Engine == nil {
 			continue
 		}
 		d.section("Server flags of an instance for "+pool.Class, Code{engine.Command{Args: pool.Plan.Handover.Engine.Argv}.String()})
 	}
-	if apart {
+	if recommended {
 		addSensitivity(d, pools.Sensitivity, pools.GPUs, &plan.Cost{PerHour: pools.PerHour})
 	}
 }
