@@ -50,11 +50,10 @@ type Display struct {
 	mu    sync.Mutex
 	state runState
 	seen  []sweep.EngineTelemetry
-	// running describes the progress of the running trial; nil if there is none. A goroutine calls it, and
-	// updates the time, periodically from the first event until quit is closed.
+	// running describes the progress of the running trial; nil if there is none. The clock, which is nil before
+	// the first event and once the display is closed, calls it periodically.
 	running func() string
-	quit    chan struct{}
-	asking  sync.WaitGroup
+	clock   *time.Timer
 	// last is the time of the last output, drawn the number of lines on the screen.
 	last  time.Time
 	drawn int
@@ -184,44 +183,31 @@ func (s *runState) at(done, of int, what string) {
 
 // watch shows the state periodically, even if nothing happens.
 func (d *Display) watch() {
-	if d.quit != nil || d.Quiet {
-		return
+	if d.clock == nil && !d.Quiet {
+		d.clock = time.AfterFunc(pause, d.ask)
 	}
-	quit := make(chan struct{})
-	d.quit = quit
-	d.asking.Go(func() {
-		tick := time.NewTicker(pause)
-		defer tick.Stop()
-		for {
-			select {
-			case <-quit:
-				return
-			case <-tick.C:
-				d.ask()
-			}
-		}
-	})
 }
 
 func (d *Display) ask() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.clock == nil {
+		return
+	}
 	if d.running != nil {
 		d.state.now = d.running()
 	}
 	d.show()
+	d.clock.Reset(pause)
 }
 
 // Close removes what is drawn.
 func (d *Display) Close() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if quit := d.quit; quit != nil {
-		d.running, d.quit = nil, nil
-		close(quit)
-		d.mu.Unlock()
-		d.asking.Wait()
-		d.mu.Lock()
+	if d.clock != nil {
+		d.clock.Stop()
+		d.running, d.clock = nil, nil
 	}
 	d.erase()
 }
