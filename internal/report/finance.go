@@ -197,17 +197,8 @@ func addPrices(d *Document, p *plan.Plan) {
 
 // boughtFact breaks down the price of a bought GPU and names what is not included.
 func boughtFact(t *plan.Term) string {
-	parts, missing := []string{money(t.Capital) + " of capital"}, []string{}
-	for _, part := range []struct {
-		usd       float64
-		name, key string
-	}{{t.Power, "power", "power_usd_per_kwh"}, {t.Hosting, "hosting", "hosting_usd_per_kw_month"}} {
-		if part.usd > 0 {
-			parts = append(parts, money(part.usd)+" of "+part.name)
-		} else {
-			missing = append(missing, part.name+" (hardware.price."+part.key+")")
-		}
-	}
+	parts := said(money(t.Capital)+" of capital", where(t.Power > 0, money(t.Power)+" of power"), where(t.Hosting > 0, money(t.Hosting)+" of hosting"))
+	missing := said(where(!(t.Power > 0), "power (hardware.price.power_usd_per_kwh)"), where(!(t.Hosting > 0), "hosting (hardware.price.hosting_usd_per_kw_month)"))
 	return "bought, a GPU-hour is " + strings.Join(parts, " and ") + behind(", without ", strings.Join(missing, " and ")) + ": " + t.By
 }
 
@@ -267,14 +258,11 @@ func availability(p float64) string {
 func addSensitivity(d *Document, changes []plan.Change, gpus int, cost *plan.Cost) {
 	paid := either(cost.Job != nil, "the job", "per hour")
 	tab := table(wrapped("if"), right("GPUs", paid, "change"), left(""))
-	bars := &Bars{Name: "sensitivity", Title: "If it turns out otherwise: change of the cost"}
-	switch {
-	case !costless(cost):
-	case cost.Job != nil:
-		bars.Title = "If it turns out otherwise: change of the GPU hours"
-	default:
-		bars.Title = "If it turns out otherwise: change of the number of GPUs"
+	of := "cost"
+	if costless(cost) {
+		of = either(cost.Job != nil, "GPU hours", "number of GPUs")
 	}
+	bars := &Bars{Name: "sensitivity", Title: "If it turns out otherwise: change of the " + of}
 	var cannot, same []string
 	approximate := false
 	for _, c := range changes {

@@ -109,12 +109,9 @@ func requestFact(m *measure.Measurement) Fact {
 	if m.Failed == 0 {
 		return Fact{Label: "requests", Text: count(m.Requests) + ", none failed"}
 	}
-	var kinds []string
-	for _, kind := range slices.Sorted(maps.Keys(m.Failures)) {
-		if n := m.Failures[kind]; n > 0 {
-			kinds = append(kinds, count(n)+" "+strings.ReplaceAll(kind, "_", " "))
-		}
-	}
+	kinds := said(list.Map(slices.Sorted(maps.Keys(m.Failures)), func(kind string) string {
+		return where(m.Failures[kind] > 0, count(m.Failures[kind])+" "+strings.ReplaceAll(kind, "_", " "))
+	})...)
 	return Fact{"requests", fmt.Sprintf("%s, %s failed (%s)", count(m.Requests), count(m.Failed), percent(float64(m.Failed)/float64(m.Requests))) + behind(": ", join(kinds)), Bad}
 }
 

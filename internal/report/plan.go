@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"planner/internal/note"
@@ -298,12 +299,6 @@ func hours(d time.Duration) string {
 		return latency(d)
 	}
 	d = d.Round(time.Minute)
-	switch h, m := int(d.Hours()), int(d.Minutes())%60; {
-	case h == 0:
-		return fmt.Sprintf("%d min", m)
-	case m == 0:
-		return fmt.Sprintf("%d h", h)
-	default:
-		return fmt.Sprintf("%d h %d min", h, m)
-	}
+	h, m := int(d.Hours()), int(d.Minutes())%60
+	return strings.Join(said(where(h > 0, fmt.Sprintf("%d h", h)), where(m > 0 || h == 0, fmt.Sprintf("%d min", m))), " ")
 }

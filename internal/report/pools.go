@@ -64,8 +64,7 @@ func poolsTitle(pools *plan.Pools, d plan.Demand) string {
 
 // poolOf prints "8 x H100 SXM (2 instances of 4 GPUs) at $31.20".
 func poolOf(p *plan.Plan) string {
-	a := plan.Alternative{Offer: p.Offer, Fleet: p.Fleet, Cost: p.Cost.Cost}
-	return sized(&a)
+	return sized(&p.All()[0])
 }
 
 func poolSections(d *Document, pools *plan.Pools, one *plan.Plan) {

@@ -49,13 +49,11 @@ func sweptTitle(s *design.Swept) string {
 	if s.Rows == nil {
 		return t + " of " + plural(len(measure.KnobSets(s.Seen)), "set") + " of knobs"
 	}
-	var parts []string
-	for _, f := range []design.HypothesisResult{design.Held, design.Refuted, design.Unclear, design.NotRun} {
-		if n := list.Count(s.Rows, func(r design.MatrixRow) bool { return r.Finding == f }); n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, findings[f].Text))
-		}
-	}
-	return fmt.Sprintf("%s over %s of traffic: of the hypotheses %s", t, plural(len(s.Rows), "kind"), join(parts))
+	parts := list.Map([]design.HypothesisResult{design.Held, design.Refuted, design.Unclear, design.NotRun}, func(f design.HypothesisResult) string {
+		n := list.Count(s.Rows, func(r design.MatrixRow) bool { return r.Finding == f })
+		return where(n > 0, fmt.Sprintf("%d %s", n, findings[f].Text))
+	})
+	return fmt.Sprintf("%s over %s of traffic: of the hypotheses %s", t, plural(len(s.Rows), "kind"), join(said(parts...)))
 }
 
 func sweepTable(trials []measure.Measurement, slo measure.SLO) Table {
