@@ -64,9 +64,8 @@ func mark(o *plan.Offer) string { return where(o.Warnings.Has(note.Uncalibrated)
 
 // addMarked explains the mark if any offer in a table has it.
 func addMarked(d *Document, all []plan.Alternative) {
-	if slices.ContainsFunc(all, func(a plan.Alternative) bool { return a.Fleet.GPUs > 0 && mark(&a.Offer) != "" }) {
-		d.add(Paragraph{Text: "* no served run of the like is among those that the constants were calibrated on: times may be further off than without the mark", Tone: Quiet})
-	}
+	marked := slices.ContainsFunc(all, func(a plan.Alternative) bool { return a.Fleet.GPUs > 0 && mark(&a.Offer) != "" })
+	d.add(Paragraph{where(marked, "* no served run of the like is among those that the constants were calibrated on: times may be further off than without the mark"), Quiet})
 }
 
 // eachGPU returns the first offer of each GPU, in the order of all.
@@ -156,9 +155,7 @@ func addWays(d *Document, p *plan.Plan) {
 
 // addPriced says whose price an offer has.
 func addPriced(d *Document, o *plan.Offer) {
-	if o.PricedBy != "" {
-		d.add(Paragraph{Text: fmt.Sprintf("%s per %s and hour: %s", money(o.PricePerGPUHour), gpuName(o), o.PricedBy), Tone: Quiet})
-	}
+	d.add(Paragraph{behind(fmt.Sprintf("%s per %s and hour: ", money(o.PricePerGPUHour), gpuName(o)), o.PricedBy), Quiet})
 }
 
 func addPrices(d *Document, p *plan.Plan) {
@@ -284,9 +281,8 @@ func addSensitivity(d *Document, changes []plan.Change, gpus int, cost *plan.Cos
 	}
 	cannot = append(cannot, behind("no change: ", strings.Join(same, "; ")))
 	d.section("If it turns out otherwise", tab.known(), Bullets{Items: cannot})
-	if approximate {
-		d.add(Paragraph{Text: "* about: the chosen instance with its settings, its safe rate moved by what short simulated runs say of the likely one, with the same doubt; a plan for it searches anew.", Tone: Quiet})
-	}
+	d.add(Paragraph{where(approximate, "* about: the chosen instance with its settings, its safe rate moved by what short simulated runs say of the likely one, with the same doubt; "+
+		"a plan for it searches anew."), Quiet})
 }
 
 // bar draws the size of a relative change, cut at a doubling.

@@ -214,7 +214,5 @@ func addInTime(d *Document, p *plan.Plan) {
 		clockTime(s.Duration.Seconds()), plural(len(s.Seeds), "draw"), limit(a.Policy.StartUp.Total(false)), lessHours(a, s.Replicas.GPUHours.Value)) +
 		where(finite(a.Cost.PerMonth), fmt.Sprintf(", %s a month instead of %s", money(a.Cost.PerMonth), money(s.Cost.PerMonth))) +
 		"; planner fleet --search looks for the cheapest policy."})
-	if t.Warning != "" {
-		d.add(Paragraph{Text: t.Warning, Tone: Doubt})
-	}
+	d.add(Paragraph{t.Warning, Doubt})
 }

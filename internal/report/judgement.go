@@ -12,11 +12,8 @@ import (
 // doubted is the first paragraph of a report whose data fails items of the checklist.
 func doubted(items []trust.Item) Paragraph {
 	failed := trust.Failed(items)
-	if len(failed) == 0 {
-		return Paragraph{}
-	}
-	return Paragraph{Text: fmt.Sprintf("The data behind this fails %d of %d checks (%s): it is no more to be trusted than they are, see below.",
-		len(failed), len(items), strings.Join(failed, ", ")), Tone: Bad}
+	return Paragraph{where(len(failed) > 0, fmt.Sprintf("The data behind this fails %d of %d checks (%s): it is no more to be trusted than they are, see below.",
+		len(failed), len(items), strings.Join(failed, ", "))), Bad}
 }
 
 // trustTones are the tones of the states of a checklist item.

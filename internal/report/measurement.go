@@ -21,9 +21,8 @@ func measurementDocument(m measure.Measurement, e Engines) Document {
 	}
 	latencies := latencyTable(&m)
 	d.add(loadFacts(&m), latencies)
-	if slices.ContainsFunc(slices.Concat(latencies.Rows...), func(c Cell) bool { return c.Text == unresolved }) {
-		d.add(Paragraph{Text: unresolved + " : fewer than 12 requests are expected beyond it, so the sample does not tell", Tone: Quiet})
-	}
+	marked := slices.ContainsFunc(slices.Concat(latencies.Rows...), func(c Cell) bool { return c.Text == unresolved })
+	d.add(Paragraph{where(marked, unresolved+" : fewer than 12 requests are expected beyond it, so the sample does not tell"), Quiet})
 	d.section("Objective", objectiveTable(&m), Paragraph{Text: clumpNote(&m), Tone: Quiet})
 	d.section("By class", classTable(&m))
 	d.section("Engine", serverFacts(&m))
