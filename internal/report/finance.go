@@ -220,19 +220,15 @@ func driverItems(p *plan.Plan) (items []string) {
 // survival says how loaded a fleet is, what it survives, and its availability.
 func survival(p *plan.Plan) Facts {
 	f := &p.Fleet
-	load, tone := percent(f.Utilization)+" of the safe rate", Plain
-	left := func(share *float64, lost string) {
-		if share == nil {
-			return
-		}
-		load += fmt.Sprintf(", %s with %s lost", percent(*share), lost)
-		if *share > 1 {
-			load, tone = load+", which is more than the others carry", Doubt
+	a, tone := f.Availability, Plain
+	left := func(lost string) func(share float64) string {
+		return func(share float64) string {
+			tone = either(share > 1, Doubt, tone)
+			return fmt.Sprintf(", %s with %s lost", percent(share), lost) + where(share > 1, ", which is more than the others carry")
 		}
 	}
-	left(f.AfterLoss, "one instance")
-	left(f.AfterZoneLoss, fmt.Sprintf("one of %d zones", p.Demand.Zones))
-	a := f.Availability
+	load := percent(f.Utilization) + " of the safe rate" + told(f.AfterLoss, left("one instance")) +
+		told(f.AfterZoneLoss, left(fmt.Sprintf("one of %d zones", p.Demand.Zones)))
 	return Facts{{"fleet load", load, tone}, {Label: "availability", Text: fmt.Sprintf("%s for the planned load, %s for that and its headroom, if each instance is up %s of the time%s, and fails by itself",
 		availability(a.Planned), availability(a.Loaded), percent(a.OfInstance), where(a.Assumed, ", as is assumed"))}}
 }

@@ -55,10 +55,7 @@ func heatMap(settings []effects.Setting, rowKnob, columnKnob string) Table {
 		cells, shades := []Cell{{Text: orDefault(r)}}, []float64{0}
 		for _, c := range columns {
 			v := best[[2]string{r, c}]
-			shade := 0.0
-			if v > 0 && high > low {
-				shade = 0.1 + 0.9*(v-low)/(high-low)
-			}
+			shade := either(v > 0 && high > low, 0.1+0.9*(v-low)/(high-low), 0)
 			cells, shades = append(cells, Cell{Text: someOf(v, 3)}), append(shades, shade)
 		}
 		tab.Rows, tab.Shades = append(tab.Rows, cells), append(tab.Shades, shades)

@@ -98,10 +98,8 @@ func someOf(v float64, digits int) string { return either(v <= 0, unknown, numbe
 // rate prints requests/s given by a user, or requests per day if few.
 func rate(v float64) string {
 	if v > 0 && v < 1e-3 {
-		if s := exact(stat.Rounded(v*86400, 6)); s != "1" {
-			return s + " requests/day"
-		}
-		return "1 request/day"
+		daily := exact(stat.Rounded(v*86400, 6))
+		return daily + either(daily == "1", " request/day", " requests/day")
 	}
 	return exact(v) + " requests/s"
 }

@@ -143,10 +143,7 @@ func (c *Chart) plot(canvas draw.Canvas) {
 		x := data.X(p.X.Norm(r.At))
 		begin := min(x, canvas.Max.X-label.Width(r.Label)-6)
 		y := data.Max.Y + laneHeight*vg.Length(len(f.Rates)-1-i) + 2
-		top := y + laneHeight - 3
-		if begin < x { // the label was moved over its mark
-			top = y - 1
-		}
+		top := either(begin < x, y-1, y+laneHeight-3) // a label may have been moved over its mark
 		canvas.StrokeLine2(draw.LineStyle{Color: softInk, Width: 0.6, Dashes: []vg.Length{2, 2}}, x, data.Min.Y, x, top)
 		canvas.FillText(label, vg.Point{X: begin + 3, Y: y}, r.Label)
 	}

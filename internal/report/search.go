@@ -12,6 +12,7 @@ import (
 	"planner/plan/decide"
 	"planner/search"
 	"planner/sweep/measure"
+	"planner/sweep/workload"
 )
 
 func searchDocument(a *decide.FoundRate, e Engines) Document {
@@ -117,15 +118,11 @@ func failedAlone(trials []measure.Measurement) string {
 	}
 	lone := slices.MaxFunc(alone, func(a, b measure.Measurement) int { return cmp.Compare(a.Requests, b.Requests) })
 	s := ": " + count(lone.Failed) + " of " + plural(lone.Requests, "request") + " failed"
-	n, w := lone.Failures[measure.Timeout.String()], lone.Trial.Workload
+	n, w := lone.Failures[measure.Timeout.String()], cmp.Or(lone.Trial.Workload, &workload.Workload{})
 	if 2*n <= lone.Failed {
 		return s + "; " + lone.Complaint()
 	}
-	s += ", " + count(n) + " of them by the timeout"
-	if w != nil && w.Timeout > 0 {
-		s += " of " + limit(w.Timeout)
-	}
-	return s
+	return s + ", " + count(n) + " of them by the timeout" + where(w.Timeout > 0, " of "+limit(w.Timeout))
 }
 
 // limitedBy says what limits the rate, with its probability if others may. For throughput it gives the

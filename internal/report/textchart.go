@@ -125,11 +125,8 @@ func (cv *canvas) draw() {
 	}
 	for i, s := range cv.Series {
 		for _, p := range s.Points {
-			sign, tone := markers[i%len(markers)], Strong
-			if p.Overload {
-				sign, tone = overloadMarker, Bad
-			}
-			cv.set(cv.row(p.Y), cv.column(p.X), sign, tone)
+			sign := either(p.Overload, overloadMarker, markers[i%len(markers)])
+			cv.set(cv.row(p.Y), cv.column(p.X), sign, either(p.Overload, Bad, Strong))
 		}
 	}
 }
@@ -157,12 +154,8 @@ func (cv *canvas) line(parts []plotter.XYs, s stroke, tone Tone) {
 			cv.set(a, i, s.level, tone)
 			continue
 		}
-		foot, top := s.riseFoot, s.riseTop
-		if b > a {
-			foot, top = s.fallTop, s.fallFoot
-		}
-		cv.set(a, i, foot, tone)
-		cv.set(b, i, top, tone)
+		cv.set(a, i, either(b > a, s.fallTop, s.riseFoot), tone)
+		cv.set(b, i, either(b > a, s.fallFoot, s.riseTop), tone)
 		for r := min(a, b) + 1; r < max(a, b); r++ {
 			cv.set(r, i, s.upright, tone)
 		}

@@ -47,9 +47,7 @@ func (tab Table) plot(canvas draw.Canvas) {
 		canvas.SetColor(either(c > 0, inks[1], inks[0]))
 		canvas.Fill(vg.Rectangle{Min: vg.Point{X: min(zero, end), Y: y - 0.35*height}, Max: vg.Point{X: max(zero, end), Y: y + 0.35*height}}.Path())
 		canvas.FillText(label, vg.Point{X: canvas.Min.X + labels, Y: y}, tab.Rows[i][0].Text)
-		if figure.XAlign = draw.XLeft; c < 0 {
-			figure.XAlign = draw.XRight
-		}
+		figure.XAlign = either(c < 0, draw.XRight, draw.XLeft)
 		canvas.FillText(figure, vg.Point{X: end + vg.Length(math.Copysign(3, c)), Y: y}, signedShare(c))
 	}
 	bottom := canvas.Max.Y - height*vg.Length(len(tab.Bars.Changes))
