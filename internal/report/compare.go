@@ -54,16 +54,10 @@ func compared(c *design.Compared) string {
 	case len(by[design.Undecided]) == n:
 		return "Undecided: no figure shows a difference, and none shows that there is none"
 	}
-	var parts []string
-	for _, j := range []design.Judgement{design.Better, design.Worse, design.Same, design.Undecided} {
-		switch names := by[j]; {
-		case len(names) > 3:
-			parts = append(parts, fmt.Sprintf("%s in %d figures", judgements[j].Text, len(names)))
-		case len(names) > 0:
-			parts = append(parts, judgements[j].Text+" in "+join(names))
-		}
-	}
-	return "B against A: " + strings.Join(parts, "; ")
+	parts := list.Map([]design.Judgement{design.Better, design.Worse, design.Same, design.Undecided}, func(j design.Judgement) string {
+		return behind(judgements[j].Text+" in ", either(len(by[j]) > 3, fmt.Sprintf("%d figures", len(by[j])), join(by[j])))
+	})
+	return "B against A: " + strings.Join(said(parts...), "; ")
 }
 
 func contrastTable(c *design.Compared) Table {

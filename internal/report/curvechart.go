@@ -8,6 +8,7 @@ import (
 
 	"gonum.org/v1/plot/plotter"
 
+	"planner/internal/list"
 	"planner/model/curve"
 	"planner/search"
 	"planner/sweep/measure"
@@ -117,15 +118,10 @@ func curveFacts(c *curve.Curve, slo measure.SLO, crossings bool) Facts {
 }
 
 func overloads(c *curve.Curve) string {
-	var rates []string
-	why := ""
-	for i := range c.Points {
-		if p := &c.Points[i]; p.Regime == curve.Overload {
-			rates = append(rates, number(p.Rate, 3))
-			why = cmp.Or(why, p.Why)
-		}
-	}
-	return where(len(rates) > 0, join(rates)+" requests/s: latency there depends on how long was measured"+where(why != "", " ("+why+")"))
+	over := list.Filter(c.Points, func(p curve.Point) bool { return p.Regime == curve.Overload })
+	rates := join(list.Map(over, func(p curve.Point) string { return number(p.Rate, 3) }))
+	why := cmp.Or(list.Map(over, func(p curve.Point) string { return p.Why })...)
+	return where(rates != "", rates+" requests/s: latency there depends on how long was measured"+where(why != "", " ("+why+")"))
 }
 
 func crossingFact(x curve.Crossing) Fact {

@@ -141,10 +141,8 @@ func addWays(d *Document, p *plan.Plan) {
 	tab := table(left("paid"), right("a GPU-hour", "per hour"), extra(right("per month")), right("per year", "the job", "$/M output", "change"))
 	for i, w := range p.Cost.Ways {
 		tone := either(i == 0, Strong, Plain)
-		change := ""
-		if own, other := *p.Cost.Money(), *w.Money(); own > 0 && own != other {
-			change = signedShare(other/own - 1)
-		}
+		own, other := *p.Cost.Money(), *w.Money()
+		change := where(own > 0 && own != other, signedShare(other/own-1))
 		job := either(w.Job != nil, dollars(w.Money()), unknown)
 		tab.row(Cell{wayNames[w.Name], tone}, money(p.Offer.Terms[i].PerGPUHour), Cell{dollars(w.PerHour), tone}, dollars(w.PerMonth),
 			dollars(w.PerYear), job, dollars(w.PerMillionOutputTokens), change)

@@ -84,11 +84,7 @@ func limitTable(a *fleet.Answer) Table {
 	for _, c := range a.Classes {
 		for _, l := range c.Limits {
 			name := either(l.Metric == measure.Goodput.String(), "all of them", strings.ToUpper(l.Metric)+" "+limit(l.Limit))
-			asked, v := "", Cell{}
-			if l.Asked > 0 {
-				asked, v = percent(l.Asked), verdicts[l.Verdict]
-			}
-			tab.row(c.Class, c.Requests, name, shareOver(l.Share), asked, v)
+			tab.row(c.Class, c.Requests, name, shareOver(l.Share), where(l.Asked > 0, percent(l.Asked)), either(l.Asked > 0, verdicts[l.Verdict], Cell{}))
 		}
 	}
 	return tab

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -130,11 +131,8 @@ func seenText(s measure.Overview) string {
 	if s.Trials == 0 {
 		return "no trial was run"
 	}
-	text := plural(s.Trials, "trial") + where(s.Unsure > 0, ", "+count(s.Unsure)+" unsure") + where(s.Invalid > 0, ", "+count(s.Invalid)+" not valid")
-	if s.Invalid > 0 && len(s.Doubts) > 0 {
-		text += ", mostly as " + s.Doubts[0].String()
-	}
-	return text
+	return plural(s.Trials, "trial") + where(s.Unsure > 0, ", "+count(s.Unsure)+" unsure") + where(s.Invalid > 0, ", "+count(s.Invalid)+" not valid") +
+		behind(", mostly as ", s.Doubts[:min(len(s.Doubts), 1)].String())
 }
 
 func advice(s measure.Overview, e *plan.Unsolved, searched bool) []string {
@@ -206,12 +204,7 @@ func remedies(e *plan.Unsolved, r *search.Result) []string {
 // widerIsSlower reports whether, on one type of GPU, a larger instance is slower without load than a smaller
 // one.
 func widerIsSlower(all []plan.Alternative) bool {
-	idle := func(a plan.Alternative) float64 {
-		if a.Offer.Idle == nil {
-			return 0
-		}
-		return a.Offer.Idle.Latency
-	}
+	idle := func(a plan.Alternative) float64 { return cmp.Or(a.Offer.Idle, &plan.IdleLatency{}).Latency }
 	return slices.ContainsFunc(all, func(a plan.Alternative) bool {
 		return slices.ContainsFunc(all, func(b plan.Alternative) bool {
 			return a.Offer.GPU == b.Offer.GPU && a.Offer.GPUs > b.Offer.GPUs && idle(a) > idle(b)

@@ -51,8 +51,7 @@ func outcomeOf(m *measure.Measurement) string {
 	default:
 		state = "Not valid"
 	}
-	limits := objective(m.Trial.Objective)
-	s := state + at + where(limits != "", ": "+limits)
+	s := state + at + behind(": ", objective(m.Trial.Objective))
 	switch {
 	case !m.Valid && m.Verdict.State == measure.Unsure && m.Verdict.Slack >= 0 && len(m.Warnings) > 0:
 		return s + "; " + m.Warnings[0].String() // no limit is exceeded, and the first warning is the doubt

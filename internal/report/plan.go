@@ -282,10 +282,8 @@ func addWarnings(d *Document, warnings note.Notes) {
 func jobDecision(p *plan.Plan) string {
 	j := p.Cost.Job
 	s := fmt.Sprintf("%s for %s: %s, %s GPU hours", fleetOf(&p.Fleet, &p.Offer), jobAsked(p.Demand.Job), hours(j.Duration), number(j.GPUHours, 3))
-	if j.USD == nil {
-		return s + ", cost not known"
-	}
-	return s + costing(j.USD, where(p.Demand.Job.Daily, " a day")) + costing(p.Cost.PerMillionTokens, " per million tokens")
+	cost := costing(j.USD, where(p.Demand.Job.Daily, " a day")) + costing(p.Cost.PerMillionTokens, " per million tokens")
+	return s + either(j.USD == nil, ", cost not known", cost)
 }
 
 // jobAsked describes a job: "1,000,000 requests in 24 h".

@@ -112,20 +112,13 @@ func poolSections(d *Document, pools *plan.Pools, one *plan.Plan) {
 func addPoolWays(d *Document, pools *plan.Pools) {
 	tab := table(left("paid"), right("per hour"), extra(right("per month")), right("per year", "change"))
 	for _, way := range pools.Each[0].Plan.Cost.Ways {
-		hour := 0.0
+		hour, own := 0.0, *cmp.Or(pools.PerHour, new(0.0)) // not a number if a pool cannot be paid so
 		for _, pool := range pools.Each {
-			w, ok := list.Find(pool.Plan.Cost.Ways, func(w plan.WayCost) bool { return w.Name == way.Name })
-			if !ok {
-				hour = math.NaN()
-				break
-			}
-			hour += *w.PerHour
+			w, _ := list.Find(pool.Plan.Cost.Ways, func(w plan.WayCost) bool { return w.Name == way.Name })
+			hour += *cmp.Or(w.PerHour, new(math.NaN()))
 		}
 		if year := hour * plan.HoursPerYear; year >= 0 {
-			change := ""
-			if own := *pools.PerHour; own > 0 && math.Abs(hour/own-1) > 1e-9 {
-				change = signedShare(hour/own - 1)
-			}
+			change := where(own > 0 && math.Abs(hour/own-1) > 1e-9, signedShare(hour/own-1))
 			tab.row(wayNames[way.Name], money(hour), money(year/12), money(year), change)
 		}
 	}

@@ -151,16 +151,12 @@ func limitedBy(r *search.Result, binding string, trials []measure.Measurement) s
 // addExceedances draws the trials and fitted curve of the bound on single requests that most likely limits the
 // rate, and tabulates up to which rate each bound holds.
 func addExceedances(d *Document, r *search.Result, trials []measure.Measurement) {
-	best := -1
-	for i, b := range r.Bounds {
-		if b.Bound != measure.ThroughputBound && b.Rate > 0 && (best < 0 || b.Probability > r.Bounds[best].Probability) {
-			best = i
-		}
-	}
-	if best < 0 {
+	ofRequests := list.Filter(r.Bounds, func(b search.BoundResult) bool { return b.Bound != measure.ThroughputBound && b.Rate > 0 })
+	if len(ofRequests) == 0 {
 		return
 	}
-	if c := exceedanceChart(r.Bounds[best], trials); len(c.Series[0].Points) > 0 {
+	likeliest := slices.MaxFunc(ofRequests, func(a, b search.BoundResult) int { return cmp.Compare(a.Probability, b.Probability) })
+	if c := exceedanceChart(likeliest, trials); len(c.Series[0].Points) > 0 {
 		c.XLabel = meantBy(c.XLabel, r.TraceRates)
 		d.section("Requests beyond the limit", c)
 	}

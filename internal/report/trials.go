@@ -71,12 +71,8 @@ func tabulatedOfAll(slo measure.SLO) []measure.Bound {
 
 // quantiles returns p50 and the bounded quantiles of a metric, or p99 if none is bounded.
 func quantiles(slo measure.SLO, m measure.Metric) []float64 {
-	out := []float64{0.50}
-	for _, b := range slo.Bounds {
-		if b.Metric == m && !slices.Contains(out, b.Quantile) {
-			out = append(out, b.Quantile)
-		}
-	}
+	bounds := list.Filter(slo.Bounds, func(b measure.Bound) bool { return b.Metric == m })
+	out := list.Distinct(append([]float64{0.50}, list.Map(bounds, func(b measure.Bound) float64 { return b.Quantile })...))
 	if len(out) == 1 {
 		out = append(out, 0.99)
 	}
