@@ -23,34 +23,26 @@ func (s *runState) line(elapsed time.Duration) string {
 }
 
 func (d *Display) lines(elapsed time.Duration) []string {
-	scale := bar(d.widest, &d.state.best, barWidth)
-	if scale != "" && d.Columns >= 2*barWidth+len(d.state.rate()) {
-		scale += "  "
-	} else {
-		scale = ""
+	scale := ""
+	if b := bar(d.widest, &d.state.best, barWidth); b != "" && d.Columns >= 2*barWidth+len(d.state.rate()) {
+		scale = b + "  "
 	}
 	return append([]string{clock(elapsed) + "  " + d.state.effort()}, d.state.rest(scale)...)
 }
 
 // rest returns what is known besides the effort; scale precedes the rate.
 func (s *runState) rest(scale string) []string {
-	var parts []string
-	if r := s.rate(); r != "" {
-		parts = append(parts, scale+r)
+	rate, next, now := s.rate(), "", s.now
+	if rate != "" {
+		rate = scale + rate
 	}
-	if s.limits != "" {
-		parts = append(parts, s.limits)
+	if s.next != "" {
+		next = strings.TrimSuffix("next: "+s.next+": "+s.why, ": ")
 	}
-	switch {
-	case s.next == "":
-	case s.why == "":
-		parts = append(parts, "next: "+s.next)
-	default:
-		parts = append(parts, "next: "+s.next+": "+s.why)
+	if s.working {
+		now = ""
 	}
-	if s.now != "" && !s.working {
-		parts = append(parts, s.now)
-	}
+	parts := list.Filter([]string{rate, s.limits, next, now}, func(part string) bool { return part != "" })
 	if s.jobs.Any() {
 		parts = append(append(parts, s.jobs.String()), s.jobs.Lines...)
 	}

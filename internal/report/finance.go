@@ -218,15 +218,14 @@ func driverItems(p *plan.Plan) (items []string) {
 // survival says how loaded a fleet is, what it survives, and its availability.
 func survival(p *plan.Plan) Facts {
 	f := &p.Fleet
-	a, tone := f.Availability, Plain
-	left := func(lost string) func(share float64) string {
-		return func(share float64) string {
-			tone = either(share > 1, Doubt, tone)
-			return fmt.Sprintf(", %s with %s lost", percent(share), lost) + where(share > 1, ", which is more than the others carry")
-		}
+	left := func(share *float64, lost string) string {
+		return told(share, func(v float64) string {
+			return fmt.Sprintf(", %s with %s lost", percent(v), lost) + where(v > 1, ", which is more than the others carry")
+		})
 	}
-	load := percent(f.Utilization) + " of the safe rate" + told(f.AfterLoss, left("one instance")) +
-		told(f.AfterZoneLoss, left(fmt.Sprintf("one of %d zones", p.Demand.Zones)))
+	over := func(share *float64) bool { return share != nil && *share > 1 }
+	load := percent(f.Utilization) + " of the safe rate" + left(f.AfterLoss, "one instance") + left(f.AfterZoneLoss, fmt.Sprintf("one of %d zones", p.Demand.Zones))
+	a, tone := f.Availability, either(over(f.AfterLoss) || over(f.AfterZoneLoss), Doubt, Plain)
 	return Facts{{"fleet load", load, tone}, {Label: "availability", Text: fmt.Sprintf("%s for the planned load, %s for that and its headroom, if each instance is up %s of the time%s, and fails by itself",
 		availability(a.Planned), availability(a.Loaded), percent(a.OfInstance), where(a.Assumed, ", as is assumed"))}}
 }

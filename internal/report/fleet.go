@@ -134,10 +134,7 @@ func fasterTable(s *fleet.Searched) Table {
 		start := either(x.StartUp > 0, limit(x.StartUp), "none")
 		tab.row(start, x.Policy, money(x.USDPerMonth), where(finite(x.Worth), money(x.Worth)+" a month"))
 	}
-	if len(tab.Rows) < 2 {
-		return Table{}
-	}
-	return tab
+	return either(len(tab.Rows) < 2, Table{}, tab)
 }
 
 func clockTime(s float64) string {

@@ -96,7 +96,9 @@ func (tab Table) cell(row, column int) template.HTMLAttr {
 // draws, and a table for accessibility. It is nil if there is nothing to draw.
 func (c *Chart) drawn() map[string]any {
 	image, err := c.inline()
-	data, errData := c.script()
+	d := c.drawing()
+	d.X.Ticks, d.Y.Ticks = d.X.ticks(10), d.Y.ticks(10)
+	data, errData := json.Marshal(d) // with markup escaped, so that it may be in an element
 	if c.Empty() || err != nil || errData != nil {
 		return nil
 	}
@@ -126,12 +128,4 @@ func class(t Tone, c Column) template.HTMLAttr {
 	tone := [...]string{Plain: "", Strong: "strong", Good: "good", Bad: "bad", Doubt: "doubt", Quiet: "quiet"}[t]
 	names := said(where(c.Right, "num"), where(c.Wrap && !c.Right, "wrap"), tone)
 	return template.HTMLAttr(where(len(names) > 0, ` class="`+strings.Join(names, " ")+`"`))
-}
-
-// script returns the chart as JSON for the page's script; the encoder escapes markup, so that it may be in an
-// element.
-func (c *Chart) script() ([]byte, error) {
-	d := c.drawing()
-	d.X.Ticks, d.Y.Ticks = d.X.ticks(10), d.Y.ticks(10)
-	return json.Marshal(d)
 }

@@ -33,10 +33,8 @@ func noPlanDocument(n *decide.NoPlan, e Engines) Document {
 		d.add(slices.Concat(facts, each("also", n.Reasons[1:], Bad), seen))
 		d.section("What to do", Bullets{Items: revive()})
 	case !why.Undecided:
-		d.Title, offers, rejected = "No feasible plan for "+asked, why.Alternatives, why.Rejected
-		if n.Outcome == decide.Undecided {
-			d.Title = "Undecided for pools of each class, no feasible plan for one pool for " + asked
-		}
+		d.Title = either(n.Outcome == decide.Undecided, "Undecided for pools of each class, no feasible plan for one pool for ", "No feasible plan for ") + asked
+		offers, rejected = why.Alternatives, why.Rejected
 		d.add(append(facts, whyInfeasible(why, b)...))
 		if len(offers) == 0 {
 			rejected = nil // all were rejected, for the reasons given above

@@ -62,10 +62,7 @@ func group(s string) string {
 
 // plus also gives positive figures a sign.
 func plus(figure string) string {
-	if figure == unknown || figure[0] == '-' || strings.Trim(figure, "0.") == "" {
-		return figure
-	}
-	return "+" + figure
+	return where(figure != unknown && figure[0] != '-' && strings.Trim(figure, "0.") != "", "+") + figure
 }
 
 func signedShare(share float64) string {

@@ -83,10 +83,7 @@ func seriesOf(p *plan.Plan, trials []*measure.Measurement) func(measure.Knobs) s
 	}
 	gpus := list.Distinct(append([]string{gpu(p.Offer.Knobs)}, names(gpu)...))
 	return func(k measure.Knobs) string {
-		if len(gpus) > mostKinds && slices.Index(gpus, gpu(k)) >= mostKinds-1 {
-			return "other GPUs"
-		}
-		return gpu(k)
+		return either(len(gpus) > mostKinds && slices.Index(gpus, gpu(k)) >= mostKinds-1, "other GPUs", gpu(k))
 	}
 }
 

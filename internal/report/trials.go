@@ -122,7 +122,7 @@ const unresolved = "?"
 // statCell prints a statistic in milliseconds, coloured by its limit, although verdicts rest on counts.
 func statCell(s *measure.Summary, stat measure.Bound, slo measure.SLO) Cell {
 	v := s.Stat(stat.Quantile)
-	if !resolved(s, v) {
+	if v < 0 || v == 0 && s.N == 0 { // tables of other tools may give latencies without counts
 		return either(s.N > 0, Cell{unresolved, Doubt}, Cell{unknown, Quiet})
 	}
 	beyond := slices.ContainsFunc(slo.Bounds, func(b measure.Bound) bool {
@@ -130,9 +130,6 @@ func statCell(s *measure.Summary, stat measure.Bound, slo measure.SLO) Cell {
 	})
 	return Cell{number(millis(v), 3), either(beyond, Bad, Plain)}
 }
-
-// resolved reports whether a statistic is known. Tables of other tools may give latencies without counts.
-func resolved(s *measure.Summary, v time.Duration) bool { return v > 0 || v == 0 && s.N > 0 }
 
 func binding(m *measure.Measurement) string {
 	if m.Verdict == nil {

@@ -88,10 +88,8 @@ func objective(s measure.SLO) string {
 
 // limits prints the limit of a bound, or all limits of a goodput: "TTFT 500 ms and TPOT 50 ms".
 func limits(b measure.Bound) string {
-	if b.Metric != measure.Goodput {
-		return limit(b.Limit)
-	}
-	return join(list.Map(b.Limits.Parts(b.Quantile), func(p measure.Bound) string { return strings.ToUpper(p.Metric.String()) + " " + limit(p.Limit) }))
+	parts := list.Map(b.Limits.Parts(b.Quantile), func(p measure.Bound) string { return strings.ToUpper(p.Metric.String()) + " " + limit(p.Limit) })
+	return either(b.Metric == measure.Goodput, join(parts), limit(b.Limit))
 }
 
 // join lists items as in a sentence: "a, b and c".
