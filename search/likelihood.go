@@ -32,10 +32,11 @@ type likelihood struct {
 }
 
 // observe turns what a trial counted for a bound into evidence about a rate, with a table if it counted anything. Of a
-// whole trace nothing is drawn: it tells as much as coarseRequests exceedances that are independent.
+// whole trace nothing is drawn: it tells as much as coarseRequests exceedances that are independent, unless it has none,
+// which tells little of the rate at which the first one comes.
 func (a *assumed) observe(c measure.Count, rate float64, atLeast bool) likelihood {
 	unit := max(c.Cluster, 1)
-	if c.Whole && c.N > 0 {
+	if c.Whole && c.Value > 0 {
 		unit = float64(c.N) * cmp.Or(a.share, 1) / (a.phi * coarseRequests)
 	}
 	e := likelihood{rate: rate, n: float64(c.N) / unit, k: float64(c.K) / unit, value: c.Value, atLeast: atLeast}
