@@ -138,7 +138,7 @@ func BenchmarkObserve(b *testing.B) {
 func TestWholeTraceIsNoDraw(t *testing.T) {
 	a := generic("itl.p99_9", 0.001, false)
 	seen := func(n, k int, whole bool) likelihood {
-		return a.observe(measure.Count{N: n, K: k, Cluster: 1, Whole: whole}, 1, false)
+		return a.observe(measure.Count{N: n, K: k, Value: float64(k) / float64(n), Cluster: 1, Whole: whole}, 1, false)
 	}
 	short, long, drawn := seen(20_000, 14, true), seen(2_000_000, 1_400, true), seen(20_000, 14, false)
 	if math.Abs(long.n/short.n-1) > 1e-9 || math.Abs(long.k/short.k-1) > 1e-9 {
@@ -146,5 +146,8 @@ func TestWholeTraceIsNoDraw(t *testing.T) {
 	}
 	if drawn.n >= short.n {
 		t.Errorf("a short trace counts as %.4g requests, as many drawn ones as %.4g", short.n, drawn.n)
+	}
+	if none := seen(20_000, 0, true); none.n != drawn.n {
+		t.Errorf("a trace of which none is beyond the limit counts as %.4g requests, as many drawn ones as %.4g", none.n, drawn.n)
 	}
 }
