@@ -31,9 +31,8 @@ type likelihood struct {
 	table []float64
 }
 
-// observe turns what a trial counted for a bound into evidence about a rate, with a table if it counted anything. Of a
-// whole trace nothing is drawn: it tells as much as coarseRequests exceedances that are independent, unless it has none,
-// which tells little of the rate at which the first one comes.
+// observe turns what a trial counted for a bound into evidence, with a table if it counted anything. Of a whole trace nothing
+// is drawn: it tells as much as coarseRequests independent exceedances, unless it has none, as little then tells when they come.
 func (a *assumed) observe(c measure.Count, rate float64, atLeast bool) likelihood {
 	unit := max(c.Cluster, 1)
 	if c.Whole && c.Value > 0 {
