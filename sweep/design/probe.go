@@ -322,10 +322,10 @@ func (p *ProbeStudy) Answer() (sweep.Answer, error) {
 	if p.fitted == nil {
 		a.State = sweep.Failed
 		why := cmp.Or(p.problem, fmt.Errorf("%d of %d trials can be trusted", len(p.used), len(p.seen)))
-		out.Notes = append(out.Notes, note.Text(why.Error()))
+		out.Warnings.Add(note.Text(why.Error()))
 		return a, nil
 	}
-	out.Notes = append(out.Notes, note.FromTexts(p.fitted.Warnings)...)
+	out.Warnings.Add(note.FromTexts(p.fitted.Warnings)...)
 	file := *p.fitted
 	if file.Scores = p.scores(out); out.Scored == 0 && p.spec.Held > 0 {
 		a.State = sweep.Undecided // it is not known how far off the fit is
@@ -337,7 +337,7 @@ func (p *ProbeStudy) Answer() (sweep.Answer, error) {
 func (p *ProbeStudy) tell(out *Probed, i int) {
 	m := &p.seen[i]
 	if !m.Ran() || m.Trial.Workload == nil {
-		out.Notes = append(out.Notes, note.Text(fmt.Sprintf("trial %d: %s", i+1, cmp.Or(m.Rejected.Text, "its traffic is not recorded"))))
+		out.Warnings.Add(note.Text(fmt.Sprintf("trial %d: %s", i+1, cmp.Or(m.Rejected.Text, "its traffic is not recorded"))))
 		return
 	}
 	shape := m.Trial.Workload.Shapes[0]
@@ -349,14 +349,14 @@ func (p *ProbeStudy) tell(out *Probed, i int) {
 	}
 	out.Points = append(out.Points, point)
 	if tpot := m.TPOT.Mean; tpot > 0 && tpot < p.least && !out.Notes.Has(note.FasterThanRead) {
-		out.Notes = append(out.Notes, note.New(note.FasterThanRead, tpot.Round(10*time.Microsecond), p.least.Round(10*time.Microsecond)))
+		out.Warnings.Add(note.New(note.FasterThanRead, tpot.Round(10*time.Microsecond), p.least.Round(10*time.Microsecond)))
 	}
 	if !usable(m) {
 		why := cmp.Or(m.Complaint(), m.Aborted.Text)
 		if why == "" && len(m.Warnings) > 0 {
 			why = m.Warnings[0].String()
 		}
-		out.Notes = append(out.Notes, note.Text(fmt.Sprintf("trial %d cannot be trusted: %s", i+1, why)))
+		out.Warnings.Add(note.Text(fmt.Sprintf("trial %d cannot be trusted: %s", i+1, why)))
 	}
 }
 

@@ -150,7 +150,7 @@ func TestProbeKeepsToItsBudget(t *testing.T) {
 	if next := p.Next()[0]; next.Limit != 7*time.Minute {
 		t.Errorf("with 3 of 10 minutes spent, a trial may take %v", next.Limit)
 	}
-	if said := must.Get(p.Answer()).Value.(*Probed).Notes.Texts(); len(p.used) > 0 || !strings.Contains(strings.Join(said, " "), "trial 1 cannot be trusted: not over after 1m0s") {
+	if said := must.Get(p.Answer()).Value.(*Probed).Warnings.Texts; len(p.used) > 0 || !strings.Contains(strings.Join(said, " "), "trial 1 cannot be trusted: not over after 1m0s") {
 		t.Errorf("used %v, said %q", p.used, said)
 	}
 }
