@@ -106,6 +106,16 @@ func (s Sparse) bytes() float64 {
 // Present reports whether the model uses multi-head latent attention.
 func (m MLA) Present() bool { return m.KVRank > 0 }
 
+// latentDims are those of a key and a value as decodes multiply them: the latent stands for both, in a compressed cache
+// with its part with positions.
+func (at Attention) latentDims() float64 {
+	dims := 2*at.MLA.KVRank + at.MLA.RopeDim
+	if at.Compressed.Present() {
+		dims += at.MLA.RopeDim
+	}
+	return float64(dims)
+}
+
 // MoE is the mixture of experts; the zero value means a dense model.
 type MoE struct {
 	Experts            int // routed experts of one layer

@@ -270,7 +270,7 @@ func (r *Roofline) setAttention() {
 	dims := at.dims()
 	if m := at.MLA; m.Present() {
 		dims = float64(m.NopeDim + m.RopeDim + m.ValueDim)
-		decodeDims := float64(2*m.KVRank + m.RopeDim)
+		decodeDims := at.latentDims()
 		// Every head multiplies the one latent: with many heads on a GPU that takes longer than reading it.
 		// Ordinary attention stays far from that.
 		r.kv.math = full * 2 * headsHere * decodeDims / (decodeCompute * hw.Flops.BF16)
@@ -374,7 +374,7 @@ func (r *Roofline) setSparse(layers, headsHere, dims, bandwidth float64) {
 		heads, format = max(1, heads/float64(d.TP)), BF16
 	}
 	if m.Present() {
-		dims = float64(2*m.KVRank + m.RopeDim)
+		dims = at.latentDims()
 	}
 	r.kv.math *= selecting / ratio / layers
 	r.kv.windowBytes, r.kv.size = selecting/ratio*entry, s.Keys
@@ -393,7 +393,7 @@ func (r *Roofline) setSparse(layers, headsHere, dims, bandwidth float64) {
 		r.kv.window = max(r.kv.window, r.prefill.window)
 	}
 	if at.Compressed.Present() {
-		r.setCompressed(layers, max(headsHere, sparseHeads), dims, bandwidth)
+		r.setCompressed(layers, headsHere, dims, bandwidth)
 	}
 }
 

@@ -52,8 +52,8 @@ func (d Deployment) paged() float64 {
 	return d.kvBytesPerLayer() + entry*float64(c.FarLayers)/float64(d.Arch.Layers)*(1/float64(c.Near)-1/float64(c.Far))
 }
 
-// compressedBlock is the number of tokens of a block of the cache; compressorBlocks are those of what compressors hold,
-// and windowBlock that of the last tokens.
+// compressedBlock is the number of tokens of a block of the cache, nearBlock and farBlock are those of what the compressors
+// of the nearer and the farther vectors hold, and windowBlock is that of the last tokens.
 const compressedBlock, nearBlock, farBlock, windowBlock = 256, 4, 8, 64
 
 // held returns the bytes that a request holds whatever its length: its last tokens, and in fp32 what compressors have
@@ -66,20 +66,18 @@ func (d Deployment) held() float64 {
 		4*(float64(at.Sparse.Layers*(nearParts*c.Near+nearBlock))*near+float64(c.FarLayers*(c.Far+farBlock))*far)
 }
 
-// setCompressed adds attention to the farther vectors and to the last tokens; heads are those that kernels compute.
-func (r *Roofline) setCompressed(layers, heads, dims, bandwidth float64) {
+// setCompressed adds attention to the farther vectors and to the last tokens.
+func (r *Roofline) setCompressed(layers, headsHere, dims, bandwidth float64) {
 	c, entry := r.dep.Arch.Attention.Compressed, r.dep.entryBytes()
-	rate := decodeCompute * r.dep.Hardware.Flops.BF16
-	each := max(entry/bandwidth, 2*heads*dims/rate)
-	far := float64(c.FarLayers) / float64(c.Far)
+	compute := 2 * max(headsHere, sparseHeads) * dims / (decodeCompute * r.dep.Hardware.Flops.BF16)
+	each := max(entry/bandwidth, compute)
+	far, last := float64(c.FarLayers)/float64(c.Far), layers*float64(c.Window)
 	r.kv.fullBytes += far * entry
 	r.kv.full += far * each
-	r.prefill.fullFlops += far * 2 * heads * dims
-	r.prefill.full += far * 2 * heads * dims / rate
-	last := layers * float64(c.Window)
-	r.states.bytes = last * entry
-	r.states.request = last * each
-	r.prefill.token = last * 2 * heads * dims / rate
+	r.prefill.fullFlops += far * 2 * headsHere * dims
+	r.prefill.full += far * compute
+	r.states.bytes, r.states.request = last*entry, last*each
+	r.prefill.token, r.states.flops = last*compute, last*2*headsHere*dims
 }
 
 // streamMoves is how often a layer moves a token's hidden state to mix residual streams: before attention and before

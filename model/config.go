@@ -292,7 +292,7 @@ var undescribed = []struct{ key, what string }{
 func (c *hfConfig) unsupported() error {
 	for _, key := range []string{"linear_num_value_heads", "ssm_cfg", "state_size", "mamba_d_state", "ssm_state_size", "lru_width", "linear_attn_config", "conv_L_cache"} {
 		if c.has(key) && !c.hybrid() {
-			return fmt.Errorf("%s: layers without a KV cache (state-space or linear attention) of class %s; those of Qwen3-Next and 3.5, Nemotron-H and Granite 4 are modelled: %w",
+			return fmt.Errorf("%s: layers without a KV cache (state-space or linear attention) of class %s; those of Qwen3-Next and 3.5, Nemotron-H, Granite 4 and Kimi-K3 are modelled: %w",
 				key, c.class, errUnsupported)
 		}
 	}
@@ -309,9 +309,12 @@ func (c *hfConfig) unsupported() error {
 		}
 		return fmt.Errorf("%s: %s: %w", u.key, u.what, errUnsupported)
 	}
-	for key, only := range map[string]bool{"index_topk": c.has("kv_lora_rank") || c.is("deepseekv4"), "compress_ratios": c.is("deepseekv4"), "sparse_attention_config": c.is("minimaxm3")} {
-		if c.has(key) && !only {
-			return fmt.Errorf("%s: an index or a compressed cache of class %s: %w", key, c.class, errUnsupported)
+	for _, of := range []struct {
+		key   string
+		known bool
+	}{{"index_topk", c.has("kv_lora_rank") || c.is("deepseekv4")}, {"compress_ratios", c.is("deepseekv4")}, {"sparse_attention_config", c.is("minimaxm3")}} {
+		if c.has(of.key) && !of.known {
+			return fmt.Errorf("%s: an index or a compressed cache of class %s: %w", of.key, c.class, errUnsupported)
 		}
 	}
 	for _, kind := range c.strings("layer_types") {

@@ -309,7 +309,7 @@ func (c *hfConfig) compressed(at *Attention, layers int) {
 	at.Sparse = Sparse{Keys: near * c.need("index_topk"), Heads: c.need("index_n_heads"), Dim: c.need("index_head_dim"), Layers: count(near)}
 	at.Compressed = Compression{Near: near, Far: 128, FarLayers: count(128), Window: c.need("sliding_window"),
 		OutputGroups: c.need("o_groups"), OutputRank: c.need("o_lora_rank"), Streams: c.or(0, "hc_mult")}
-	if at.KVHeads = at.Heads; at.MLA.KVRank <= 0 || layers > at.Sparse.Layers+at.Compressed.FarLayers+count(0) {
+	if at.KVHeads = 1; at.MLA.KVRank <= 0 || at.Sparse.Layers == 0 || layers > at.Sparse.Layers+at.Compressed.FarLayers+count(0) {
 		c.fail(fmt.Errorf("compress_ratios, head_dim: other vectors than DeepSeek-V4's: %w", errUnsupported))
 	}
 }
@@ -317,8 +317,14 @@ func (c *hfConfig) compressed(at *Attention, layers int) {
 // blockwise reads MiniMax-M3's attention: an index selects blocks, except in the layers that list none.
 func (c *hfConfig) blockwise(at *Attention, layers int) {
 	of := hfConfig{values: field[map[string]any](c.values, "sparse_attention_config")}
+	if !of.flag("use_sparse_attention", true) {
+		return
+	}
 	c.values["sparse_attention_freq"] = of.values["sparse_attention_freq"]
-	n, _ := c.count("sparse_attention_freq", isOne)
+	n, listed := c.count("sparse_attention_freq", isOne)
+	if !listed {
+		c.fail(fmt.Errorf("sparse_attention_config.sparse_attention_freq: missing: %w", ErrNoFigure))
+	}
 	block := of.need("sparse_block_size")
 	at.Sparse = Sparse{Keys: block * of.need("sparse_topk_blocks"), Heads: of.need("sparse_num_index_heads"), Dim: of.need("sparse_index_dim"),
 		Layers: n, Whole: layers - n, Block: block}

@@ -211,6 +211,9 @@ func (a Arch) entryBytes(f KVFormat, tp int) float64 {
 // perToken returns the bytes that a layer's cache holds per token, index included, for entries of so many bytes.
 func (a Arch) perToken(entry float64) float64 {
 	s, layers := a.Attention.Sparse, float64(a.Layers)
+	if s.Keys == 0 {
+		return entry
+	}
 	index := s.bytes() * float64(s.Layers) / layers
 	if c := a.Attention.Compressed; c.Present() {
 		return (entry*float64(s.Layers)/layers+index)/float64(c.Near) + entry*float64(c.FarLayers)/layers/float64(c.Far)

@@ -107,7 +107,6 @@ func divide(dep Deployment, args EngineArgs) Memory {
 		Vision:     visionBytes(dep.Arch.Details.Vision),
 		Layout:     layoutOf(dep, args),
 	}
-	m.Layout.DraftBytes = args.Speculation.kvBytes(dep) * float64(blockTokensOf(dep))
 	if dep.GPUs() > 1 {
 		m.NonTorch = nonTorchGroup
 	}
@@ -291,6 +290,7 @@ func forwardBytes(dep Deployment, tokens int) float64 {
 // a block holds n times as many tokens, for which full layers take n blocks.
 func layoutOf(dep Deployment, args EngineArgs) KVLayout {
 	l := KVLayout{BlockTokens: blockTokensOf(dep), Window: dep.Arch.Attention.Window}
+	l.DraftBytes = args.Speculation.kvBytes(dep) * float64(l.BlockTokens)
 	full := ceilDiv(dep.Arch.fullLayers(), dep.PP)
 	window := ceilDiv(dep.Arch.Attention.WindowLayers, dep.PP)
 	narrower := 1

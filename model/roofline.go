@@ -265,12 +265,13 @@ func (r *Roofline) kvTime(l *batchSums) float64 {
 	k := &r.kv
 	full := k.full
 	window := k.window
-	if l.drafted > 0 { // proposed tokens read the same cache
-		to := &full
-		if k.size > 0 { // that of the tokens which an index selects
-			to = &window
+	if l.drafted > 0 {
+		queries := 1 + l.drafted/l.decodes
+		if r.dep.Arch.Attention.Sparse.Keys > 0 {
+			window *= queries // an index selects for each
+		} else {
+			full = max(full, k.math*queries) // proposed tokens read the same cache
 		}
-		*to = max(*to, k.math*(1+l.drafted/l.decodes))
 	}
 	if l.tokens > 0 {
 		full, window = max(full, k.rows*r.prefill.full), max(window, k.rows*r.prefill.window)

@@ -113,6 +113,9 @@ func TestCompressedCacheGrowsSlowly(t *testing.T) {
 		t.Errorf("a layer takes %.2g s more behind 90,000 tokens, of DeepSeek-V3.2 %.2g", v4, v3)
 	}
 	m := must.Get(MemoryPlan(deploy(t, "DeepSeek-V4-Flash", "B200 SXM", 4), EngineArgs{MaxModelLen: 8192}))
+	if draft := must.Get(MemoryPlan(deploy(t, "DeepSeek-V4-Flash", "B200 SXM", 4), EngineArgs{MaxModelLen: 8192, EngineFeatures: EngineFeatures{Speculation: Speculation{Method: DraftEagle, Tokens: 3, Accepted: []float64{0.8, 0.6, 0.5}}}})); draft.Blocks < m.Blocks*8/10 {
+		t.Errorf("%d blocks beside a draft, %d without", draft.Blocks, m.Blocks)
+	}
 	if m.Layout.StateGroups < 5 || m.Layout.StateGroups > 40 {
 		t.Errorf("a request holds %d blocks besides its context", m.Layout.StateGroups)
 	}
@@ -121,26 +124,33 @@ func TestCompressedCacheGrowsSlowly(t *testing.T) {
 // What proposed tokens of speculative decoding add does not grow with a context of which an index selects a part.
 func TestDraftsReadWhatTheIndexSelects(t *testing.T) {
 	args := EngineArgs{MaxNumSeqs: 64, MaxModelLen: 200_000}
-	dep := deploy(t, "DeepSeek-V3.2", "B200 SXM", 2)
-	r := must.Get(NewRoofline(dep, ConstantsFor(dep.Hardware, args), args))
-	more := func(context int) float64 {
-		b := Batch{Decodes: 32, Context: 32 * context, Longest: context, Windowed: 32 * 2048, Sampled: 32}
-		alone := r.Step(b).DecodeAttention
-		b.Drafted, b.Sampled = 96, 128
-		return r.Step(b).DecodeAttention - alone
-	}
-	if short, long := more(4_000), more(64_000); math.Abs(long/short-1) > 1e-6 || short <= 0 {
-		t.Errorf("drafts add %.3g s behind 4,000 tokens and %.3g behind 64,000", short, long)
+	for _, name := range []string{"DeepSeek-V3.2", "DeepSeek-V4-Pro", "MiniMax-M3"} {
+		dep := deploy(t, name, "H200 SXM", 8)
+		r := must.Get(NewRoofline(dep, ConstantsFor(dep.Hardware, args), args))
+		more := func(context int) float64 {
+			b := Batch{Decodes: 32, Context: 32 * context, Longest: context, Windowed: 32 * r.Window(), Sampled: 32}
+			alone := r.Step(b).DecodeAttention
+			b.Drafted, b.Sampled = 96, 128
+			return r.Step(b).DecodeAttention - alone
+		}
+		if short, long := more(8_000), more(64_000); math.Abs(long/short-1) > 1e-6 || short <= 0 {
+			t.Errorf("%s: drafts add %.3g s behind 8,000 tokens and %.3g behind 64,000", name, short, long)
+		}
 	}
 }
 
 // Attention that is not modelled is refused, not taken for another.
 func TestCompressedAttentionOfOthersIsRefused(t *testing.T) {
+	const m3 = `{"architectures":["MiniMaxM3ForCausalLM"],"hidden_size":4096,"num_attention_heads":64,"num_key_value_heads":4,"num_hidden_layers":2,"vocab_size":200064,` +
+		`"intermediate_size":2048,"sparse_attention_config":{"sparse_block_size":128,"sparse_topk_blocks":16,"sparse_num_index_heads":4,"sparse_index_dim":128`
 	const v4 = `"hidden_size":4096,"num_attention_heads":64,"head_dim":512,"num_hidden_layers":3,"vocab_size":129280,"q_lora_rank":1024,"sliding_window":128,` +
 		`"qk_rope_head_dim":64,"o_groups":8,"o_lora_rank":1024,"intermediate_size":2048,"index_topk":512,"index_n_heads":64,"index_head_dim":128`
 	for text, ok := range map[string]bool{
 		`{"architectures":["DeepseekV4ForCausalLM"],` + v4 + `,"compress_ratios":[0,4,128]}`:                          true,
 		`{"architectures":["DeepseekV4ForCausalLM"],` + v4 + `,"compress_ratios":[0,4,64]}`:                           false,
+		`{"architectures":["DeepseekV4ForCausalLM"],` + v4 + `,"compress_ratios":[0,0,0]}`:                            false,
+		m3 + `,"sparse_attention_freq":[0,1]}}`:                                                                       true,
+		m3 + `}}`:                                                                                                     false,
 		`{"architectures":["DeepseekV4ForCausalLM"],` + v4 + `,"compress_ratios":[0,4,128],"engram_layer_ids":[1,2]}`: false,
 		`{"architectures":["LlamaForCausalLM"],` + v4 + `,"compress_ratios":[0,4,128]}`:                               false,
 	} {

@@ -4,7 +4,7 @@ import "fmt"
 
 // RecurrentState is what some layers keep of a sequence instead of keys and values, of a size that does not
 // depend on its length: gated delta networks (arXiv 2412.06464; Qwen3-Next, Qwen3.5; Kimi-K3's, arXiv 2510.26692, whose
-// gates come from two thin matrices that are not counted) and Mamba-2 (arXiv 2405.21060; Nemotron-H, Granite 4). Each head holds a matrix of KeyDim x HeadDim, beside the last inputs of a
+// decay comes from two thin matrices that are not counted) and Mamba-2 (arXiv 2405.21060; Nemotron-H, Granite 4). Each head holds a matrix of KeyDim x HeadDim, beside the last inputs of a
 // short convolution. The zero value is a model with attention only.
 type RecurrentState struct {
 	Layers   int // with a state instead of attention

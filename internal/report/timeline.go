@@ -10,7 +10,8 @@ import (
 // Trial is the report of one trial, with its course over time if available.
 func Trial(m measure.Measurement, e Engines) (Document, error) {
 	d := measurementDocument(m, e)
-	return d, addTimeline(&d, &e, &m)
+	err := addTimeline(&d, &e, &m)
+	return d, err
 }
 
 // addTimeline draws a trial over time, if any and if that is known: arrivals and completions, requests in
