@@ -242,9 +242,6 @@ func (c *hfConfig) formats(a *Arch) {
 		c.fail(fmt.Errorf("quantization_config: %d patterns of modules for %d layers are more than are read: %w", patterns, a.Layers, errUnsupported))
 	}
 	d.BlockFP8, d.Group, d.WeightOnly, a.NativeKV = c.blocks(), c.group(), c.weightOnly(), c.kvFormat()
-	if a.Attention.Compressed.Present() {
-		a.NativeKV = KVFP8 // the only format of FlashMLA's kernels for it (vllm/models/deepseek_v4/attention.py, 2026-07)
-	}
 	parts := []struct {
 		mix        *Mix
 		parameters float64

@@ -157,6 +157,13 @@ func advice(dep Deployment, args EngineArgs) string {
 		return fmt.Sprintf("the smallest tensor_parallel that fits is %d", tp)
 	}
 	text := "no tensor_parallel up to 8 fits"
+	if dep.Arch.MoE.Present() && !dep.EP {
+		whole := dep
+		whole.EP = true
+		if tp := smallestTP(whole, args); tp > 0 {
+			text += fmt.Sprintf("; with expert_parallel tensor_parallel %d fits", tp)
+		}
+	}
 	for _, f := range []WeightFormat{FP8, INT4} {
 		fewer := dep
 		fewer.Precision.Weights = f

@@ -193,7 +193,9 @@ func serverFacts(m *measure.Measurement) Facts {
 		{"KV cache", told(s.KVBlocks, func(blocks int) string {
 			return count(blocks) + " blocks" +
 				told(s.BlockTokens, func(tokens int) string {
-					return fmt.Sprintf(" of %s tokens, %s tokens in all", count(tokens), count(blocks*tokens))
+					replicas := m.Trial.Knobs.DataParallel
+					return fmt.Sprintf(" of %s tokens, %s tokens ", count(tokens), count(blocks*tokens)) +
+						either(replicas > 1, fmt.Sprintf("on each of %d attention replicas", replicas), "in all")
 				}) +
 				told(s.PeakKV, func(peak float64) string { return where(finite(peak), "; "+share(peak)+" in use at most") })
 		}), Plain},
