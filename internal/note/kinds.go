@@ -251,7 +251,7 @@ const (
 	KindIdle          Kind = "kind_carries_nothing: not searched in full: a short search found no rate that it carries; the best of this GPU is {best%s}"
 	CompletesLess     Kind = "completes_less: overloaded, it completes {completes_per_s%.3g} requests/s, and the best set {best_per_s%.3g}"
 	NotBetter         Kind = "not_better: carries {carries%s}, and the engine's own settings {standard%s}: not shown to be better"
-	LessSafe          Kind = "less_safe: likely {carries_per_s%.3g} requests/s, but safe only {safe_per_s%.3g}, as what is not known of the engine's constants moves its rate far; the chosen set's safe rate is {chosen_per_s%.3g}"
+	LessSafe          Kind = "less_safe: likely {carries_per_s%.3g} requests/s, but safe only {safe_per_s%.3g}, as what is not known of the engine's constants moves its rate far; the set chosen for such instances is safe at {chosen_per_s%.3g}"
 )
 
 // Why a search for the maximum rate ended.
