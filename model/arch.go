@@ -191,7 +191,8 @@ func (a Arch) Check() error {
 	}{
 		{"number of layers", a.Layers}, {"hidden size", a.Hidden}, {"number of attention heads", a.Attention.Heads},
 		{"number of KV heads", a.Attention.KVHeads}, {"head dimension", a.Attention.HeadDim},
-		{"vocabulary size", a.Vocab},
+		{"vocabulary size", a.Vocab}, {"number of KV heads of window layers", a.Attention.windowed().KVHeads},
+		{"head dimension of window layers", a.Attention.windowed().HeadDim},
 	}
 	for _, n := range need {
 		if n.value <= 0 {

@@ -151,6 +151,7 @@ func TestParseConfigErrors(t *testing.T) {
 		fmt.Sprintf(llama, `,"quantization_config":{"quant_method":"fancy"}`):                                    `"fancy" is not known`,
 		fmt.Sprintf(llama, `,"kv_lora_rank":512`):                                                                `key "qk_rope_head_dim" is missing`,
 		strings.Replace(fmt.Sprintf(llama, ""), `"num_hidden_layers":2`, `"num_hidden_layers":1e300`, 1):         "no count",
+		fmt.Sprintf(llama, `,"sliding_window":4,"swa_num_key_value_heads":0`):                                    "KV heads of window layers",
 		fmt.Sprintf(llama, `,"num_local_experts":8,"num_experts_per_tok":9`):                                     "9 active experts out of 8",
 	} {
 		_, err := ParseConfig(strings.NewReader(text))

@@ -13,6 +13,8 @@ type family struct {
 	tied    bool // default of tie_word_embeddings
 	wide    bool // the MLP is four times the hidden size unless the config says otherwise
 	mtp     bool // checkpoints may have multi-token prediction layers
+	// experts are the kernels of 4-bit experts that vLLM takes on every GPU, by default those of the GPU.
+	experts ExpertKernels
 	// defaults are those of transformers' configuration class, which published files therefore omit.
 	defaults map[string]float64
 	// fullEvery says that every such layer has full attention and the others a window, unless files say so
@@ -34,7 +36,8 @@ var families = []family{
 	{mark: "qwen3vlmoe", details: Details{QKNorm: true, BlockFP8: true}},
 	{mark: "minimaxm2", mtp: true, details: Details{QKNorm: true, AllHeadsNorm: true, RouterBias: true, WideRouter: true, BlockFP8: true}},
 	{mark: "minimaxm3", details: Details{QKNorm: true, RouterBias: true, WideRouter: true}},
-	{mark: "kimik3", details: Details{RouterBias: true}}, {mark: "kimilinear", details: Details{RouterBias: true}},
+	// Other kernels lack its activation (NVIDIA aiconfigurator, pull request 1435, 2026-07).
+	{mark: "kimik3", experts: ExpertsMarlin, details: Details{RouterBias: true}}, {mark: "kimilinear", details: Details{RouterBias: true}},
 	{mark: "kimik25", mtp: true, details: Details{RouterBias: true, AttentionFormats: Mix{BF16: 1}, MLPFormats: Mix{BF16: 1}, SharedFormats: Mix{BF16: 1}, Group: 32}},
 	{mark: "qwen3", details: Details{QKNorm: true, BlockFP8: true}},
 	{mark: "gptoss", details: Details{AttentionFormats: Mix{BF16: 1}, QKVBias: true, OutputBias: true, Sinks: true, ExpertBias: true},
@@ -81,6 +84,13 @@ func (a Arch) KnownClass() bool {
 func (a Arch) WithoutMTP() bool {
 	f, known := familyOf(a.Family)
 	return known && !f.mtp
+}
+
+// ExpertKernels returns the kernels of 4-bit experts that vLLM takes for the architecture class on every GPU,
+// [ExpertsByDefault] if these depend on the GPU.
+func (a Arch) ExpertKernels() ExpertKernels {
+	f, _ := familyOf(a.Family)
+	return f.experts
 }
 
 // familyOf returns what is known of a class, and whether it is known.

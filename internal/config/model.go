@@ -113,6 +113,9 @@ func (r *reader) resolveModel(c *Config) {
 		}
 	}
 	d.weights[0] = m.Precision.Weights
+	if e := &c.Engine.Kernels.Experts; *e == model.ExpertsByDefault {
+		*e = m.Arch.ExpertKernels()
+	}
 	if m.Arch.Attention.Compressed.Present() && d.kv[0] == model.KVAuto {
 		// FlashMLA reads its cache in no other format, and auto means bf16, or a crash (vllm/models/deepseek_v4/attention.py,
 		// 2026-07; pull requests 54233 and 55134).
