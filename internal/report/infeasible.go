@@ -192,7 +192,7 @@ func remedies(e *plan.Unsolved, r *search.Result) []string {
 	case strings.HasPrefix(bound, "ttft"):
 		help = append(help, faster+": an idle engine's TTFT is the computing of one prompt", "shorter prompts, or shared prefixes that the cache holds")
 	case strings.HasPrefix(bound, "tpot"), strings.HasPrefix(bound, "itl"):
-		help = append(help, faster+": an idle engine's time per token is the streaming of the weights", "formats with fewer bytes per weight")
+		help = append(help, faster+": an idle engine's time per token is the streaming of the weights and the fixed costs of a step", "formats with fewer bytes per weight, where the weights take most of it")
 	case strings.HasPrefix(bound, "e2e"):
 		help = append(help, faster+", or shorter outputs")
 	}
