@@ -7,12 +7,14 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"planner/internal/config"
 	"planner/internal/list"
+	"planner/internal/note"
 	"planner/internal/report"
 	"planner/model/calibrate"
 	"planner/sweep"
@@ -78,12 +80,19 @@ func (p *program) calibrate(c *cli.Context) error {
 	k := runs[0].Trial.Knobs
 	settings, _ := cfg.Engine.Features().With(strings.Fields(k.ExtraArgs))
 	var wrong error
-	result, err := interruptible(c.Context, func() (fitted calibrate.File) { // takes minutes for many loads
+	var simulated atomic.Int64
+	show := p.display(c, &run{})
+	show.See(func() string {
+		return fmt.Sprintf("fitting constants to %s, simulated %d times so far", note.Count(len(runs), "run"), simulated.Load()/int64(len(runs)))
+	})
+	result, err := interruptible(c.Context, func() (fitted calibrate.File) { // takes minutes for long runs
 		fitted, wrong = calibrate.Fit(runs, calibrate.FitOptions{
 			Deployment: cfg.Deployment(k), Version: measured, Settings: settings, Date: time.Now().UTC().Format(time.DateOnly),
+			Watch: func() { simulated.Add(1) },
 		})
 		return fitted
 	})
+	show.Close()
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"planner/internal/list"
+	"planner/internal/parallel"
 	"planner/model"
 	"planner/sweep/measure"
 )
@@ -41,6 +42,9 @@ type FitOptions struct {
 	Terms []model.Doubt
 	// Date is today's, for the file: the package reads no clock.
 	Date string
+	// Watch, if set, is told of every run that was simulated, from several goroutines: a fit of long runs
+	// takes minutes.
+	Watch func()
 }
 
 // Fit fits terms to measured runs by repeated simulation: Gauss-Newton steps on the logarithms of the terms,
@@ -217,11 +221,14 @@ func (p *regression) predict(x []float64) ([]float64, error) {
 		return known, nil
 	}
 	records := make([][]measure.Record, len(p.runs))
-	for i := range p.runs {
-		var err error
-		if records[i], err = p.runs[i].simulate(p.o, c); err != nil {
-			return nil, err
+	if err := parallel.Do(len(p.runs), func(i int) (err error) {
+		records[i], err = p.runs[i].simulate(p.o, c)
+		if p.o.Watch != nil {
+			p.o.Watch()
 		}
+		return err
+	}); err != nil {
+		return nil, err
 	}
 	out := make([]float64, len(p.figures))
 	for i, f := range p.figures {
