@@ -504,7 +504,8 @@ func (r *Roofline) setFixed() {
 		r.fixed.launch = layers * f.LaunchAll
 	}
 	r.fixed.request = f.Request
-	r.fixed.event = r.c.Frontend.Event * float64(d.DP) / float64(r.args.frontEnds(d))
+	replicas := float64(d.DP) / float64(r.args.frontEnds(d)) // for each process of the API server
+	r.fixed.intake, r.fixed.event = r.c.Frontend.Intake*replicas, r.c.Frontend.Event*replicas
 	r.fixed.largest = r.args.largestGraph(d.Hardware)
 	if graphs == GraphsNone {
 		r.fixed.largest = 0

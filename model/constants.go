@@ -65,9 +65,9 @@ type Constants struct {
 	Sampler struct{ Sort, Triton float64 }
 	Fixed   FixedConstants
 	// Frontend is the seconds of a request outside the engine's loop: HTTP, tokenisation, the way to the
-	// engine's process and back; and of each event that one process of the API server streams, one after
-	// the other.
-	Frontend struct{ Request, PromptToken, Event float64 }
+	// engine's process and back; and of what one process of the API server does one after the other: taking
+	// in a request and streaming an event.
+	Frontend struct{ Request, PromptToken, Intake, Event float64 }
 	Link     LinkConstants
 	Draft    DraftConstants
 	States   float64 // how often a layer with a state moves the activations of a prompt
@@ -160,6 +160,10 @@ func ConstantsFor(hw Hardware, engine EngineArgs) Constants {
 	c.Fixed.complete(engine)
 	// Served: 7 ms and 1.5 ms per 1,000 prompt tokens (6.5-8; 1-2).
 	c.Frontend.Request, c.Frontend.PromptToken = 7e-3, 1.5e-6
+	// Measured (2026-11-28, vLLM 0.32.0 on an AMD EPYC of 2.6 GHz): processor time of the API server's process for
+	// prompts of 200 tokens and one token of answer, 2.2 to 2.5 ms a request, alone or 256 at once, when the mean
+	// first token came after 2.1 to 2.4 ms times their number. Public bursts: 1.3 to 5.1 ms (docs/predictions.md).
+	c.Frontend.Intake = 2.4e-3
 	// Four processes on Grace streamed 268,700 tokens/s of Qwen3-0.6B, and 413,100 of an engine that only pretends
 	// (vLLM pull request 43469, 2026-05); others ended at 6,400 to 19,000 a process (docs/predictions.md, 12287), but
 	// mostly with a client of one Python process, which is no faster. In between, as it is not known which of the two

@@ -105,7 +105,7 @@ type Roofline struct {
 		floor, request float64
 		launch         float64 // the host's time to launch a step without graphs
 		launchPieces   float64 // the host's time for a step that replays a graph per layer
-		event          float64 // the front end's time to stream a request's tokens of a step
+		intake, event  float64 // the front end's time to take in a request, and to stream a request's tokens of a step
 		piecewise      bool    // all steps replay such pieces, not only those with chunks
 		decodeOnly     bool    // only decode-only steps replay graphs
 		largest        int     // tokens of the largest captured graph
@@ -171,11 +171,11 @@ func (r *Roofline) Frontend(promptTokens int) float64 {
 	return r.c.Frontend.Request + float64(promptTokens)*r.c.Frontend.PromptToken
 }
 
-// FrontEndRate returns the events/s that the front end of an instance can stream, over all its processes, and their
-// number.
-func (r *Roofline) FrontEndRate() (perSecond float64, processes int) {
+// FrontEndBusy returns the share of their time for which the processes of an instance's API server are busy at a rate
+// of requests/s, each answered in so many events, and their number.
+func (r *Roofline) FrontEndBusy(rate, events float64) (share float64, processes int) {
 	processes = r.args.frontEnds(r.dep)
-	return float64(processes) / r.c.Frontend.Event, processes
+	return rate * (r.c.Frontend.Intake + events*r.c.Frontend.Event) / float64(processes), processes
 }
 
 // Step returns the time of one step.
@@ -185,9 +185,10 @@ func (r *Roofline) Step(b Batch) StepTime {
 		l = l.micro(r.dep.PP, float64(r.args.MaxNumBatchedTokens))
 	}
 	t := r.time(&l)
-	// The engine does not wait for what its front end streams, but clients do: in the long run no more tokens
-	// come than it sends, however fast steps are.
-	t.waitFor(r.fixed.event * float64(b.Sampled-b.Drafted))
+	// The engine does not wait for its front end, but clients do: in the long run no more requests come in and no
+	// more tokens are sent than it handles, however fast steps are.
+	answered := b.Sampled - b.Drafted
+	t.waitFor(r.fixed.event*float64(answered) + r.fixed.intake*float64(answered-b.Decodes))
 	return t
 }
 

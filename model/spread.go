@@ -30,6 +30,7 @@ const (
 	DoubtLaunch    // the host's time to launch the layers of a step without graphs or in pieces
 	DoubtStream    // the front end's time to stream an event
 	DoubtSite      // the time of every step elsewhere than where the constants were measured
+	DoubtIntake    // the front end's time to take in a request
 	doubtCount
 )
 
@@ -76,6 +77,11 @@ const frontendDoubt = 0.9
 // (docs/predictions.md).
 const streamDoubt = 0.7
 
+// intakeDoubt is the spread of the time in which a front-end process takes in a request, of the logarithm: 2.4 ms were
+// measured, and of public bursts each request cost those beside it 1.3, 1.9, 2.0, 3.0, 3.5 and 5.1 ms with its client's
+// share (docs/predictions.md).
+const intakeDoubt = 0.5
+
 // siteDoubt is the standard deviation, of the logarithm, of an error common to all steps of a server elsewhere than
 // where the constants were measured: power limits, hosts, virtual machines and clients differ. With it the 90 %
 // intervals hold .85 of 363 times per token, durations and rates of 145 public servers, for .81 without
@@ -92,7 +98,7 @@ func leastSpread(dep Deployment, args EngineArgs) (s Spread) {
 		least Spread
 	}{
 		{true, Spread{DoubtWeights: 0.04, DoubtKV: 0.06, DoubtPrefill: 0.08, DoubtPrefillAttention: 0.10, DoubtSkew: 0.20,
-			DoubtStep: 0.25, DoubtLayer: 0.08, DoubtRequest: 0.30, DoubtFrontend: frontendDoubt, DoubtCommunication: 0.20, DoubtLaunch: 0.50, DoubtStream: streamDoubt}},
+			DoubtStep: 0.25, DoubtLayer: 0.08, DoubtRequest: 0.30, DoubtFrontend: frontendDoubt, DoubtCommunication: 0.20, DoubtLaunch: 0.50, DoubtStream: streamDoubt, DoubtIntake: intakeDoubt}},
 		{!hw.Timed(), Spread{DoubtWeights: 0.10, DoubtKV: 0.12, DoubtPrefill: 0.16, DoubtPrefillAttention: 0.20,
 			DoubtLayer: 0.20, DoubtStep: 0.35, DoubtCommunication: 0.25}},
 		// A running request costs CPUs .3 and 2 ms a step (probes of vLLM and llama-server, 2026-11), not 2 us.
@@ -167,6 +173,7 @@ func (c Constants) Sample(rng *rand.Rand, s Spread) Constants {
 	c.States *= longer / by[DoubtPrefillAttention]
 	c.Attention.Skew = min(c.Attention.Skew*by[DoubtSkew], 1)
 	c.Frontend.PromptToken *= by[DoubtFrontend]
+	c.Frontend.Intake *= by[DoubtIntake]
 	c.Link.Scale *= by[DoubtCommunication] * longer
 	c.Uneven *= by[DoubtRouting]
 	c.Link.ExpertSpread *= by[DoubtRouting]

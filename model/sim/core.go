@@ -26,6 +26,8 @@ type core struct {
 		end     float64
 	}
 	flights int
+	// woken says that a request has come to the idle loop, which has not waited for a step since.
+	woken bool
 	// lastOutput is when the last output arrived.
 	lastOutput float64
 	growths    []float64 // cache of core.growth, by number of decodes
@@ -59,7 +61,7 @@ func (c *core) reset() {
 			c.replicas[i].output(b)
 		}
 	}
-	c.now, c.free, c.lastOutput, c.streak.paused = 0, 0, 0, false
+	c.now, c.free, c.lastOutput, c.woken, c.streak.paused = 0, 0, 0, false, false
 }
 
 func (c *core) pop() {
@@ -134,7 +136,7 @@ func (c *core) depth() int {
 // output waits for the oldest step in flight and reports its tokens to the run.
 func (c *core) output(r *loadRun) {
 	f := &c.flight[0]
-	c.now = f.end
+	c.now, c.woken = f.end, false
 	for i, b := range f.batches {
 		r.received(c, c.replicas[i].output(b))
 	}

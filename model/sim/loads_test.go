@@ -75,6 +75,39 @@ func TestTurns(t *testing.T) {
 	}
 }
 
+// TestTogether: of requests that come together to an idle engine the first has a step of its own,
+// and with asynchronous scheduling a second one; the others share the next.
+func TestTogether(t *testing.T) {
+	requests := make([]workload.Request, 4)
+	for i := range requests {
+		requests[i] = workload.Request{ID: i, Due: time.Second, Prompt: 100, Output: 3}
+	}
+	for async, others := range map[bool]time.Duration{false: 2, true: 3} { // in steps
+		r := simulate(NewEngine(steady{0.010, 0}, plain(async, 8)), Load{Requests: requests})
+		for i := range r.Records {
+			want := others
+			if i == 0 {
+				want = 1
+			}
+			if got := r.Records[i].First - time.Second; got != want*10*time.Millisecond {
+				t.Errorf("async %v: first token of request %d after %v, want after %d steps of 10 ms", async, i, got, want)
+			}
+		}
+		// Those that wait when the engine becomes idle share a step.
+		while := slices.Clone(requests)
+		while[0].Output = 1
+		for i := range while[1:] {
+			while[1+i].Due += 5 * time.Millisecond
+		}
+		r = simulate(NewEngine(steady{0.010, 0}, plain(async, 8)), Load{Requests: while})
+		for i := range r.Records[1:] {
+			if got := r.Records[1+i].First - time.Second; got != 20*time.Millisecond {
+				t.Errorf("async %v: first token of request %d, which came during a step, after %v, want 20ms", async, 1+i, got)
+			}
+		}
+	}
+}
+
 // TestWarmCache: a second run of the same prompts finds them in the cache.
 func TestWarmCache(t *testing.T) {
 	w := workload.Workload{Arrivals: workload.Poisson, Shapes: []workload.Shape{{
@@ -165,12 +198,16 @@ func TestReplicas(t *testing.T) {
 		if got, want := one.Records[i].Last, time.Duration(i+1)*500*time.Millisecond; got != want {
 			t.Errorf("one replica: request %d ends at %v, want %v", i, got, want)
 		}
-		if three.Records[i].Last != 500*time.Millisecond || together.Records[i].Last != 500*time.Millisecond {
-			t.Errorf("three replicas: request %d ends at %v and in lock step at %v, want 500ms", i, three.Records[i].Last, together.Records[i].Last)
+		later := 500 * time.Millisecond // in lock step behind the first, which wakes all
+		if i > 0 {
+			later += 10 * time.Millisecond
+		}
+		if three.Records[i].Last != 500*time.Millisecond || together.Records[i].Last != later {
+			t.Errorf("three replicas: request %d ends at %v and in lock step at %v, want 500ms and %v", i, three.Records[i].Last, together.Records[i].Last, later)
 		}
 	}
-	if three.stats.steps != 150 || together.stats.steps != 50 {
-		t.Errorf("%d steps apart and %d together, want 150 and 50", three.stats.steps, together.stats.steps)
+	if three.stats.steps != 150 || together.stats.steps != 51 {
+		t.Errorf("%d steps apart and %d together, want 150 and 51", three.stats.steps, together.stats.steps)
 	}
 }
 

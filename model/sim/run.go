@@ -166,12 +166,13 @@ func (r *loadRun) advance(to float64) {
 	r.until = to
 	for {
 		c, now := r.next()
-		if now > to {
-			break
+		if now > to && !r.hear(to) {
+			return
 		}
-		r.happen(c, now)
+		if now <= to {
+			r.happen(c, now)
+		}
 	}
-	r.hear(to)
 }
 
 // upcoming returns when the next request arrives or gives up; infinite if none will.
@@ -204,52 +205,61 @@ func (r *loadRun) next() (*core, float64) {
 	return nil, r.upcoming()
 }
 
-// happen lets a core take its next step, unless requests arrive or give up by then.
+// happen lets a core take its next step, unless requests arrive or give up by then. A core that
+// was idle takes its steps with the request that woke it, until it waits for one of them.
 func (r *loadRun) happen(c *core, now float64) {
-	if r.upcoming() > now {
+	if c != nil && c.woken || r.upcoming() > now {
 		c.advance(r)
 		return
 	}
 	r.hear(now)
 }
 
-// hear processes the arrivals and the clients' timeouts up to a time.
-func (r *loadRun) hear(now float64) {
+// hear processes the arrivals and the clients' timeouts up to a time, or to the arrival that wakes
+// an idle core, and reports whether one did: vLLM's loop waits for one request, takes what its
+// queue holds besides and schedules (run_busy_loop in v1/engine/core.py, release 0.20), and a front
+// end hands over one request after another, a millisecond or more apart, so of those that come
+// together the first has a step of its own.
+func (r *loadRun) hear(now float64) (woke bool) {
 	for r.upcoming() <= now {
 		a, arrival := r.arrivals.next()
 		d, deadline := r.deadlines.next()
 		if arrival && (!deadline || a.at < d.at) {
 			r.arrivals.drop()
-			r.arrive(a.id, a.at)
+			if r.arrive(a.id, a.at) {
+				return true
+			}
 		} else {
 			r.deadlines.drop()
 			r.giveUp(d.id, d.at)
 		}
 	}
+	return false
 }
 
-// arrive brings a request to the least loaded replica.
-func (r *loadRun) arrive(id int, at float64) {
+// arrive brings a request to the least loaded replica and reports whether that waited for one.
+func (r *loadRun) arrive(id int, at float64) (woke bool) {
 	k := &r.calls[id]
 	q := &r.load.Requests[id]
 	core, replica := r.engine.lightest()
 	k.replica = replica
 	if k.ended { // gave up in the front end
 		r.retire(id)
-		return
+		return false
 	}
 	r.stats.arrived++
 	if !replica.fits(q.Prompt, q.Output) {
 		r.close(id, at, measure.Rejected)
-		return
+		return false
 	}
 	core.settle(r)
-	if core.idle() {
-		core.now = max(core.now, at)
+	if woke = core.idle() && at >= core.now; woke {
+		core.now, core.woken = at, true
 	}
 	due := r.records[id].Due
 	counted := r.load.Gaps && due >= r.load.GapsFrom && due < r.load.GapsTo
 	k.seq = replica.add(id, q, counted || r.onToken != nil)
+	return woke
 }
 
 // giveUp ends a request whose client has waited long enough.

@@ -179,8 +179,8 @@ func uncalibrated(cfg *config.Config, g sweep.Ground, k measure.Knobs) note.Note
 	return note.If(len(what) > 0, note.Uncalibrated, strings.Join(what, ", "), 100*within)
 }
 
-// busyFrontEnd warns of a rate at which the front end of an instance streams more than half of what it is taken to:
-// some hosts stream no more.
+// busyFrontEnd warns of a rate at which the front end of an instance is busy for more than half of the time: some hosts
+// take twice as long.
 func (s *searches) busyFrontEnd(k measure.Knobs, rate float64) note.Notes {
 	if !s.ground.Virtual || s.ground.Predict == nil {
 		return nil
@@ -190,9 +190,8 @@ func (s *searches) busyFrontEnd(k measure.Knobs, rate float64) note.Notes {
 		return nil // told where the set is tried
 	}
 	_, output := s.cfg.Workload.MeanTokens()
-	most, processes := roofline.FrontEndRate()
-	events := rate * output / roofline.Args().Speculation.PerStep()
-	return note.If(events > most/2, note.BusyFrontEnd, events/float64(processes), most/float64(processes))
+	busy, processes := roofline.FrontEndBusy(rate, output/roofline.Args().Speculation.PerStep())
+	return note.If(busy > 0.5, note.BusyFrontEnd, 100*busy, rate/float64(processes), rate*output/float64(processes))
 }
 
 func unmodelled(features []plan.Feature) note.Notes {

@@ -138,8 +138,8 @@ func TestOfConversations(t *testing.T) {
 	}
 }
 
-// A rate at which the front end streams more than half of what it is taken to is told of; its processes are one for
-// each attention replica, or as many as the engine is told.
+// A rate at which the front end is busy for more than half of the time is told of: 2.4 ms for a request and 1/30 ms for
+// each token. Its processes are one for each attention replica, or as many as the engine is told.
 func TestBusyFrontEnd(t *testing.T) {
 	cfg := configtest.Load("search",
 		"model.name", "qwen3-0.6b", "hardware.gpu", "H100 SXM", "slo.ttft.p99", "1s",
@@ -150,7 +150,7 @@ func TestBusyFrontEnd(t *testing.T) {
 		replicas int
 		args     string
 		want     bool
-	}{{74, 1, "", false}, {76, 1, "", true}, {76, 2, "", false}, {152, 2, "", true}, {152, 2, "--api-server-count 3", false}, {76, 1, "-asc=2", false}, {152, 1, "-asc 2", true}} {
+	}{{55, 1, "", false}, {56, 1, "", true}, {56, 2, "", false}, {112, 2, "", true}, {112, 2, "--api-server-count 3", false}, {56, 1, "-asc=2", false}, {112, 1, "-asc 2", true}} {
 		k := measure.Knobs{GPU: "H100 SXM", TensorParallel: 1, DataParallel: c.replicas, ExtraArgs: c.args}
 		if got := s.busyFrontEnd(k, c.rate); got.Has(note.BusyFrontEnd) != c.want {
 			t.Errorf("%g requests/s of 200 tokens, %d replicas, %q: %v, want a warning %v", c.rate, c.replicas, c.args, got, c.want)

@@ -23,7 +23,7 @@ func (s *server) engine(c model.Constants) (*sim.Engine, error) {
 // seen returns the constants without the costs that the server's times exclude.
 func (s *server) seen(c model.Constants) model.Constants {
 	if s.engineTimes {
-		c.Frontend.Request, c.Frontend.PromptToken, c.Frontend.Event = 0, 0, 0
+		c.Frontend = model.Constants{}.Frontend
 	}
 	return c
 }
