@@ -45,8 +45,14 @@ type tokenCounts struct {
 	chunks, coalesced, several, bunched int
 	// models counts the answers that name a model, by its name, of the first mostModels.
 	models map[string]int
-	// texts holds the text of answers whose tokens nobody has counted yet, by request.
-	texts map[int]string
+	// texts holds the answers whose tokens nobody has counted yet, by request.
+	texts map[int]uncounted
+}
+
+// uncounted is an answer without a count: its text and the number of events that it came in.
+type uncounted struct {
+	text   string
+	events int
 }
 
 // mostModels is how many names of models are told apart.
@@ -90,7 +96,7 @@ func newRecorder(t *measure.Trial, schedule []workload.Request) *recorder {
 	}
 	r := &recorder{
 		schedule: schedule, from: t.Warmup, to: t.Warmup + t.Window, end: t.Warmup + t.Window + t.Cooldown,
-		records: make([]measure.Record, n), flying: map[int]*inFlight{}, tokens: tokenCounts{texts: map[int]string{}, models: map[string]int{}},
+		records: make([]measure.Record, n), flying: map[int]*inFlight{}, tokens: tokenCounts{texts: map[int]uncounted{}, models: map[string]int{}},
 		lag: newHistogram(), ttft: newHistogram(), classGaps: make([]*hdrhistogram.Histogram, classes),
 	}
 	for i := range r.classGaps {
@@ -223,13 +229,10 @@ func (t *tokenCounts) add(f *inFlight, req *workload.Request) {
 		}
 	}
 	if !counted {
-		t.texts[f.index] = string(c.text)
+		t.texts[f.index] = uncounted{string(c.text), c.events}
 		return
 	}
-	t.counted++
-	t.tokens += n
-	t.wanted += req.Output
-	t.events += c.events
+	t.count(n, c.events, req.Output)
 	if c.events > n {
 		t.excess++
 	}
@@ -237,6 +240,14 @@ func (t *tokenCounts) add(f *inFlight, req *workload.Request) {
 		t.prompted += c.usage.prompt
 		t.asked += req.Prompt
 	}
+}
+
+// count adds an answer of n tokens by the server's count, in so many events.
+func (t *tokenCounts) count(n, events, wanted int) {
+	t.counted++
+	t.tokens += n
+	t.wanted += wanted
+	t.events += events
 }
 
 // seal says that no more requests of the window will come, and returns a channel that is closed

@@ -134,18 +134,22 @@ func (t *Test) countTexts() int {
 	defer cancel()
 	left, slots := len(r.tokens.texts), make(chan struct{}, 8)
 	var calls sync.WaitGroup
-	for i, text := range r.tokens.texts {
+	for i, answer := range r.tokens.texts {
 		slots <- struct{}{}
 		calls.Go(func() {
 			defer func() { <-slots }()
-			n, err := t.target.tokenize(ctx, text)
+			n, err := t.target.tokenize(ctx, answer.text)
 			if err != nil || n == 0 {
 				return
 			}
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			r.records[i].Output = n
-			r.tokens.counted++
+			r.tokens.count(n, answer.events, r.records[i].Asked)
+			if t.client.Stream && answer.events == 1 && n > 1 {
+				r.tokens.several++
+				r.tokens.bunched++
+			}
 			left--
 		})
 	}

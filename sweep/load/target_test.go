@@ -4,12 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"planner/internal/evidence/must"
+	"planner/internal/list"
 	"planner/internal/note"
 	"planner/sweep/measure"
 )
@@ -123,6 +125,32 @@ func TestTokensWithoutUsage(t *testing.T) {
 			t.Errorf("without: %s", doubts)
 		case !tokenizer && !strings.Contains(doubts, "their length is a guess"):
 			t.Errorf("prompts were not measured, but %s", doubts)
+		}
+	}
+}
+
+// TestTokenizerCounts: what the tokenizer counts tells of chunks of several tokens and of short
+// answers, as the server's own count does.
+func TestTokenizerCounts(t *testing.T) {
+	inner := wordServer(false, true)
+	for text, kinds := range map[string][]note.Kind{" a": nil, " a a": {note.TokensPerChunk},
+		" a a a": {note.TokensBunched, note.TokensPerChunk, note.ShorterAnswers}} {
+		c := &Client{Model: "m", Engine: "tgi", Stream: true}
+		c.URL = serve(t, func(conn net.Conn, a asked) bool {
+			if a.tokens != 4 { // it is not of the load
+				return inner(conn, a)
+			}
+			say(streamHead)(conn, a)
+			for range 4 / len(strings.Fields(text)) {
+				time.Sleep(5 * time.Millisecond)
+				say(chunked(`data: {"choices":[{"text":"`+text+`"}]}`+"\n\n"))(conn, a)
+			}
+			say(chunked(finishEvent()), chunked(doneEvent), lastChunk)(conn, a)
+			return true
+		})
+		obs := observe(t, c, measure.Trial{Concurrency: 1, Requests: 3}, requests(3, 40, 4, 0))
+		if got := list.Map(obs.Remarks, func(n note.Note) note.Kind { return n.Kind }); !slices.Equal(got, kinds) {
+			t.Errorf("chunks of %q: %s", text, obs.Remarks)
 		}
 	}
 }
