@@ -62,19 +62,18 @@ func TestCohortIsChosenByArrival(t *testing.T) {
 func TestResolution(t *testing.T) {
 	constant := func(int) time.Duration { return 50 * ms }
 	for _, c := range []struct {
-		n       int
-		replay  bool
-		p99, ok bool
-	}{{1199, false, false, true}, {1200, false, true, true}, {99, true, false, true}, {100, true, true, true}} {
+		n, rows, slots int
+		p99            bool
+	}{{1199, 0, 0, false}, {1200, 0, 0, true}, {99, 99, 0, false}, {100, 100, 0, true}, {100, 1000, 0, false}, {100, 1000, 4, false}, {100, 100, 4, true}} {
 		trial, o := even(c.n, constant)
 		trial.Warmup, trial.Cooldown = 0, 0
 		o.Records = o.Records[:c.n]
-		if c.replay {
-			trial.Rate, trial.Window = 0, 0
-			trial.Workload = &workload.Workload{Arrivals: workload.Trace, Replay: make([]workload.TraceRow, c.n)}
+		if c.rows > 0 {
+			trial.Rate, trial.Window, trial.Concurrency = 0, 0, c.slots
+			trial.Workload = &workload.Workload{Arrivals: workload.Trace, Replay: make([]workload.TraceRow, c.rows)}
 		}
 		if m := Reduce(trial, o); (m.TTFT.P99 != Unresolved) != c.p99 || m.Requests != c.n {
-			t.Errorf("%d requests, replayed %v: p99 %v of %d", c.n, c.replay, m.TTFT.P99, m.Requests)
+			t.Errorf("%d requests of a trace of %d rows, %d slots: p99 %v of %d", c.n, c.rows, c.slots, m.TTFT.P99, m.Requests)
 		}
 	}
 }
