@@ -156,8 +156,10 @@ func (s *Sampling) watchGPUs(ctx context.Context) {
 // streamGPUs reads the lines of a tool that repeats itself. When planner is killed, the tool ends
 // at its next line, which nobody reads.
 func (s *Sampling) streamGPUs(cmd *exec.Cmd, parse func([]byte) []GPUSample) {
-	// A process group of its own: Ctrl-C at the terminal lets the running trial end.
+	// A process group of its own: Ctrl-C at the terminal lets the running trial end. All of it is
+	// killed, as the tool may run behind a script, and would hold the pipe for ever.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	out, err := cmd.StdoutPipe()
 	if err != nil || cmd.Start() != nil {
 		return

@@ -273,6 +273,26 @@ func TestSampling(t *testing.T) {
 	enginetest.NothingLeft(t, mark, 0)
 }
 
+// A tool of the GPU that runs behind a script ends with the sampling, too.
+func TestToolBehindAScript(t *testing.T) {
+	bin := t.TempDir()
+	script := "#!/bin/sh\nsh -c 'while :; do echo 0, NVIDIA H100, 550, 81559, 1024, 50, 100.0, 1400, 0x0; sleep 0.1; done'\nexit\n"
+	must.OK(os.WriteFile(filepath.Join(bin, "nvidia-smi"), []byte(script), 0o755))
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	ctx, cancel := context.WithCancel(t.Context())
+	s := &Sampling{engine: &Engine{settings: &Settings{}}, cancel: cancel}
+	s.watchGPUs(ctx)
+	time.Sleep(500 * time.Millisecond)
+	cancel()
+	over := make(chan struct{})
+	go func() { s.over.Wait(); close(over) }()
+	select {
+	case <-over:
+	case <-time.After(5 * time.Second):
+		t.Error("the sampling does not end")
+	}
+}
+
 // A GPU that keeps memory after its engine ended is told of, one that gives it
 // back late is not.
 func TestMemoryComesBack(t *testing.T) {
