@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"bytes"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"planner/internal/evidence/must"
+	"planner/sweep/measure"
 )
 
 // TestWritesStayInTheFolder: a file is written within the folder or not at all, and what a killed
@@ -67,5 +69,25 @@ func TestOnlyOwnLeftoversGo(t *testing.T) {
 	}
 	if want := []string{".new-1", ".new-plans", staged + "2", "run"}; !slices.Equal(left, want) {
 		t.Errorf("%q is there, want %q", left, want)
+	}
+}
+
+// TestGatheredFilesAreTheSame: the files of a trial of a part are copied as they are, the compressed
+// ones too.
+func TestGatheredFilesAreTheSame(t *testing.T) {
+	t.Parallel()
+	folder := Folder{t.TempDir()}
+	part := Folder{folder.File(PartsDir + "/h100-tp1")}
+	must.OK(os.MkdirAll(part.Path, 0o700))
+	must.OK(part.WriteRecords(2, []measure.Record{{ID: 7}}))
+	must.OK(part.WriteHistograms(2, []byte("log")))
+	must.Get(folder.Gather("h100-tp1", 2, 5))
+	for _, name := range []func(int) string{RecordsName, HistogramsName} {
+		if was, is := must.Get(os.ReadFile(part.File(name(2)))), must.Get(os.ReadFile(folder.File(name(5)))); !bytes.Equal(was, is) {
+			t.Errorf("%s: %q, want %q", name(5), is, was)
+		}
+	}
+	if records, err := folder.Records(5); err != nil || len(records) != 1 || records[0].ID != 7 {
+		t.Errorf("%v, %v", records, err)
 	}
 }

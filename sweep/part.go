@@ -3,10 +3,12 @@ package sweep
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path/filepath"
 	"slices"
 
+	"planner/internal/input"
 	"planner/sweep/measure"
 )
 
@@ -114,9 +116,13 @@ func optional[T any](f Folder, name string) (*T, error) {
 func (f Folder) Gather(part string, was, number int) (*EngineTelemetry, error) {
 	from := Folder{f.File(filepath.Join(PartsDir, part))}
 	for _, name := range []func(int) string{RecordsName, HistogramsName, SamplesName} {
-		data, err := from.Read(name(was))
+		file, err := from.Open(name(was))
 		if err == nil {
-			err = f.Write(name(number), data)
+			err = f.WriteFrom(name(number), func(w io.Writer) error {
+				_, err := io.Copy(w, input.Limit(file, input.Journal)) // as it is, compressed or not
+				return err
+			})
+			file.Close()
 		}
 		if err = IgnoreMissing(err); err != nil {
 			return nil, err
