@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"context"
 	"errors"
 	"net"
 	"net/http"
@@ -160,6 +161,29 @@ func TestServerRestarts(t *testing.T) {
 				t.Errorf("%v: %d of %d requests failed, %v: %v", err, m.Failed, m.Requests, m.Failures, m.Warnings.Texts())
 			}
 		})
+	}
+}
+
+// TestInterruptedWait: who ends a run while it waits for a server to come back has interrupted it; the
+// server is not given up.
+func TestInterruptedWait(t *testing.T) {
+	t.Parallel()
+	l := attached(t, restarting(t, 10, 8*time.Second), time.Minute)
+	ctx, cancel := context.WithCancel(t.Context())
+	trial := liveTrial(goodSeqs, 1)
+	trial.Window = time.Second
+	source := &given{trials: []measure.Trial{trial}}
+	waits := 0
+	l.See = func(event any) {
+		if said, ok := event.(string); ok && strings.Contains(said, "asked again") {
+			if waits++; waits == 2 { // the first is for a sign of life
+				cancel()
+			}
+		}
+	}
+	loop := Loop{Source: source, Run: l.Run}
+	if err := loop.Drive(ctx); !errors.Is(err, ErrInterrupted) || len(source.seen) > 0 {
+		t.Errorf("%v, %+v", err, source.seen)
 	}
 }
 

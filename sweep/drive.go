@@ -126,11 +126,11 @@ func (l *Loop) measure(ctx context.Context, t measure.Trial) (m measure.Measurem
 		return l.Fetch(ctx, t)
 	}
 	o, err := l.Run(ctx, t)
+	if ctx.Err() != nil { // what a trial that was cut short says of its engine is not known to be so
+		return m, fmt.Errorf("%w in trial %d", ErrInterrupted, t.Number)
+	}
 	if unable, ok := errors.AsType[*measure.Rejection](err); ok {
 		return measure.Measurement{Trial: t, Rejected: unable.Reason}, nil
-	}
-	if ctx.Err() != nil {
-		return m, fmt.Errorf("%w in trial %d", ErrInterrupted, t.Number)
 	}
 	if err == nil && l.Keep != nil {
 		err = l.Keep(t, o)
