@@ -1,10 +1,13 @@
 package sweep
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -188,14 +191,15 @@ func TestInterruptedWait(t *testing.T) {
 }
 
 // TestServerRestartsBehindAProxy: a trial in which a proxy said for a while that there was no
-// server is repeated; one in which a server sheds load, while it serves the rest, is not.
+// server is repeated, with other prompts, as the server may still hold those of the first time; one
+// in which a server sheds load, while it serves the rest, is not.
 func TestServerRestartsBehindAProxy(t *testing.T) {
 	t.Parallel()
 	for name, sheds := range map[string]bool{"restarts": false, "sheds": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var begun atomic.Int64
-			url, _ := failingServer(t, func(n, flying int64) int {
+			handler, _ := failingHandler(func(n, flying int64) int {
 				if n == 20 {
 					begun.Store(time.Now().UnixNano())
 				}
@@ -210,13 +214,31 @@ func TestServerRestartsBehindAProxy(t *testing.T) {
 				}
 				return 0
 			})
-			l := attached(t, url, 5*time.Second)
+			var mu sync.Mutex
+			loads := map[string]int{}
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				body, _ := io.ReadAll(r.Body)
+				if strings.Contains(string(body), `"stream":true`) {
+					mu.Lock()
+					loads[string(body)]++
+					mu.Unlock()
+				}
+				r.Body = io.NopCloser(bytes.NewReader(body))
+				handler.ServeHTTP(w, r)
+			}))
+			defer server.Close()
+			l := attached(t, server.URL, 5*time.Second)
 			trial := liveTrial(goodSeqs, 1)
 			trial.Rate, trial.Window = 20, 4*time.Second
 			o, err := l.Run(t.Context(), trial)
 			m := measure.Reduce(trial, o)
 			if err != nil || m.Failed > 0 != sheds || m.Requests < 50 || m.Warnings.Has(note.TrialRepeated) == sheds {
 				t.Errorf("%v: %d of %d requests failed, %v: %v", err, m.Failed, m.Requests, m.Failures, m.Warnings.Texts())
+			}
+			for body, n := range loads {
+				if n > 1 {
+					t.Errorf("sent %d times: %s", n, body)
+				}
 			}
 		})
 	}

@@ -130,7 +130,10 @@ func giveUp(o *measure.Observation, silence time.Duration) {
 	}
 }
 
+// client returns the client of the next load. Its prompts are others even where a trial is repeated
+// on a server that may still hold those of the first time.
 func (l *Live) client(e *engine.Engine) load.Client {
+	l.Client.Salt++
 	c := l.Client
 	c.URL, c.Model = e.URL, cmp.Or(e.Facts.Model, c.Model)
 	c.Engine = cmp.Or(c.Engine, e.Facts.Dialect)
