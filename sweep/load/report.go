@@ -21,10 +21,10 @@ import (
 
 func (t *Test) settle(end time.Duration, spent func(*Telemetry)) {
 	r := t.recorder
-	uncounted := t.countTexts()
 	r.log.cut(end)
 	t.telemetry = r.telemetry()
 	spent(&t.telemetry)
+	uncounted := t.countTexts() // what that takes is no part of the trial
 	obs := &t.observed
 	obs.Records, obs.End, obs.Gaps, obs.ClassGaps = r.sent(), end, r.gaps, r.classGaps
 	obs.Rest = time.Duration(t.rest.Load())

@@ -1,11 +1,13 @@
 package load
 
 import (
+	"net"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
 
+	"planner/internal/evidence/must"
 	"planner/internal/note"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
@@ -65,5 +67,27 @@ func TestSpend(t *testing.T) {
 	spent(&v)
 	if v.CPU <= 0 || v.Processors < 1 || v.gcPause <= 0 || v.gcPause > time.Second {
 		t.Errorf("%+v", v)
+	}
+}
+
+// TestSpendOfTheTrial: what the process spends while answers are counted, when the trial is over, is
+// not laid upon the trial.
+func TestSpendOfTheTrial(t *testing.T) {
+	inner := wordServer(false, true)
+	url := serve(t, func(c net.Conn, a asked) bool {
+		switch {
+		case strings.HasPrefix(a.head, "POST /tokenize"):
+			for start := processCPU(); processCPU()-start < 300*time.Millisecond; {
+			}
+		case a.tokens == 3: // of the load
+			time.Sleep(300 * time.Millisecond)
+		}
+		return inner(c, a)
+	})
+	c := &Client{URL: url, Model: "m", Engine: "tgi", Stream: true}
+	run := must.Get(c.Start(t.Context(), measure.Trial{Concurrency: 1, Requests: 1}, requests(1, 40, 3, 0)))
+	obs := must.Get(run.Wait())
+	if v := run.Telemetry(); obs.Records[0].Output != 3 || v.CPU*float64(v.Processors) > 0.2 {
+		t.Errorf("%d tokens, %.2f of a processor was used", obs.Records[0].Output, v.CPU*float64(v.Processors))
 	}
 }
