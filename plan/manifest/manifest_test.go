@@ -222,6 +222,24 @@ func TestNodes(t *testing.T) {
 	}
 }
 
+// Zones take whole instances: leaders are spread over them, and workers go where theirs is.
+func TestZonesOfNodes(t *testing.T) {
+	p, o := anyPlan(rand.New(rand.NewPCG(2, 2)))
+	p.Handover.Engine.Kind, p.Handover.Engine.GPUs, p.Handover.Engine.File, p.Demand.Zones = "vllm", 16, nil, 3
+	s := strictly(t, must.Get(Kubernetes(p, o)))["LeaderWorkerSet"].(*leaderWorkerSet).Spec.LeaderWorkerTemplate
+	spread, beside := s.LeaderTemplate.Spec.TopologySpreadConstraints, s.WorkerTemplate.Spec.Affinity
+	if len(spread) != 1 || spread[0].LabelSelector.MatchLabels["role"] != s.LeaderTemplate.Labels["role"] || len(s.WorkerTemplate.Spec.TopologySpreadConstraints) != 0 {
+		t.Errorf("leaders %v, workers %v", spread, s.WorkerTemplate.Spec.TopologySpreadConstraints)
+	}
+	if beside == nil {
+		t.Fatal("workers may be in another zone than their leader")
+	}
+	leader := beside.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0]
+	if leader.TopologyKey != spread[0].TopologyKey || leader.LabelSelector.MatchLabels["role"] != "leader" || !slices.Equal(leader.MatchLabelKeys, []string{"leaderworkerset.sigs.k8s.io/group-index"}) {
+		t.Errorf("workers are beside %v", leader)
+	}
+}
+
 // GPUs of each maker have their own resource, and images that run on them or none.
 func TestMakers(t *testing.T) {
 	for gpu, want := range map[string][2]string{"L4": {"nvidia.com/gpu", "vllm/vllm-openai:v0.20.1"}, "MI355X": {"amd.com/gpu", "vllm/vllm-openai-rocm:v0.20.1"},
