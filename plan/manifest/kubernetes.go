@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"path"
+	"regexp"
 	"strings"
 
 	"planner/internal/list"
@@ -29,13 +30,17 @@ var images = map[string]string{
 var amdImages = map[string]string{"vllm": "vllm/vllm-openai-rocm:v{version}"}
 
 // imageOf returns the published image of an engine, "" if none is known. Without a release, only projects with
-// a tag for the latest have one.
+// a tag for the latest have one. Tags have three numbers, and nothing of a local build.
 func (d *templateData) imageOf(kind, version string) string {
 	image := map[string]map[string]string{nvidia: images, amd: amdImages}[d.Resource()][kind]
-	if version == "" && strings.Contains(image, "{version}") {
+	release, _, _ := strings.Cut(strings.TrimPrefix(version, "v"), "+")
+	if (release == "" || strings.Contains(release, "dev")) && strings.Contains(image, "{version}") {
 		return ""
 	}
-	return strings.ReplaceAll(image, "{version}", strings.TrimPrefix(version, "v"))
+	if strings.Count(release, ".") == 1 {
+		release += ".0"
+	}
+	return strings.ReplaceAll(image, "{version}", release)
 }
 
 // Kubernetes writes a plan as manifests: the instances as a Deployment, or as a LeaderWorkerSet if one spans
@@ -100,8 +105,8 @@ const nvidia, amd = "nvidia.com/gpu", "amd.com/gpu"
 
 // Resource is the resource name of the GPUs.
 func (d *templateData) Resource() string {
-	for _, of := range [][2]string{{"MI", amd}, {"Gaudi", "habana.ai/gaudi"}, {"TPU", "google.com/tpu"}} {
-		if strings.HasPrefix(d.Plan.Offer.GPU, of[0]) {
+	for _, of := range [][2]string{{`\bMI\d`, amd}, {"Gaudi", "habana.ai/gaudi"}, {"TPU", "google.com/tpu"}} {
+		if regexp.MustCompile(of[0]).MatchString(d.Plan.Offer.GPU) {
 			return of[1]
 		}
 	}

@@ -243,6 +243,7 @@ func TestZonesOfNodes(t *testing.T) {
 // GPUs of each maker have their own resource, and images that run on them or none.
 func TestMakers(t *testing.T) {
 	for gpu, want := range map[string][2]string{"L4": {"nvidia.com/gpu", "vllm/vllm-openai:v0.20.1"}, "MI355X": {"amd.com/gpu", "vllm/vllm-openai-rocm:v0.20.1"},
+		"AMD Instinct MI300X": {"amd.com/gpu", "vllm/vllm-openai-rocm:v0.20.1"}, "MIG 3g.40gb": {"nvidia.com/gpu", "vllm/vllm-openai:v0.20.1"},
 		"Gaudi3": {"habana.ai/gaudi"}, "TPU v6e (per chip)": {"google.com/tpu"}} {
 		p, o := anyPlan(rand.New(rand.NewPCG(4, 4)))
 		p.Handover.Engine.Kind, p.Handover.Engine.GPUs, p.Handover.Engine.File, p.Offer.GPU, o.Image = "vllm", 1, nil, gpu, ""
@@ -256,6 +257,17 @@ func TestMakers(t *testing.T) {
 		}
 		if text := string(out); err != nil || !strings.Contains(text, want[0]+": 1\n") || !strings.Contains(text, want[1]) {
 			t.Errorf("%s: %v\n%s", gpu, err, text)
+		}
+	}
+}
+
+// The image is that of the release, however it is written, and none of a build that nobody published.
+func TestImages(t *testing.T) {
+	for version, want := range map[string]string{"0.15": "vllm/vllm-openai:v0.15.0", "v0.15.1": "vllm/vllm-openai:v0.15.1", "0.11.0+cu128": "vllm/vllm-openai:v0.11.0",
+		"0.11.1rc2.dev44+gabcdef": "", "": ""} {
+		d := &templateData{Plan: &plan.Plan{Offer: plan.Offer{GPU: "L4"}}}
+		if got := d.imageOf("vllm", version); got != want {
+			t.Errorf("image of release %q: %q, want %q", version, got, want)
 		}
 	}
 }
