@@ -47,6 +47,9 @@ func (d *templateData) imageOf(kind, version string) string {
 // nodes, their Service, a PodDisruptionBudget and an autoscaler.
 func Kubernetes(p *plan.Plan, o Options) ([]byte, error) {
 	d, err := newDeployment(p, o)
+	if err == nil {
+		err = d.spreads()
+	}
 	if err != nil {
 		return nil, err
 	}

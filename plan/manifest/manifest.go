@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"planner/internal/secret"
+	"planner/model"
 	"planner/plan"
 	"planner/sweep/engine"
 )
@@ -82,9 +83,6 @@ func newDeployment(p *plan.Plan, o Options) (*templateData, error) {
 		}
 		d.Nodes, d.PerNode = e.GPUs/on, on
 	}
-	if d.Nodes > 1 && e.Kind != "vllm" {
-		return nil, fmt.Errorf("an instance of %d GPUs spans %d nodes, which is known of vllm alone, not of %s", e.GPUs, d.Nodes, e.Kind)
-	}
 	d.Secrets = secret.References(slices.Concat(e.Argv, slices.Collect(maps.Values(o.Env)))...)
 	if e.APIKeyEnv != "" {
 		d.Secrets = append(d.Secrets, e.APIKeyEnv)
@@ -95,6 +93,18 @@ func newDeployment(p *plan.Plan, o Options) (*templateData, error) {
 	slices.Sort(d.Secrets)
 	d.Secrets = slices.Compact(d.Secrets)
 	return d, nil
+}
+
+// spreads returns an error if it is not known how an instance of several nodes is started.
+func (d *templateData) spreads() error {
+	e := d.Engine
+	switch v, err := model.ParseVersion(e.Version); {
+	case d.Nodes > 1 && e.Kind != "vllm":
+		return fmt.Errorf("an instance of %d GPUs spans %d nodes, which is known of vllm alone, not of %s", e.GPUs, d.Nodes, e.Kind)
+	case d.Nodes > 1 && err == nil && !v.AtLeast(0, 12): // vLLM pull request 23691
+		return fmt.Errorf("an instance of %d GPUs spans %d nodes, for which vLLM %s has no options; 0.12 has them", e.GPUs, d.Nodes, e.Version)
+	}
+	return nil
 }
 
 // notInName matches what names of Kubernetes objects cannot contain.

@@ -216,7 +216,11 @@ func TestNodes(t *testing.T) {
 	if image := leader.Spec.Containers[0].Image; image != "vllm/vllm-openai:v0.20.1" {
 		t.Errorf("image %s", image)
 	}
-	e.GPUs = 12
+	e.Version = "v0.11.0"
+	if _, err := Kubernetes(p, o); err == nil || !strings.Contains(err.Error(), "0.12") {
+		t.Errorf("a release without --nnodes: %v", err)
+	}
+	e.Version, e.GPUs = "0.20.1", 12
 	if _, err := Kubernetes(p, o); err == nil || !strings.Contains(err.Error(), "--node-gpus") {
 		t.Errorf("12 GPUs on nodes of 8: %v", err)
 	}

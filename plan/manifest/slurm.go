@@ -15,6 +15,9 @@ var slurmTemplate string
 // Slurm writes a plan as a batch script: an array of jobs, one per instance.
 func Slurm(p *plan.Plan, o Options) ([]byte, error) {
 	d, err := newDeployment(p, o)
+	if err == nil {
+		err = d.spreads()
+	}
 	if err != nil {
 		return nil, err
 	}
