@@ -117,6 +117,30 @@ func TestHandOver(t *testing.T) {
 	}
 }
 
+// TestHandedOver: what the environment or a name not given decides stands in the command, or is told beside it.
+func TestHandedOver(t *testing.T) {
+	for _, c := range []struct {
+		cfg        *config.Config
+		argv, note string
+	}{
+		{configured("engine.kind", "tgi", "model.name", "llama-3.1-8b", "knobs.prefix_caching", "false"), "env PREFIX_CACHING=0 text-generation-launcher --model-id", ""},
+		{configured("model.name", "llama-3.1-8b", "engine.speculative", `{ method = "eagle", tokens = 3, acceptance = 0.7 }`), `"model":"HEAD"`, "HEAD"},
+		{configured("model.name", "llama-3.1-8b-fp8"), "vllm serve llama-3.1-8b-fp8", "no checkpoint"},
+		{configured("model.config", "../../model/catalog/configs/mistral-nemo-12b.json"), "vllm serve /", "the folder of model.config"},
+	} {
+		p := &decide.Planned{Plan: &plan.Plan{}}
+		p.Offer.Knobs = knobs(c.cfg)
+		HandOver(c.cfg, p)
+		e := p.Handover.Engine
+		if argv := strings.Join(e.Argv, " "); !strings.Contains(argv, c.argv) || !strings.Contains(strings.Join(e.Notes, " "), c.note) {
+			t.Errorf("%s, notes %q", argv, e.Notes)
+		}
+		if start := Start(c.cfg, p.Offer.Knobs); !strings.Contains(strings.Join(start.Notes, " "), c.note) {
+			t.Errorf("notes %q", start.Notes)
+		}
+	}
+}
+
 // TestRoomForSamples: where the longest request is one of a sample, twice as much room is
 // left, as far as the cache holds it, unless the length was chosen.
 func TestRoomForSamples(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"planner/internal/config"
 	"planner/internal/secret"
@@ -40,6 +41,9 @@ func HandOver(cfg *config.Config, p *decide.Planned) {
 			argv[i] = everywhere // planner measures on loopback, but instances serve other hosts
 		}
 	}
+	if len(command.EnvKnobs) > 0 {
+		argv = slices.Concat([]string{"env"}, command.EnvKnobs, argv)
+	}
 	served := &plan.Served{Name: cfg.Model.Name, Checkpoint: settings.Model, Weights: cmp.Or(k.Weights, settings.Format.Weights),
 		KVCache: cmp.Or(k.KVCache, settings.Format.KV), ServedName: settings.ServedName}
 	env := append(slices.Collect(maps.Keys(settings.Env)), secret.References(slices.Concat(argv, slices.Collect(maps.Values(settings.Env)))...)...)
@@ -55,7 +59,7 @@ func HandOver(cfg *config.Config, p *decide.Planned) {
 		Env: slices.Compact(env), APIKeyEnv: settings.APIKeyEnv,
 		Limits:   plan.Limits{ModelLen: k.MaxModelLen, Seqs: k.MaxNumSeqs, BatchedTokens: k.MaxNumBatchedTokens, KVTokens: kvTokens},
 		Replicas: p.Fleet.Instances, GPUs: p.Fleet.GPUsPerInstance, NodeGPUs: cfg.GPUsPerNode(k.GPU),
-		Notes: slices.Concat(notes, besides(command.Without), kernelNotes(cfg)),
+		Notes: slices.Concat(notes, besides(command.Without), simulatedNotes(cfg)),
 	}
 	if !cfg.Simulated() || e.Kind == "vllm" {
 		e.Version = version
@@ -100,18 +104,30 @@ func kernelOptions(k model.Kernels) (args []string) {
 	return args
 }
 
-// kernelNotes names the settings of the simulated engine that are not in the command.
-func kernelNotes(cfg *config.Config) []string {
+// simulatedNotes says what the command for a simulated engine takes for granted, and which of its settings are not in it.
+func simulatedNotes(cfg *config.Config) (notes []string) {
+	if cfg.Engine.Kind != "simulated" {
+		return nil
+	}
+	if cfg.Engine.Speculation.Method == model.DraftEagle && cfg.Engine.DraftModel == "" {
+		notes = append(notes, fmt.Sprintf("the command has %s for the head that proposes tokens, which engine.speculative.model names", unnamedHead))
+	}
+	switch served := ServedModel(cfg); {
+	case cfg.Model.Config != "":
+		notes = append(notes, fmt.Sprintf("the command loads %s, the folder of model.config, which must hold the whole checkpoint", served))
+	case !strings.Contains(served, "/"):
+		notes = append(notes, fmt.Sprintf("the command has the name %s, as the catalog knows no checkpoint of it (hf_repo): put an id or a path in its place", served))
+	}
 	k := cfg.Engine.Kernels
 	k.Async = model.ByDefault
 	if k.Graphs == model.GraphsNone {
 		k.Graphs = model.GraphsByDefault
 	}
-	if cfg.Engine.Kind != "simulated" || k == (model.Kernels{}) {
-		return nil
+	if k == (model.Kernels{}) {
+		return notes
 	}
-	return []string{"not in the command, as its option differs from release to release: " +
-		"what engine.graphs, graph_tokens, moe_backend, allreduce_fusion and sampler say"}
+	return append(notes, "not in the command, as its option differs from release to release: "+
+		"what engine.graphs, graph_tokens, moe_backend, allreduce_fusion and sampler say")
 }
 
 // serverSaid returns the version that any trial's server reports, and the KV cache of that of a set of knobs.

@@ -106,7 +106,7 @@ func options(e *config.EngineSettings) map[string]string {
 	}
 	name := e.DraftModel
 	if s.Method == model.DraftEagle && name == "" {
-		name = "HEAD" // not needed by a simulation
+		name = unnamedHead // not needed by a simulation
 	}
 	if a := s.Draft; a != nil && a.Repo != "" {
 		name = a.Repo
@@ -126,6 +126,9 @@ func options(e *config.EngineSettings) map[string]string {
 	}
 	return named
 }
+
+// unnamedHead stands for a head that is not named.
+const unnamedHead = "HEAD"
 
 // vllmMethods are vLLM's names for the methods.
 var vllmMethods = map[model.DraftMethod]string{

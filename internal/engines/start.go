@@ -1,6 +1,8 @@
 package engines
 
 import (
+	"slices"
+
 	"planner/internal/config"
 	"planner/internal/list"
 	"planner/internal/report"
@@ -22,7 +24,7 @@ func Start(cfg *config.Config, k measure.Knobs) report.StartCommand {
 	if cfg.Engine.Kind == "simulated" {
 		command.Env = nil // planner sets it only for measurements
 	}
-	return report.StartCommand{Line: command.String(), File: command.File, Content: command.Content, Notes: besides(command.Without)}
+	return report.StartCommand{Line: command.String(), File: command.File, Content: command.Content, Notes: slices.Concat(besides(command.Without), simulatedNotes(cfg))}
 }
 
 // besides says what a command line lacks.

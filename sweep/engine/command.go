@@ -22,8 +22,8 @@ import (
 type Command struct {
 	// Args is the argument list, the program first.
 	Args []string
-	// Env is added to planner's own environment, as KEY=VALUE.
-	Env []string
+	// Env is added to planner's own environment, as KEY=VALUE; EnvKnobs are those of it that knobs decide.
+	Env, EnvKnobs []string
 	// File is the path of a configuration file that is written first, with Content as its text; ""
 	// if there is none.
 	File, Content string
@@ -119,7 +119,7 @@ func (c *Command) own(s *Settings, a *adapter, k measure.Knobs, values map[strin
 			c.Content += strings.Join(words, " ") + "\n"
 		}
 	}
-	c.Env = expand(a.env, values)
+	c.Env, c.EnvKnobs = expand(a.env, values), expand(list.Filter(a.env, condition.MatchString), values)
 	c.formats(s, a, values)
 }
 
