@@ -3,6 +3,7 @@ package model
 import (
 	"cmp"
 	"math"
+	"slices"
 )
 
 // LoRA describes the LoRA adapters that requests choose from (multi-LoRA), all of one rank, of which a GPU
@@ -20,6 +21,15 @@ func (l LoRA) On() bool { return l.Adapters > 0 }
 // experts and of latent attention are not.
 func (l LoRA) Supports(a Arch) bool { return !a.MoE.Present() && !a.Attention.MLA.Present() }
 
+// slotRanks are the values of max_lora_rank that all releases of vLLM take (config/lora.py, 0.10 to 0.33).
+var slotRanks = []int{8, 16, 32, 64, 128, 256, 320, 512}
+
+// SlotRank is the rank that slots are made for: the least that vLLM takes and that holds the adapters'.
+func (l LoRA) SlotRank() int {
+	i, _ := slices.BinarySearch(slotRanks, l.Rank)
+	return slotRanks[min(i, len(slotRanks)-1)]
+}
+
 // What adapters cost: vLLM adds two kernels to each of a layer's four products (qkv, output, gate-up, down),
 // with the floor of small kernels (3 to 7 us in the GEMM tables); Punica reports 2 ms a token on a 7B model
 // with seven products, each on its own (arXiv 2310.18547). Products of such a rank reach about a tenth of the
@@ -34,13 +44,13 @@ const (
 	usualPCIe   = 16e9
 )
 
-// adapterBytes returns the bytes of one adapter on every GPU: for each matrix two factors of the given rank,
+// adapterBytes returns the bytes of one adapter on every GPU: for each matrix two factors of the slots' rank,
 // divided on the sides that tensor parallelism divides.
 func (l LoRA) adapterBytes(dep Deployment) float64 {
 	a, tp := dep.Arch, float64(dep.TP)
 	q, kv := float64(a.Attention.Heads*a.Attention.HeadDim), float64(a.Attention.KVHeads*a.Attention.HeadDim)
 	perRank := 7*float64(a.Hidden) + (2*q+2*kv+3*float64(a.Intermediate))/tp
-	return float64(a.Layers) / float64(dep.PP) * perRank * float64(l.Rank) * BF16.Bytes()
+	return float64(a.Layers) / float64(dep.PP) * perRank * float64(l.SlotRank()) * BF16.Bytes()
 }
 
 // slotBytes returns the bytes of all slots on every GPU.

@@ -14,6 +14,11 @@ func TestLoRA(t *testing.T) {
 	if got := l.adapterBytes(dep) / 2; got != 41943040 {
 		t.Errorf("%v parameters in an adapter", got)
 	}
+	for rank, want := range map[int]int{1: 8, 16: 16, 24: 32, 300: 320, 512: 512} {
+		if got := (LoRA{Rank: rank}).SlotRank(); got != want {
+			t.Errorf("slots of rank %d for adapters of rank %d, want %d", got, rank, want)
+		}
+	}
 	args := EngineArgs{MaxNumSeqs: 64, MaxNumBatchedTokens: 8192, MaxModelLen: 8192}
 	plain := must.Get(MemoryPlan(dep, args))
 	args.LoRA = l

@@ -98,7 +98,7 @@ func Client(cfg *config.Config, dialect string) *load.Client {
 func options(e *config.EngineSettings) map[string]string {
 	named := map[string]string{}
 	if l := e.LoRA; l.On() {
-		named["lora_adapters"], named["lora_slots"], named["lora_rank"] = strconv.Itoa(l.Adapters), strconv.Itoa(l.Slots), strconv.Itoa(l.Rank)
+		named["lora_adapters"], named["lora_slots"], named["lora_rank"] = strconv.Itoa(l.Adapters), strconv.Itoa(l.Slots), strconv.Itoa(l.SlotRank())
 	}
 	s := &e.Speculation
 	if s.Tokens == 0 {
