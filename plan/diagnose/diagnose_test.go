@@ -96,7 +96,8 @@ func someLong(v *virtual, rng *rand.Rand) {
 
 // nexts are how the advice on ailments begins.
 var nexts = map[string]string{"few places": "a higher max_num_seqs", "few places, and limits with room": "a higher max_num_seqs", "few adapter slots": "a larger engine.lora.slots",
-	"few places, and steps of fixed costs": "a higher max_num_seqs", "slow links": "less tensor_parallel", "slow prefill": "larger max_num_batched_tokens"}
+	"few places, and steps of fixed costs": "a higher max_num_seqs", "slow links": "less tensor_parallel", "slow prefill": "larger max_num_batched_tokens",
+	"some long prompts": "a limit by length, or a pool of its own for the long prompts; long_prefill_token_threshold"}
 
 // variants is how many servers of each kind are drawn, from which seed on.
 var variants, from = flag.Int("variants", 1, "servers of each kind"), flag.Uint64("from", 1, "seed of the first")

@@ -139,7 +139,7 @@ func (s *serverTrials) waits() *Finding {
 		evidence = append(evidence, fmt.Sprintf("the slowest 2 %% of the requests have prompts of %.0f tokens in the mean, all of them %.0f", b.Slow.Tokens, b.Mean))
 		if s.lengthsAlone() || longAreSlow(m) {
 			return &Finding{"mixed_lengths", "mixed lengths: the slowest TTFTs are those of the long prompts, most requests are fast", evidence,
-				"a limit by length, or a pool of its own for the long prompts; max_num_partial_prefills and long_prefill_token_threshold keep short prompts from waiting behind long ones"}
+				"a limit by length, or a pool of its own for the long prompts; long_prefill_token_threshold keeps short prompts from waiting behind long ones"}
 		}
 	}
 	cause, next := s.cause(m)
