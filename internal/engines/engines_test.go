@@ -125,6 +125,7 @@ func TestHandedOver(t *testing.T) {
 	}{
 		{configured("engine.kind", "tgi", "model.name", "llama-3.1-8b", "knobs.prefix_caching", "false"), "env PREFIX_CACHING=0 text-generation-launcher --model-id", ""},
 		{configured("model.name", "llama-3.1-8b", "engine.speculative", `{ method = "eagle", tokens = 3, acceptance = 0.7 }`), `"model":"HEAD"`, "HEAD"},
+		{configured("model.name", "kimi-k3", "hardware.gpu", "B300 SXM", "engine.tensor_parallel", "8"), "vllm serve moonshotai/Kimi-K3", ""},
 		{configured("model.name", "llama-3.1-8b-fp8"), "vllm serve llama-3.1-8b-fp8", "no checkpoint"},
 		{configured("model.config", "../../model/catalog/configs/mistral-nemo-12b.json"), "vllm serve /", "the folder of model.config"},
 	} {
@@ -132,7 +133,7 @@ func TestHandedOver(t *testing.T) {
 		p.Offer.Knobs = knobs(c.cfg)
 		HandOver(c.cfg, p)
 		e := p.Handover.Engine
-		if argv := strings.Join(e.Argv, " "); !strings.Contains(argv, c.argv) || !strings.Contains(strings.Join(e.Notes, " "), c.note) {
+		if argv := strings.Join(e.Argv, " "); !strings.Contains(argv, c.argv) || (c.note == "") != (e.Notes == nil) || !strings.Contains(strings.Join(e.Notes, " "), c.note) {
 			t.Errorf("%s, notes %q", argv, e.Notes)
 		}
 		if start := Start(c.cfg, p.Offer.Knobs); !strings.Contains(strings.Join(start.Notes, " "), c.note) {

@@ -120,6 +120,9 @@ func simulatedNotes(cfg *config.Config) (notes []string) {
 	}
 	k := cfg.Engine.Kernels
 	k.Async = model.ByDefault
+	if k.Experts == cfg.Model.Arch.ExpertKernels() {
+		k.Experts = model.ExpertsByDefault // not of the configuration
+	}
 	if k.Graphs == model.GraphsNone {
 		k.Graphs = model.GraphsByDefault
 	}
