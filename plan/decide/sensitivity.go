@@ -34,6 +34,18 @@ type perturbation struct {
 	limits, prompts, answers float64
 }
 
+// bounded returns a move that was found for it, which is not that tighter limits raise the rate or looser ones lower it:
+// short runs tell moves to a few per cent.
+func (p *perturbation) bounded(move float64) float64 {
+	switch {
+	case p.limits < 1:
+		return min(move, 0)
+	case p.limits > 1:
+		return max(move, 0)
+	}
+	return move
+}
+
 func scenarios() []perturbation {
 	return []perturbation{
 		{"prompts twice as long", 1, 2, 1},
@@ -78,7 +90,7 @@ func (d *Decision) moves(o plan.Offer) (all []moved) {
 	if d.ground.Predict == nil || o.Rate.Value <= 0 {
 		return nil
 	}
-	var asked []string
+	var asked []perturbation
 	var situations []calibrate.Situation
 	known := d.situation(o.Knobs)
 	for _, s := range scenarios() {
@@ -89,7 +101,7 @@ func (d *Decision) moves(o plan.Offer) (all []moved) {
 		if r, rejected := errors.AsType[*measure.Rejection](err); rejected {
 			all = append(all, moved{What: s.what, Reason: r.Reason})
 		} else if err == nil {
-			asked, situations = append(asked, s.what), append(situations, in)
+			asked, situations = append(asked, s), append(situations, in)
 		}
 	}
 	moves, err := calibrate.Moves(o.Rate.Value, known, situations)
@@ -97,7 +109,7 @@ func (d *Decision) moves(o plan.Offer) (all []moved) {
 		return all // the simulated engine does not carry the measured rate, so it says nothing here
 	}
 	for i, m := range moves {
-		one := moved{What: asked[i], By: math.Exp(m.By)}
+		one := moved{What: asked[i].what, By: math.Exp(asked[i].bounded(m.By))}
 		if m.By <= -calibrate.WidestMove {
 			one.Reason = note.Because(note.MovedFar, 100*one.By)
 		}

@@ -131,3 +131,18 @@ func TestCrossedSets(t *testing.T) {
 		}
 	}
 }
+
+// TestLimitsMoveTheirWay: whatever short runs find, tighter limits raise no rate, and looser ones lower none.
+func TestLimitsMoveTheirWay(t *testing.T) {
+	for _, s := range scenarios() {
+		for _, found := range []float64{-0.02, 0.02} {
+			want := found
+			if (s.limits-1)*found < 0 {
+				want = 0
+			}
+			if got := s.bounded(found); got != want {
+				t.Errorf("%s: %g becomes %g, want %g", s.what, found, got, want)
+			}
+		}
+	}
+}
