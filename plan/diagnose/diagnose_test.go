@@ -2,6 +2,7 @@ package diagnose_test
 
 import (
 	"flag"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -226,6 +227,24 @@ func TestBatchingOfAClass(t *testing.T) {
 	found := diagnose.Of([]measure.Measurement{trial(10, 10*time.Millisecond), trial(20, 30*time.Millisecond)}, nil, slo)
 	if len(found) != 1 || found[0].Kind != "batching" || !strings.HasPrefix(found[0].Next, "a looser TPOT limit") {
 		t.Errorf("%+v", found)
+	}
+}
+
+// TestUnknownThroughput: where results do not tell the tokens, nothing is found in them.
+func TestUnknownThroughput(t *testing.T) {
+	slo := measure.SLO{Bounds: []measure.Bound{{Metric: measure.TPOT, Quantile: 0.5, Limit: 25 * time.Millisecond}}}
+	trial := func(rate, achieved float64, tpot time.Duration) measure.Measurement {
+		m := measure.Measurement{Trial: measure.Trial{Rate: rate, Objective: slo}, Valid: true, Tally: measure.Tally{Requests: 256},
+			Throughput: measure.Throughput{Achieved: achieved, OutputTokens: math.NaN()}, Overloaded: achieved < rate}
+		m.TPOT.P50 = tpot
+		return m
+	}
+	trials := []measure.Measurement{trial(5, 5, 10*time.Millisecond), trial(20, 20, 30*time.Millisecond)}
+	if found := diagnose.Of(trials, nil, slo); len(found) > 0 {
+		t.Errorf("of the pace of tokens: %+v", found)
+	}
+	if found := diagnose.Of([]measure.Measurement{trial(20, 10, 20*time.Millisecond)}, &model.Bounds{PromptsPerS: 100, OutputTokensPerS: 20000}, slo); len(found) > 0 {
+		t.Errorf("of the host: %+v", found)
 	}
 }
 

@@ -45,7 +45,7 @@ func (s *serverTrials) batching() *Finding {
 			beyond = m
 		}
 	}
-	if within == nil || beyond == nil || beyond.OutputTokens < gained*within.OutputTokens || !(over(beyond.TPOT.P50, within.TPOT.P50) > 1.1) {
+	if within == nil || beyond == nil || !(beyond.OutputTokens >= gained*within.OutputTokens) || !(over(beyond.TPOT.P50, within.TPOT.P50) > 1.1) {
 		return nil
 	}
 	pace := measure.ITL
@@ -195,7 +195,7 @@ func (s *serverTrials) host() *Finding {
 	least := 1/s.bounds.PromptsPerS + output/s.bounds.OutputTokensPerS
 	reached := full.Achieved * least
 	t := full.Server.Time
-	if reached >= streamed || t == nil && reached >= farBelow || t != nil && t.Fixed+t.Idle < mostlyFixed {
+	if !(reached < streamed) || t == nil && reached >= farBelow || t != nil && t.Fixed+t.Idle < mostlyFixed {
 		return nil
 	}
 	evidence := []string{fmt.Sprintf("%s requests/s were completed %s, where the backlog grew; the data sheets allow %s: %s of it",
