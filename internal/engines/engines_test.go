@@ -126,6 +126,7 @@ func TestHandedOver(t *testing.T) {
 		{configured("engine.kind", "tgi", "model.name", "llama-3.1-8b", "knobs.prefix_caching", "false"), "env PREFIX_CACHING=0 text-generation-launcher --model-id", ""},
 		{configured("model.name", "llama-3.1-8b", "engine.speculative", `{ method = "eagle", tokens = 3, acceptance = 0.7 }`), `"model":"HEAD"`, "HEAD"},
 		{configured("model.name", "kimi-k3", "hardware.gpu", "B300 SXM", "engine.tensor_parallel", "8"), "vllm serve moonshotai/Kimi-K3", ""},
+		{configured("model.name", "llama-3.1-405b", "engine.tensor_parallel", "16"), "--tensor-parallel-size 16", "2 nodes of 8 GPUs"},
 		{configured("model.name", "llama-3.1-8b-fp8"), "vllm serve llama-3.1-8b-fp8", "no checkpoint"},
 		{configured("model.config", "../../model/catalog/configs/mistral-nemo-12b.json"), "vllm serve /", "the folder of model.config"},
 	} {

@@ -59,7 +59,7 @@ func HandOver(cfg *config.Config, p *decide.Planned) {
 		Env: slices.Compact(env), APIKeyEnv: settings.APIKeyEnv,
 		Limits:   plan.Limits{ModelLen: k.MaxModelLen, Seqs: k.MaxNumSeqs, BatchedTokens: k.MaxNumBatchedTokens, KVTokens: kvTokens},
 		Replicas: p.Fleet.Instances, GPUs: p.Fleet.GPUsPerInstance, NodeGPUs: cfg.GPUsPerNode(k.GPU),
-		Notes: slices.Concat(notes, besides(command.Without), simulatedNotes(cfg)),
+		Notes: slices.Concat(notes, besides(command.Without), onNodes(cfg, k), simulatedNotes(cfg)),
 	}
 	if !cfg.Simulated() || e.Kind == "vllm" {
 		e.Version = version
@@ -102,6 +102,16 @@ func kernelOptions(k model.Kernels) (args []string) {
 		args = append(args, "--enforce-eager")
 	}
 	return args
+}
+
+// onNodes says what the command of an instance on several nodes lacks.
+func onNodes(cfg *config.Config, k measure.Knobs) []string {
+	nodes, each := cfg.Spread(k.GPU, k.GPUs())
+	if nodes == 1 {
+		return nil
+	}
+	return []string{fmt.Sprintf("an instance spans %d nodes of %d GPUs: the command runs on each, with what joins them (of vLLM --nnodes, --node-rank, --master-addr and, "+
+		"but on the first, --headless), as planner manifests writes it", nodes, each)}
 }
 
 // simulatedNotes says what the command for a simulated engine takes for granted, and which of its settings are not in it.

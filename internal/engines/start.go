@@ -21,10 +21,12 @@ func Start(cfg *config.Config, k measure.Knobs) report.StartCommand {
 	if err != nil {
 		return report.StartCommand{Line: err.Error()}
 	}
+	notes := besides(command.Without)
 	if cfg.Engine.Kind == "simulated" {
 		command.Env = nil // planner sets it only for measurements
+		notes = slices.Concat(notes, onNodes(cfg, k), simulatedNotes(cfg))
 	}
-	return report.StartCommand{Line: command.String(), File: command.File, Content: command.Content, Notes: slices.Concat(besides(command.Without), simulatedNotes(cfg))}
+	return report.StartCommand{Line: command.String(), File: command.File, Content: command.Content, Notes: notes}
 }
 
 // besides says what a command line lacks.
