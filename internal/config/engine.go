@@ -188,6 +188,8 @@ func (r *reader) resolveSpeculative(c *Config) {
 		`lacks model, want the head that proposes, such as model = "RedHatAI/Llama-3.1-8B-Instruct-speculator.eagle3"`)
 	if given.method == model.DraftModel {
 		s.Draft = new(r.draftModel(n, c, given.model))
+		v, err := model.ParseVersion(c.Engine.Version)
+		r.warnIf(c.Simulated() && err == nil && !v.AtLeast(0, 14), "engine: speculative: the V1 engine of vLLM %s, which is simulated, refuses draft models: they came in 2026", c.Engine.Version) // pull request 24322
 	}
 	n.refuseIf(slices.ContainsFunc(c.Space["pipeline_parallel"], func(v any) bool { return v != 1 }), "with pipeline_parallel is not modelled, want pipeline_parallel = 1")
 	c.Engine.Speculation, c.Engine.DraftModel = s, given.model

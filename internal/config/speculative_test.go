@@ -33,6 +33,12 @@ func TestSpeculative(t *testing.T) {
 			t.Errorf("%s: printed and read again it is %+v", c.table, again.Engine.Speculation)
 		}
 	}
+	for version, want := range map[string]int{"0.12.0": 1, "0.20.0": 0, "": 0} {
+		cfg := mustLoad(t, with(`{ method = "draft", tokens = 3, acceptance = 0.8, model = "llama-3.2-1b" }`)+"version = \""+version+"\"\n", For("estimate"))
+		if got := strings.Count(strings.Join(cfg.Warnings, "\n"), "draft models"); got != want {
+			t.Errorf("release %q: %q", version, cfg.Warnings)
+		}
+	}
 	for table, want := range map[string]string{
 		`{ method = "eagel", tokens = 2 }`:                                 "nearest: eagle",
 		`{ method = "mtp" }`:                                               "lacks the key tokens",
