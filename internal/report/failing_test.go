@@ -1,6 +1,7 @@
 package report
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -60,6 +61,22 @@ func TestLeastSeen(t *testing.T) {
 		}}
 		if got := leastSeen(&b); got != c.want {
 			t.Errorf("%s, want %s", got, c.want)
+		}
+	}
+}
+
+// Where a single instance breaks a limit of the demand, headroom and spares are not what would help.
+func TestLimitBelowAnInstance(t *testing.T) {
+	for limit, want := range map[plan.Demand]string{
+		{MaxGPUs: 3}: "smaller instances", {MaxGPUs: 4}: "fewer spares",
+		{MaxUSDPerHour: 7}: "smaller instances", {MaxUSDPerHour: 9}: "fewer spares",
+	} {
+		d := demand()
+		d.MaxGPUs, d.MaxUSDPerHour = limit.MaxGPUs, limit.MaxUSDPerHour
+		_, err := plan.Solve(d, slo(), []plan.Offer{offer("H100 SXM", 2)}, nil)
+		why, _ := errors.AsType[*plan.Unsolved](err)
+		if got := strings.Join(remedies(why, &d, nil), "; "); !strings.Contains(got, want) {
+			t.Errorf("%+v: %s, want %s", limit, got, want)
 		}
 	}
 }

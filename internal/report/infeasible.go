@@ -39,7 +39,7 @@ func noPlanDocument(n *decide.NoPlan, e Engines) Document {
 		if len(offers) == 0 {
 			rejected = nil // all were rejected, for the reasons given above
 		}
-		d.section("What would help", Bullets{Items: remedies(why, b.Search)})
+		d.section("What would help", Bullets{Items: remedies(why, &n.Demand, b.Search)})
 	default:
 		d.Title, rejected = "Undecided: no rate is known yet that would give a plan for "+asked, why.Rejected
 		d.add(slices.Concat(facts, each("why", why.Doubts(), Doubt), seen))
@@ -163,10 +163,11 @@ func sized(a *plan.Alternative) string {
 }
 
 // remedies are possible changes, as far as the reason suggests any.
-func remedies(e *plan.Unsolved, r *search.Result) []string {
+func remedies(e *plan.Unsolved, d *plan.Demand, r *search.Result) []string {
 	var help []string
 	if c := e.Cheapest; c != nil {
-		return []string{"allow " + sized(c), "ask for less headroom, fewer spares, or a looser objective",
+		alone := d.MaxGPUs > 0 && c.Offer.GPUs > d.MaxGPUs || d.MaxUSDPerHour > 0 && float64(c.Offer.GPUs)*c.Offer.PricePerGPUHour > d.MaxUSDPerHour
+		return []string{"allow " + sized(c), either(alone, "compare smaller instances: one of these alone breaks the limit", "ask for less headroom, fewer spares, or a looser objective"),
 			"compare other GPUs, or formats with fewer bytes per weight"}
 	}
 	if slices.ContainsFunc(e.Alternatives, func(a plan.Alternative) bool { return a.Reason.Note.Kind == note.EvenAtHigh }) {
