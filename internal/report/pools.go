@@ -10,7 +10,6 @@ import (
 	"planner/internal/note"
 	"planner/plan"
 	"planner/plan/decide"
-	"planner/sweep/engine"
 )
 
 // pooled reports whether a plan recommends a pool per class.
@@ -98,10 +97,9 @@ func poolSections(d *Document, pools *plan.Pools, one *plan.Plan) {
 	}
 	d.add(Bullets{Items: []string{behind("A pool for each: ", pools.Reason.Text)}, Tone: Doubt})
 	for _, pool := range pools.Each {
-		if pool.Plan == nil || pool.Plan.Handover.Engine == nil {
-			continue
+		if pool.Plan != nil && pool.Plan.Handover.Engine != nil {
+			addStart(d, "Server flags of an instance for "+pool.Class, startOfPlan(pool.Plan, nil))
 		}
-		d.section("Server flags of an instance for "+pool.Class, Code{engine.Command{Args: pool.Plan.Handover.Engine.Argv}.String()})
 	}
 	if recommended {
 		addSensitivity(d, pools.Sensitivity, pools.GPUs, &plan.Cost{PerHour: pools.PerHour})
