@@ -139,11 +139,7 @@ func (r *run) document(ctx context.Context, answer sweep.Answer, display func() 
 	var stopped error
 	for _, p := range plansOf(answer.Value) {
 		if r.ground.Run != nil {
-			cfg := r.cfg
-			if p.Class != "" {
-				cfg = cfg.Pool(p.Class)
-			}
-			engines.HandOver(cfg, p)
+			engines.HandOver(r.cfg, p)
 			if p.Class == "" && answer.State != sweep.Unfinished {
 				p.InTime, stopped = inTime(ctx, r.cfg, p.Plan, display)
 			}

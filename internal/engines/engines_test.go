@@ -143,6 +143,19 @@ func TestHandedOver(t *testing.T) {
 	}
 }
 
+// TestPoolsServeOneModel: a class with instances of its own is served the checkpoint of all, and its own lengths.
+func TestPoolsServeOneModel(t *testing.T) {
+	cfg := configured("model.name", "llama-3.1-8b", "workload.mix", `[{ class = "chat", weight = 1, slo = { ttft = { p99 = "1s" } } }, { class = "code", weight = 1 }]`)
+	for _, class := range cfg.Pools() {
+		p := &decide.Planned{Plan: &plan.Plan{}, Class: class}
+		p.Offer.Knobs = knobs(cfg.Pool(class))
+		HandOver(cfg, p)
+		if got := p.Handover.Model.Checkpoint; got != "meta-llama/Llama-3.1-8B-Instruct" || !slices.Contains(p.Handover.Engine.Argv, got) {
+			t.Errorf("%s is served by %s", class, got)
+		}
+	}
+}
+
 // TestRoomForSamples: where the longest request is one of a sample, twice as much room is
 // left, as far as the cache holds it, unless the length was chosen.
 func TestRoomForSamples(t *testing.T) {

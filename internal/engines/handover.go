@@ -17,9 +17,15 @@ import (
 	"planner/sweep/workload"
 )
 
-// HandOver adds to a plan how its instances are started; nothing if that is unknown.
-func HandOver(cfg *config.Config, p *decide.Planned) {
+// HandOver adds to a plan how its instances are started; nothing if that is unknown. Pools of classes serve the model
+// that one pool for all would.
+func HandOver(whole *config.Config, p *decide.Planned) {
+	cfg := whole
+	if p.Class != "" {
+		cfg = whole.Pool(p.Class)
+	}
 	settings := recommended(cfg)
+	settings.Model = ServedModel(whole)
 	k := p.Offer.Knobs
 	version, kvTokens := serverSaid(p.Background.Trials, k)
 	var notes []string
