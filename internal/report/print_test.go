@@ -249,6 +249,10 @@ func TestIdleHardware(t *testing.T) {
 			t.Errorf("%v of the roofline: %q", share, text)
 		}
 	}
+	p.Offer.Rate.Value, p.Warnings = 0.01*ceiling, note.Notes{note.New(note.FewSlots, 8.0, 90.0, 2, 20)}
+	if text := idleHardware(p); !strings.Contains(text, "engine.lora.slots") || strings.Contains(text, "limits, or") {
+		t.Errorf("where adapters wait for slots: %q", text)
+	}
 	p.Evidence.Roofline = nil
 	if text := idleHardware(p); text != "" {
 		t.Error(text)
