@@ -247,6 +247,7 @@ func (c *core) begin() bool {
 	}
 	s.steady.steps++ // the state of the steady sequences in the next step
 	s.addSteadyLoad(&c.streak.load)
+	c.streak.load.Adapters = len(s.slots.running)
 	s.steady.steps--
 	c.streak.step = c.engine.timer.Step(c.streak.load)
 	c.streak.growth = c.growth(&c.streak.load)

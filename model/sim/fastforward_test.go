@@ -40,6 +40,11 @@ func sparse() model.Arch {
 // cache, asynchronous and not, with time limits, conversations, shared prefixes,
 // closed loops, windows, sparse attention and replicas.
 func randomScenario(t *testing.T, seed uint64) scenario {
+	return randomAdapterScenario(t, seed, model.LoRA{})
+}
+
+// randomAdapterScenario draws one whose requests choose from adapters, if there are any.
+func randomAdapterScenario(t *testing.T, seed uint64, lora model.LoRA) scenario {
 	rng := rand.New(rand.NewPCG(seed, 2))
 	dep := model.Deployment{Arch: llama8B(), Hardware: h100()}
 	switch rng.IntN(6) {
@@ -50,7 +55,7 @@ func randomScenario(t *testing.T, seed uint64) scenario {
 		dep.Arch = sparse()
 	}
 	version := []string{"0.11.0", "0.15.1", "0.20.2", "0.26.0", ""}[rng.IntN(5)]
-	limits := model.EngineArgs{MaxModelLen: 4096, MaxNumSeqs: 4 << rng.IntN(5), EngineVersion: version}
+	limits := model.EngineArgs{MaxModelLen: 4096, MaxNumSeqs: 4 << rng.IntN(5), EngineVersion: version, EngineFeatures: model.EngineFeatures{LoRA: lora}}
 	limits.MaxNumBatchedTokens = max(limits.MaxNumSeqs, 128<<rng.IntN(6))
 	limits.KVBlocks = 600 << rng.IntN(5)
 	timer, config := modelled(t, dep, limits, rng.IntN(3) > 0)
@@ -100,7 +105,11 @@ func (s scenario) run(single bool) *result {
 func TestFastForwardEqualsStepByStep(t *testing.T) {
 	steps, preempted, failed, hits := 0, 0, 0, 0
 	for seed := range uint64(200) {
-		s := randomScenario(t, seed)
+		var lora model.LoRA
+		if seed%4 == 1 {
+			lora = model.LoRA{Adapters: 9, Slots: 1 + int(seed/4%5), Rank: 16}
+		}
+		s := randomAdapterScenario(t, seed, lora)
 		fast, slow := s.run(false), s.run(true)
 		if err := equalToMicrosecond(fast, slow); err != nil {
 			t.Fatalf("seed %d (%+v, %d slots, time limit %v): %v", seed, s.config, s.load.Slots, s.load.Timeout, err)

@@ -232,6 +232,7 @@ func (s *scheduler) admit(b *stepBatch, budget, threshold int) {
 		s.put(b, r, n, 0)
 		budget -= n
 	}
+	s.stuck = s.stuck || len(passed) > 0 && s.waiting.len() == 0
 	for i := len(passed) - 1; i >= 0; i-- {
 		s.waiting.pushFront(passed[i])
 	}

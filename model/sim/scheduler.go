@@ -96,8 +96,8 @@ type scheduler struct {
 	spare spare
 	out   stepOutput
 	slots adapterSlots
-	// stuck says that the last admission failed for lack of blocks and will fail again until
-	// running requests give some back.
+	// stuck says that the last admission failed for lack of blocks or of adapter slots and will fail
+	// again until running requests give some back.
 	stuck bool
 
 	steady steadyGroup
@@ -129,7 +129,7 @@ func newScheduler(c Config) *scheduler {
 	}
 	s.pool = newPool(size, c.Rules.UnkeyedFirst)
 	s.steady.due = make([]int32, s.blockTokens)
-	s.steady.off, s.lookahead = c.Speculation.On() || c.LoRA.On(), c.Speculation.Lookahead()
+	s.steady.off, s.lookahead = c.Speculation.On(), c.Speculation.Lookahead()
 	s.slots = newAdapterSlots(c.LoRA)
 	return s
 }
