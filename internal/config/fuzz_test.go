@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rogpeppe/go-internal/txtar"
-
 	"planner/internal/evidence/must"
 	"planner/model"
 )
@@ -18,11 +16,11 @@ import (
 // what loads can be printed and loaded again. bench asks for the configuration of that
 // command, and not for a plan's.
 func FuzzLoad(f *testing.F) {
-	archive := must.Get(txtar.ParseFile("testdata/wrong.txtar"))
+	archive, whole := wrongConfigurations()
 	for _, bench := range []bool{false, true} {
 		for _, file := range archive.Files {
 			if !strings.HasSuffix(file.Name, ".want") {
-				f.Add(string(file.Data), "demand.rate", "7", bench)
+				f.Add(whole(file), "demand.rate", "7", bench)
 			}
 		}
 		for _, text := range variants {
