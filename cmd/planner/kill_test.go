@@ -31,6 +31,7 @@ prompt = { dist = "uniform", min = 50, max = 150 }
 output = { dist = "uniform", min = 20, max = 40 }
 [search]
 precision = 0.3
+budget = "4m"
 `
 
 // planner is the program as a process of its own, in dir: this test binary under
