@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -24,6 +25,8 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "planner" {
 		os.Exit(beKilled(os.Args[2:]))
 	}
+	// The tests wait more than they compute, so more of them run side by side than there are processors.
+	must.OK(flag.Set("test.parallel", "4"))
 	os.Exit(m.Run())
 }
 
