@@ -158,7 +158,10 @@ func ConstantsFor(hw Hardware, engine EngineArgs) Constants {
 	c.Uneven = 0.4
 	c.Head.Memory, c.Head.Compute = 0.85, 0.70 // GEMM tables
 	c.Fixed.complete(engine)
-	// Served: 7 ms and 1.5 ms per 1,000 prompt tokens (6.5-8; 1-2).
+	// Served: 7 ms and 1.5 ms per 1,000 prompt tokens (6.5-8; 1-2). Of these, tokenising takes 1.07 us a token on the host
+	// of a DGX H100 (vLLM issue 19012) and 1.15 on that of a GLM-5.2, where it was 47 % of the time of a server that found
+	// most of its prompts of 38,000 tokens in the cache (TensorRT-LLM pull request 18389, 2026-08); on vLLM 0.32.0 a
+	// token cost 2.7 us of processor time in all (docs/predictions.md).
 	c.Frontend.Request, c.Frontend.PromptToken = 7e-3, 1.5e-6
 	// Measured (2026-11-28, vLLM 0.32.0 on an AMD EPYC of 2.6 GHz): processor time of the API server's process for
 	// prompts of 200 tokens and one token of answer, 2.2 to 2.5 ms a request, alone or 256 at once, when the mean

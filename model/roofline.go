@@ -171,11 +171,22 @@ func (r *Roofline) Frontend(promptTokens int) float64 {
 	return r.c.Frontend.Request + float64(promptTokens)*r.c.Frontend.PromptToken
 }
 
+// Tokenise returns the seconds per token in which the processes of an instance's API server together tokenise prompts
+// one after the other: each does so in one thread (renderer_num_workers in vLLM's config/model.py, 0.32). Until 0.24,
+// whose batches the tokenizer spreads over threads (pull request 45759, 2026-06), it is 0.
+func (r *Roofline) Tokenise() float64 {
+	if !versionOf(r.args.EngineVersion).AtLeast(0, 25) {
+		return 0
+	}
+	return r.c.Frontend.PromptToken / float64(r.args.frontEnds(r.dep))
+}
+
 // FrontEndBusy returns the share of their time for which the processes of an instance's API server are busy at a rate
-// of requests/s, each answered in so many events, and their number.
-func (r *Roofline) FrontEndBusy(rate, events float64) (share float64, processes int) {
+// of requests/s of so many prompt tokens, each answered in so many events, and their number: the thread that tokenises,
+// or the one that does the rest, whichever has more to do.
+func (r *Roofline) FrontEndBusy(rate, prompt, events float64) (share float64, processes int) {
 	processes = r.args.frontEnds(r.dep)
-	return rate * (r.c.Frontend.Intake + events*r.c.Frontend.Event) / float64(processes), processes
+	return rate * max(prompt*r.Tokenise(), (r.c.Frontend.Intake+events*r.c.Frontend.Event)/float64(processes)), processes
 }
 
 // Step returns the time of one step.

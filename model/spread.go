@@ -30,7 +30,7 @@ const (
 	DoubtLaunch    // the host's time to launch the layers of a step without graphs or in pieces
 	DoubtStream    // the front end's time to stream an event
 	DoubtSite      // the time of every step elsewhere than where the constants were measured
-	DoubtIntake    // the front end's time to take in a request
+	DoubtIntake    // the front end's time to take in a request and to tokenise its prompt
 	doubtCount
 )
 
@@ -79,7 +79,7 @@ const streamDoubt = 0.7
 
 // intakeDoubt is the spread of the time in which a front-end process takes in a request, of the logarithm: 2.4 ms were
 // measured, and of public bursts each request cost those beside it 1.3, 1.9, 2.0, 3.0, 3.5 and 5.1 ms with its client's
-// share (docs/predictions.md).
+// share. A token of a prompt takes 1.07 to 2.7 us where 1.5 are assumed (docs/predictions.md).
 const intakeDoubt = 0.5
 
 // siteDoubt is the standard deviation, of the logarithm, of an error common to all steps of a server elsewhere than
@@ -172,7 +172,7 @@ func (c Constants) Sample(rng *rand.Rand, s Spread) Constants {
 	}
 	c.States *= longer / by[DoubtPrefillAttention]
 	c.Attention.Skew = min(c.Attention.Skew*by[DoubtSkew], 1)
-	c.Frontend.PromptToken *= by[DoubtFrontend]
+	c.Frontend.PromptToken *= by[DoubtIntake]
 	c.Frontend.Intake *= by[DoubtIntake]
 	c.Link.Scale *= by[DoubtCommunication] * longer
 	c.Uneven *= by[DoubtRouting]

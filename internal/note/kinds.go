@@ -176,7 +176,7 @@ const (
 	MovedFar               Kind = "moved_far: one instance misses the limits even at {percent%.0f} % of its rate"
 	NotModelled            Kind = "not_modelled: not modelled by the simulated engine, whose rates are of an engine without: {features%s}"
 	Uncalibrated           Kind = "uncalibrated: constants: no served run of {what%s} is among those that the constants were calibrated on, so all times may be a further {percent%.0f} % off (90 %)"
-	BusyFrontEnd           Kind = "busy_front_end: at its maximum rate each process of one instance's API server is taken to be busy for {busy_percent%.0f} % of the time with {requests_per_s%.3g} requests/s and {tokens_per_s%.0f} tokens/s (hosts differ by a factor of 2 and more): knobs.extra_args = [\"\", \"--api-server-count 4\"] tries more of them"
+	BusyFrontEnd           Kind = "busy_front_end: at its maximum rate each process of one instance's API server is taken to be busy for {busy_percent%.0f} % of the time with {requests_per_s%.3g} requests/s, {prompt_tokens_per_s%.0f} tokens/s of prompts and {tokens_per_s%.0f} of answers (hosts differ by a factor of 2 and more): knobs.extra_args = [\"\", \"--api-server-count 4\"] tries more of them"
 	BeyondModel            Kind = "beyond_model: requests would grow to {tokens%d} tokens, the model's own limit is {limit%d}"
 	Imprecise              Kind = "imprecise: precision: the maximum rate is known to {low_percent%+.0f} to {high_percent%+.0f} %, and +-{asked_percent%.3g} % were asked for{why}"
 	KnobAtEnd              Kind = "knob_at_end: {knob} is {value}, the {end} value tried, and {inner} carries less: {further} values may carry more; try knobs.{knob} = [{try}]"

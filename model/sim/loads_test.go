@@ -108,6 +108,41 @@ func TestTogether(t *testing.T) {
 	}
 }
 
+// TestTokenise: prompts are tokenised one after another, the time of one alone being part of the
+// front end's; clients that give up while they wait are not served.
+func TestTokenise(t *testing.T) {
+	requests := make([]workload.Request, 5)
+	for i := range requests {
+		requests[i] = workload.Request{ID: i, Due: time.Second, Prompt: 1000, Output: 1}
+	}
+	requests[4].Due = 10 * time.Second // long after the others
+	c := plain(false, 8)
+	c.Tokenise = 100e-6
+	load := Load{Requests: requests, Timeout: 440 * time.Millisecond}
+	r := simulate(NewEngine(steady{0.010, 0.120}, c), load)
+	for i, rec := range r.Records {
+		want := time.Duration(130+100*i) * time.Millisecond // 20 ms of other things, tokenised, and a step
+		if i == 4 {
+			want = 130 * time.Millisecond
+		}
+		if got := rec.First - requests[i].Due; got != want {
+			t.Errorf("first token of request %d after %v, want %v", i, got, want)
+		}
+	}
+	load.Timeout = 300 * time.Millisecond
+	r = simulate(NewEngine(steady{0.010, 0.120}, c), load)
+	for i, rec := range r.Records {
+		if got, want := rec.Outcome == measure.OK, i < 2 || i == 4; got != want {
+			t.Errorf("request %d: %v after 300 ms", i, rec.Outcome)
+		}
+	}
+	c.Tokenise /= 2 // two processes
+	r = simulate(NewEngine(steady{0.010, 0.120}, c), load)
+	if got := r.Records[3].First - time.Second; got != 280*time.Millisecond {
+		t.Errorf("first token of the fourth request after %v with two processes, want 280 ms", got)
+	}
+}
+
 // TestWarmCache: a second run of the same prompts finds them in the cache.
 func TestWarmCache(t *testing.T) {
 	w := workload.Workload{Arrivals: workload.Poisson, Shapes: []workload.Shape{{

@@ -18,6 +18,7 @@ type loadRun struct {
 
 	// arrivals holds when requests reach the engine's loop, deadlines when clients give up.
 	arrivals, deadlines eventList
+	tokenising          float64 // when the front end has tokenised the prompts that came so far
 	timeout             float64 // infinite if clients never give up
 	nextSlot            int     // closed loop: the first request not yet sent
 
@@ -45,10 +46,12 @@ type call struct {
 	seq     *sequence // nil before it arrives and after it ends
 	replica *scheduler
 	due     float64
+	arrived float64 // when it left the front end
 	begun   float64 // when it was first admitted
 	// lastToken is when its newest token came, unless it is steady.
 	lastToken float64
 	ended     bool
+	tokenised bool // its turn at the tokeniser has come
 	// follower is the first request that waits for the end of this one, as a turn of a conversation
 	// does, and nextFollower the next that waits for the same one as this. Both are 1 + an index
 	// into the schedule, 0 for none.
@@ -226,6 +229,9 @@ func (r *loadRun) hear(now float64) (woke bool) {
 		d, deadline := r.deadlines.next()
 		if arrival && (!deadline || a.at < d.at) {
 			r.arrivals.drop()
+			if r.tokenise(a) {
+				continue
+			}
 			if r.arrive(a.id, a.at) {
 				return true
 			}
@@ -237,12 +243,26 @@ func (r *loadRun) hear(now float64) (woke bool) {
 	return false
 }
 
+// tokenise reports whether a request must wait for the prompts before it, and if so lets it come later.
+func (r *loadRun) tokenise(a futureEvent) (later bool) {
+	k := &r.calls[a.id]
+	if k.tokenised || r.engine.config.Tokenise <= 0 {
+		return false
+	}
+	k.tokenised = true
+	r.tokenising = max(a.at, r.tokenising+r.engine.config.Tokenise*float64(r.load.Requests[a.id].Prompt))
+	if later = r.tokenising > a.at; later {
+		r.arrivals.added.Push(futureEvent{r.tokenising, a.id})
+	}
+	return later
+}
+
 // arrive brings a request to the least loaded replica and reports whether that waited for one.
 func (r *loadRun) arrive(id int, at float64) (woke bool) {
 	k := &r.calls[id]
 	q := &r.load.Requests[id]
 	core, replica := r.engine.lightest()
-	k.replica = replica
+	k.replica, k.arrived = replica, at
 	if k.ended { // gave up in the front end
 		r.retire(id)
 		return false

@@ -189,9 +189,10 @@ func (s *searches) busyFrontEnd(k measure.Knobs, rate float64) note.Notes {
 	if err != nil {
 		return nil // told where the set is tried
 	}
-	_, output := s.cfg.Workload.MeanTokens()
-	busy, processes := roofline.FrontEndBusy(rate, output/roofline.Args().Speculation.PerStep())
-	return note.If(busy > 0.5, note.BusyFrontEnd, 100*busy, rate/float64(processes), rate*output/float64(processes))
+	prompt, output := s.cfg.Workload.MeanTokens()
+	busy, processes := roofline.FrontEndBusy(rate, prompt, output/roofline.Args().Speculation.PerStep())
+	each := rate / float64(processes)
+	return note.If(busy > 0.5, note.BusyFrontEnd, 100*busy, each, each*prompt, each*output)
 }
 
 func unmodelled(features []plan.Feature) note.Notes {

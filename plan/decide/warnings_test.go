@@ -156,6 +156,14 @@ func TestBusyFrontEnd(t *testing.T) {
 			t.Errorf("%g requests/s of 200 tokens, %d replicas, %q: %v, want a warning %v", c.rate, c.replicas, c.args, got, c.want)
 		}
 	}
+	// Prompts are tokenised beside that, at 1.5 us a token.
+	s.cfg = configtest.Load("search", "model.name", "qwen3-0.6b", "hardware.gpu", "H100 SXM", "slo.ttft.p99", "1s",
+		"workload.prompt", `{dist = "fixed", value = 30000}`, "workload.output", `{dist = "fixed", value = 20}`)
+	for rate, want := range map[float64]bool{11: false, 12: true} {
+		if got := s.busyFrontEnd(measure.Knobs{GPU: "H100 SXM", TensorParallel: 1}, rate); got.Has(note.BusyFrontEnd) != want {
+			t.Errorf("%g requests/s of 30,000 prompt tokens: %v, want a warning %v", rate, got, want)
+		}
+	}
 	s.ground = sweep.Ground{}
 	if got := s.busyFrontEnd(measure.Knobs{}, 1000); len(got) > 0 {
 		t.Errorf("of a server that was measured: %v", got)
