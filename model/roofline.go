@@ -197,9 +197,10 @@ func (r *Roofline) Step(b Batch) StepTime {
 	}
 	t := r.time(&l)
 	// The engine does not wait for its front end, but clients do: in the long run no more requests come in and no
-	// more tokens are sent than it handles, however fast steps are.
+	// more tokens are sent than it handles, however fast steps are. It does wait for its own process.
 	answered := b.Sampled - b.Drafted
 	t.waitFor(r.fixed.event*float64(answered) + r.fixed.intake*float64(answered-b.Decodes))
+	t.waitFor(r.c.Frontend.Core * float64(answered))
 	return t
 }
 

@@ -547,7 +547,8 @@ func TestStepsInPiecesWaitForTheirHost(t *testing.T) {
 }
 
 // Requests stream no faster than the front end lets them: 30,000 events/s for each of its processes, of which there
-// is one for each attention replica unless the engine is told otherwise; accepted proposals come in the same event.
+// is one for each attention replica unless the engine is told otherwise; accepted proposals come in the same event. With
+// many of them the engine's own process limits them, at 11.8 us a request.
 func TestStepsWaitForTheirFrontEnd(t *testing.T) {
 	small := deploy(t, "Qwen3-0.6B", "H100 SXM", 1)
 	replicas := small
@@ -562,6 +563,8 @@ func TestStepsWaitForTheirFrontEnd(t *testing.T) {
 		{small, Batch{Decodes: 8, Sampled: 8}, EngineFeatures{}, 0},
 		{small, Batch{Decodes: 512, Sampled: 512}, EngineFeatures{FrontEnds: 2}, 256 / 30e3},
 		{small, Batch{Decodes: 512, Sampled: 1024, Drafted: 512}, EngineFeatures{}, 512 / 30e3},
+		{small, Batch{Decodes: 512, Sampled: 512}, EngineFeatures{FrontEnds: 8}, 512 * 11.8e-6},
+		{small, Batch{Decodes: 512, Sampled: 512}, EngineFeatures{FrontEnds: 64}, 512 * 11.8e-6},
 		{replicas, Batch{Decodes: 512, Sampled: 512}, EngineFeatures{}, 512 / 30e3},
 		{replicas, Batch{Decodes: 512, Sampled: 512}, EngineFeatures{FrontEnds: 1}, 1024 / 30e3},
 		{replicas, Batch{Decodes: 512, Sampled: 512}, EngineFeatures{FrontEnds: 4}, 256 / 30e3},
