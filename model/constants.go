@@ -143,7 +143,8 @@ type LinkConstants struct {
 
 // ConstantsFor returns the constants for a GPU and an engine; of the engine's settings only release and kernels
 // matter. A GPU without timed kernels gets its generation's defaults, with prefill at 0.95 of its best measured
-// matrix product if there is one: the ratio on the GPUs where both are known (H100 0.97, A100 1.00, B200 0.90).
+// matrix product if there is one: the ratio on the GPUs where both are known (H100 0.97, A100 1.00, B200 0.90). One
+// whose relatives were timed gets no more than that: power limits differ, and an L4 sustains half of its peak at 72 W.
 func ConstantsFor(hw Hardware, engine EngineArgs) Constants {
 	c, timed := profileFor(hw)
 	// Served, Mixtral-8x7B and gpt-oss-120b on H100: 0.90 in bf16 and mxfp4; other formats scale with the dense
@@ -182,8 +183,8 @@ func ConstantsFor(hw Hardware, engine EngineArgs) Constants {
 	// nothing; a search scans some thousand tokens on the host.
 	c.Draft = DraftConstants{Pass: c.Fixed.Step / 2, Search: 10e-6, Refusals: 1}
 	c.States = stateMoves
-	if hw.Flops.MeasuredBF16 > 0 && hw.Flops.BF16 > 0 && !timed {
-		c.Prefill = c.Prefill.Scaled(0.95*hw.Flops.MeasuredBF16/hw.Flops.BF16/c.Prefill[BF16], 1)
+	if by := 0.95 * hw.Flops.MeasuredBF16 / hw.Flops.BF16 / c.Prefill[BF16]; by > 0 && (!timed || by < 1 && !hw.Timed()) {
+		c.Prefill = c.Prefill.Scaled(by, 1)
 	}
 	return c
 }

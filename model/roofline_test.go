@@ -150,6 +150,12 @@ func TestKernelsBesideHopper(t *testing.T) {
 			t.Errorf("products with nvfp4 weights reach %.2f of those with int4 on %s", share, gpu)
 		}
 	}
+	// The best product that was measured bounds prompts, on GPUs whose relatives were timed, too.
+	for gpu, most := range map[string]float64{"L4": 59.4e12, "A40": 122.3e12, "A100 PCIe 40GB": 234.1e12, "A100 PCIe 80GB": 252.9e12, "A100 SXM 80GB": 271.2e12} {
+		if got := roofline(t, deploy(t, "Qwen3-4B", gpu, 1), "").prefillRate(BF16); math.Abs(got/(0.95*most)-1) > 1e-9 {
+			t.Errorf("products reach %.4g on %s, want 0.95 of %.4g", got, gpu, most)
+		}
+	}
 	// Public: 8,192 tokens of Gemma-4-31B behind 155,000 take 3.02 s more than behind none.
 	long := roofline(t, deploy(t, "Gemma-4-31B", "GH200 96GB", 1), "0.28.0").Step(Batch{Chunks: []Chunk{{Tokens: 8192, Context: 155_000}}, Sampled: 1})
 	if s := long.PrefillAttention; s < 2.7 || s > 3.3 {
