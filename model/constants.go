@@ -66,8 +66,9 @@ type Constants struct {
 	Fixed   FixedConstants
 	// Frontend is the seconds of a request outside the engine's loop: HTTP, tokenisation, the way to the
 	// engine's process and back; and of what one process of the API server does one after the other: taking
-	// in a request and streaming an event. Core is the time of the engine's own process per request in a step.
-	Frontend struct{ Request, PromptToken, Intake, Event, Core float64 }
+	// in a request, tokenising a token of its prompt, and streaming an event. Core is the time of the engine's own
+	// process per request in a step.
+	Frontend struct{ Request, PromptToken, Intake, Tokenise, Event, Core float64 }
 	Link     LinkConstants
 	Draft    DraftConstants
 	States   float64 // how often a layer with a state moves the activations of a prompt
@@ -163,7 +164,7 @@ func ConstantsFor(hw Hardware, engine EngineArgs) Constants {
 	// of a DGX H100 (vLLM issue 19012) and 1.15 on that of a GLM-5.2, where it was 47 % of the time of a server that found
 	// most of its prompts of 38,000 tokens in the cache (TensorRT-LLM pull request 18389, 2026-08); on vLLM 0.32.0 a
 	// token cost 2.7 us of processor time in all (docs/predictions.md).
-	c.Frontend.Request, c.Frontend.PromptToken = 7e-3, 1.5e-6
+	c.Frontend.Request, c.Frontend.PromptToken, c.Frontend.Tokenise = 7e-3, 1.5e-6, 1.5e-6
 	// Measured (2026-11-28, vLLM 0.32.0 on an AMD EPYC of 2.6 GHz): processor time of the API server's process for
 	// prompts of 200 tokens and one token of answer, 2.2 to 2.5 ms a request, alone or 256 at once, when the mean
 	// first token came after 2.1 to 2.4 ms times their number. Public bursts: 1.3 to 5.1 ms (docs/predictions.md).

@@ -178,7 +178,7 @@ func (r *Roofline) Tokenise() float64 {
 	if !versionOf(r.args.EngineVersion).AtLeast(0, 25) {
 		return 0
 	}
-	return r.c.Frontend.PromptToken / float64(r.args.frontEnds(r.dep))
+	return r.c.Frontend.Tokenise / float64(r.args.frontEnds(r.dep))
 }
 
 // FrontEndBusy returns the share of their time for which the processes of an instance's API server are busy at a rate

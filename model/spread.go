@@ -172,7 +172,8 @@ func (c Constants) Sample(rng *rand.Rand, s Spread) Constants {
 	}
 	c.States *= longer / by[DoubtPrefillAttention]
 	c.Attention.Skew = min(c.Attention.Skew*by[DoubtSkew], 1)
-	c.Frontend.PromptToken *= by[DoubtIntake]
+	c.Frontend.PromptToken *= by[DoubtFrontend]
+	c.Frontend.Tokenise *= by[DoubtIntake]
 	c.Frontend.Intake *= by[DoubtIntake]
 	c.Frontend.Core *= by[DoubtIntake]
 	c.Link.Scale *= by[DoubtCommunication] * longer
