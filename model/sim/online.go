@@ -52,7 +52,7 @@ func (e *Engine) Online() *Online {
 func (l *Online) add(id int, at float64, first, last bool) {
 	k := Token{Request: id, At: duration(at), First: first, Last: last}
 	if first {
-		k.Wait = duration(max(0, l.run.calls[id].begun-l.run.calls[id].arrived))
+		k.Wait = duration(max(0, l.run.calls[id].begun-l.arrival(id)))
 		k.Cached = l.run.records[id].Cached
 	}
 	p := append(l.pending, k)
@@ -60,6 +60,11 @@ func (l *Online) add(id int, at float64, first, last bool) {
 		p[i], p[i-1] = p[i-1], p[i]
 	}
 	l.pending = p
+}
+
+// arrival returns when a request leaves the front end, in seconds.
+func (l *Online) arrival(request int) float64 {
+	return l.run.calls[request].due + l.run.engine.timer.Frontend(l.run.load.Requests[request].Prompt)
 }
 
 // Submit sends a request and returns its number and true, or false if the engine can never serve

@@ -18,7 +18,6 @@ type loadRun struct {
 
 	// arrivals holds when requests reach the engine's loop, deadlines when clients give up.
 	arrivals, deadlines eventList
-	tokenising          float64 // when the front end has tokenised the prompts that came so far
 	timeout             float64 // infinite if clients never give up
 	nextSlot            int     // closed loop: the first request not yet sent
 
@@ -46,12 +45,10 @@ type call struct {
 	seq     *sequence // nil before it arrives and after it ends
 	replica *scheduler
 	due     float64
-	arrived float64 // when it left the front end
 	begun   float64 // when it was first admitted
 	// lastToken is when its newest token came, unless it is steady.
 	lastToken float64
 	ended     bool
-	tokenised bool // its turn at the tokeniser has come
 	// follower is the first request that waits for the end of this one, as a turn of a conversation
 	// does, and nextFollower the next that waits for the same one as this. Both are 1 + an index
 	// into the schedule, 0 for none.
@@ -169,13 +166,12 @@ func (r *loadRun) advance(to float64) {
 	r.until = to
 	for {
 		c, now := r.next()
-		if now > to && !r.hear(to) {
-			return
+		if now > to {
+			break
 		}
-		if now <= to {
-			r.happen(c, now)
-		}
+		r.happen(c, now)
 	}
+	r.hear(to)
 }
 
 // upcoming returns when the next request arrives or gives up; infinite if none will.
@@ -208,78 +204,52 @@ func (r *loadRun) next() (*core, float64) {
 	return nil, r.upcoming()
 }
 
-// happen lets a core take its next step, unless requests arrive or give up by then. A core that
-// was idle takes its steps with the request that woke it, until it waits for one of them.
+// happen lets a core take its next step, unless requests arrive or give up by then.
 func (r *loadRun) happen(c *core, now float64) {
-	if c != nil && c.woken || r.upcoming() > now {
+	if r.upcoming() > now {
 		c.advance(r)
 		return
 	}
 	r.hear(now)
 }
 
-// hear processes the arrivals and the clients' timeouts up to a time, or to the arrival that wakes
-// an idle core, and reports whether one did: vLLM's loop waits for one request, takes what its
-// queue holds besides and schedules (run_busy_loop in v1/engine/core.py, release 0.20), and a front
-// end hands over one request after another, a millisecond or more apart, so of those that come
-// together the first has a step of its own.
-func (r *loadRun) hear(now float64) (woke bool) {
+// hear processes the arrivals and the clients' timeouts up to a time.
+func (r *loadRun) hear(now float64) {
 	for r.upcoming() <= now {
 		a, arrival := r.arrivals.next()
 		d, deadline := r.deadlines.next()
 		if arrival && (!deadline || a.at < d.at) {
 			r.arrivals.drop()
-			if r.tokenise(a) {
-				continue
-			}
-			if r.arrive(a.id, a.at) {
-				return true
-			}
+			r.arrive(a.id, a.at)
 		} else {
 			r.deadlines.drop()
 			r.giveUp(d.id, d.at)
 		}
 	}
-	return false
 }
 
-// tokenise reports whether a request must wait for the prompts before it, and if so lets it come later.
-func (r *loadRun) tokenise(a futureEvent) (later bool) {
-	k := &r.calls[a.id]
-	if k.tokenised || r.engine.config.Tokenise <= 0 {
-		return false
-	}
-	k.tokenised = true
-	r.tokenising = max(a.at, r.tokenising+r.engine.config.Tokenise*float64(r.load.Requests[a.id].Prompt))
-	if later = r.tokenising > a.at; later {
-		r.arrivals.added.Push(futureEvent{r.tokenising, a.id})
-	}
-	return later
-}
-
-// arrive brings a request to the least loaded replica and reports whether that waited for one.
-func (r *loadRun) arrive(id int, at float64) (woke bool) {
+// arrive brings a request to the least loaded replica.
+func (r *loadRun) arrive(id int, at float64) {
 	k := &r.calls[id]
 	q := &r.load.Requests[id]
 	core, replica := r.engine.lightest()
-	k.replica, k.arrived = replica, at
+	k.replica = replica
 	if k.ended { // gave up in the front end
 		r.retire(id)
-		return false
+		return
 	}
 	r.stats.arrived++
 	if !replica.fits(q.Prompt, q.Output) {
 		r.close(id, at, measure.Rejected)
-		return false
+		return
 	}
 	core.settle(r)
-	if woke = core.idle() && at >= core.now; woke {
-		core.now, core.woken = at, true
+	if core.idle() {
+		core.now = max(core.now, at)
 	}
 	due := r.records[id].Due
 	counted := r.load.Gaps && due >= r.load.GapsFrom && due < r.load.GapsTo
 	k.seq = replica.add(id, q, counted || r.onToken != nil)
-	return woke
 }
 
 // giveUp ends a request whose client has waited long enough.

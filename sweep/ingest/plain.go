@@ -121,6 +121,7 @@ func (p *pointReader) plain(int) {
 	m := &p.m
 	m.Sent = p.rate("sent_per_s")
 	m.Requests, m.Failed, p.counted = p.count("requests"), p.count("failed"), true
+	p.failIf(m.Failed > 0 && m.Requests == 0, "failed", "%d of how many? requests is empty or missing", m.Failed)
 	known := false
 	for _, metric := range measure.AllLatencies() {
 		s := m.Latency(metric)

@@ -64,6 +64,7 @@ func TestPlainProblems(t *testing.T) {
 		{"rate_per_s,ttft_p99_ms\n1,1e30\n", "t.csv:2: ttft_p99_ms: 1e+30 is no latency"},
 		{"rate_per_s,ttft_p50_ms,ttft_p99_ms\n1,30,20\n", "t.csv:2: ttft: p99 of 20ms is below p50 of 30ms"},
 		{"rate_per_s,ttft_p99_ms,requests,failed\n1,2,10,11\n", "t.csv:2: failed: 11 of 10 requests"},
+		{"rate_per_s,ttft_p99_ms,failed\n1,2,3\n", "t.csv:2: failed: 3 of how many? requests is empty or missing"},
 		{"rate_per_s,ttft_p99_ms,requests\n1,2,1.5\n", `t.csv:2: requests: "1.5" is not a whole number`},
 		{"rate_per_s,ttft_p99_ms\n1,2,3\n", "t.csv:2: 3 cells, the header has 2"},
 		{"rate_per_s,ttft_p99_ms\n1,\"2\n", "t.csv:"},

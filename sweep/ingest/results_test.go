@@ -260,6 +260,7 @@ func FuzzResults(f *testing.F) {
 	}
 	f.Add("rate_per_s,ttft_p50_ms,ttft_p99_ms\n1,82,95\n5,85,110\n")
 	f.Add("rate_per_s,e2e_mean_ms,requests,failed,duration_s\n1,82,95,3,60\n")
+	f.Add("rate_per_s,e2e_mean_ms,requests,failed,duration_s\n1,82,,3,60\n")
 	f.Add("rate_per_s,ttft_p99_ms\n1,\"2\n")
 	f.Add("#\n\xef\xbb\xbf")
 	f.Fuzz(func(t *testing.T, text string) {
