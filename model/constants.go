@@ -66,9 +66,8 @@ type Constants struct {
 	Fixed   FixedConstants
 	// Frontend is the seconds of a request outside the engine's loop: HTTP, tokenisation, the way to the
 	// engine's process and back; and of what one process of the API server does one after the other: taking
-	// in a request, tokenising a token of its prompt, and streaming an event. Core is the time of the engine's own
-	// process per request in a step.
-	Frontend struct{ Request, PromptToken, Intake, Tokenise, Event, Core float64 }
+	// in a request and streaming an event.
+	Frontend struct{ Request, PromptToken, Intake, Event float64 }
 	Link     LinkConstants
 	Draft    DraftConstants
 	States   float64 // how often a layer with a state moves the activations of a prompt
@@ -118,6 +117,7 @@ type FixedConstants struct {
 	BlockExpert float64  // per layer with experts in block-scaled fp8, on top of MoELayer
 	Latent      float64  // per layer with latent attention, on top of Layer, unless BlockExpert includes it
 	Request     float64  // per running request
+	Core        float64  // per request that a step answers: the engine's own process, which prepares steps while the GPUs compute
 	SyncStep    float64  // per step if scheduling is not hidden behind execution; else 0
 }
 
@@ -164,7 +164,7 @@ func ConstantsFor(hw Hardware, engine EngineArgs) Constants {
 	// of a DGX H100 (vLLM issue 19012) and 1.15 on that of a GLM-5.2, where it was 47 % of the time of a server that found
 	// most of its prompts of 38,000 tokens in the cache (TensorRT-LLM pull request 18389, 2026-08); on vLLM 0.32.0 a
 	// token cost 2.7 us of processor time in all (docs/predictions.md).
-	c.Frontend.Request, c.Frontend.PromptToken, c.Frontend.Tokenise = 7e-3, 1.5e-6, 1.5e-6
+	c.Frontend.Request, c.Frontend.PromptToken = 7e-3, 1.5e-6
 	// Measured (2026-11-28, vLLM 0.32.0 on an AMD EPYC of 2.6 GHz): processor time of the API server's process for
 	// prompts of 200 tokens and one token of answer, 2.2 to 2.5 ms a request, alone or 256 at once, when the mean
 	// first token came after 2.1 to 2.4 ms times their number. Public bursts: 1.3 to 5.1 ms (docs/predictions.md).
@@ -178,7 +178,7 @@ func ConstantsFor(hw Hardware, engine EngineArgs) Constants {
 	// faster: four engines on GB200 ended at 339,700 tokens/s of Qwen3-0.6B, 512 requests each, behind a front end in
 	// Rust that streams 2.06 million (the same pull request), 11.8 us a request and step. The scheduler classes of
 	// 0.32.0 alone take 13 to 24 us on an AMD EPYC of 2.6 GHz, for 64 to 1,024 requests (2026-11-28).
-	c.Frontend.Core = 11.8e-6
+	c.Fixed.Core = 11.8e-6
 	c.Link = linkConstants(engine)
 	// Analogy: half of a step's cost besides its layers, since a pass prepares new inputs but schedules
 	// nothing; a search scans some thousand tokens on the host.

@@ -171,22 +171,18 @@ func (r *Roofline) Frontend(promptTokens int) float64 {
 	return r.c.Frontend.Request + float64(promptTokens)*r.c.Frontend.PromptToken
 }
 
-// Tokenise returns the seconds per token in which the processes of an instance's API server together tokenise prompts
-// one after the other: each does so in one thread (renderer_num_workers in vLLM's config/model.py, 0.32). Until 0.24,
-// whose batches the tokenizer spreads over threads (pull request 45759, 2026-06), it is 0.
-func (r *Roofline) Tokenise() float64 {
-	if !versionOf(r.args.EngineVersion).AtLeast(0, 25) {
-		return 0
-	}
-	return r.c.Frontend.Tokenise / float64(r.args.frontEnds(r.dep))
-}
-
 // FrontEndBusy returns the share of their time for which the processes of an instance's API server are busy at a rate
-// of requests/s of so many prompt tokens, each answered in so many events, and their number: the thread that tokenises,
-// or the one that does the rest, whichever has more to do.
+// of requests/s of so many prompt tokens, each answered in so many events, and their number. Since 0.25 each tokenises
+// prompts one after the other in a thread beside the one that does the rest (renderer_num_workers in vLLM's
+// config/model.py; pull request 45759): the busier of the two counts. Steps do not wait for tokenising, so a rate beyond
+// it is warned of and not limited.
 func (r *Roofline) FrontEndBusy(rate, prompt, events float64) (share float64, processes int) {
 	processes = r.args.frontEnds(r.dep)
-	return rate * max(prompt*r.Tokenise(), (r.c.Frontend.Intake+events*r.c.Frontend.Event)/float64(processes)), processes
+	busy := r.c.Frontend.Intake + events*r.c.Frontend.Event
+	if versionOf(r.args.EngineVersion).AtLeast(0, 25) {
+		busy = max(busy, prompt*r.c.Frontend.PromptToken)
+	}
+	return rate * busy / float64(processes), processes
 }
 
 // Step returns the time of one step.
@@ -200,7 +196,7 @@ func (r *Roofline) Step(b Batch) StepTime {
 	// more tokens are sent than it handles, however fast steps are. It does wait for its own process.
 	answered := b.Sampled - b.Drafted
 	t.waitFor(r.fixed.event*float64(answered) + r.fixed.intake*float64(answered-b.Decodes))
-	t.waitFor(r.c.Frontend.Core * float64(answered))
+	t.waitFor(r.c.Fixed.Core * float64(answered))
 	return t
 }
 

@@ -30,7 +30,7 @@ const (
 	DoubtLaunch    // the host's time to launch the layers of a step without graphs or in pieces
 	DoubtStream    // the front end's time to stream an event
 	DoubtSite      // the time of every step elsewhere than where the constants were measured
-	DoubtIntake    // the front end's time to take in a request and to tokenise its prompt, and that of the engine's process
+	DoubtIntake    // the front end's time to take in a request, and the engine's to schedule one
 	doubtCount
 )
 
@@ -173,9 +173,8 @@ func (c Constants) Sample(rng *rand.Rand, s Spread) Constants {
 	c.States *= longer / by[DoubtPrefillAttention]
 	c.Attention.Skew = min(c.Attention.Skew*by[DoubtSkew], 1)
 	c.Frontend.PromptToken *= by[DoubtFrontend]
-	c.Frontend.Tokenise *= by[DoubtIntake]
 	c.Frontend.Intake *= by[DoubtIntake]
-	c.Frontend.Core *= by[DoubtIntake]
+	c.Fixed.Core *= by[DoubtIntake]
 	c.Link.Scale *= by[DoubtCommunication] * longer
 	c.Uneven *= by[DoubtRouting]
 	c.Link.ExpertSpread *= by[DoubtRouting]

@@ -23,7 +23,7 @@ type Timer interface {
 }
 
 // Config describes one simulated engine. [Configure] derives it from a model. All fields but
-// Replicas, Tokenise and LockStep apply to each replica on its own.
+// Replicas and LockStep apply to each replica on its own.
 type Config struct {
 	Rules Rules
 	// Seqs is max_num_seqs: the most requests that run at once.
@@ -68,9 +68,6 @@ type Config struct {
 	// LoRA says how many adapters the requests draw from, with equal chances, and how many of them
 	// can be in use at once.
 	LoRA model.LoRA
-	// Tokenise is the time, in seconds per token, in which the front end's processes together tokenise prompts, one
-	// after the other. [Timer].Frontend has the time of a prompt alone.
-	Tokenise float64
 	// LockStep makes all replicas wait for the slowest in every step, as they do when they share
 	// the experts of an MoE model.
 	LockStep bool
@@ -100,7 +97,7 @@ func Configure(r *model.Roofline, m model.Memory, prefixCaching bool) (Config, e
 		LongPrefill: args.LongPrefill, WholePrefill: args.WholePrefill,
 		PrefixCaching: prefixCaching, Blocks: m.Blocks, Layout: layout, Chunked: dep.Arch.Attention.Chunked,
 		Replicas: dep.DP, LockStep: dep.Arch.MoE.Present(),
-		Speculation: args.Speculation, LoRA: args.LoRA, Tokenise: r.Tokenise(),
+		Speculation: args.Speculation, LoRA: args.LoRA,
 	}, nil
 }
 

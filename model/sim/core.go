@@ -26,8 +26,6 @@ type core struct {
 		end     float64
 	}
 	flights int
-	// woken says that a request has come to the idle loop, which has not waited for a step since.
-	woken bool
 	// lastOutput is when the last output arrived.
 	lastOutput float64
 	growths    []float64 // cache of core.growth, by number of decodes
@@ -61,7 +59,7 @@ func (c *core) reset() {
 			c.replicas[i].output(b)
 		}
 	}
-	c.now, c.free, c.lastOutput, c.woken, c.streak.paused = 0, 0, 0, false, false
+	c.now, c.free, c.lastOutput, c.streak.paused = 0, 0, 0, false
 }
 
 func (c *core) pop() {
@@ -136,7 +134,7 @@ func (c *core) depth() int {
 // output waits for the oldest step in flight and reports its tokens to the run.
 func (c *core) output(r *loadRun) {
 	f := &c.flight[0]
-	c.now, c.woken = f.end, false
+	c.now = f.end
 	for i, b := range f.batches {
 		r.received(c, c.replicas[i].output(b))
 	}

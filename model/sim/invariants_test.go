@@ -250,7 +250,6 @@ func TestTimeHasNoScale(t *testing.T) {
 		s.warm, s.load.Timeout = false, 0
 		a := s.run(false)
 		s.timer = scaled{s.timer, 2}
-		s.config.Tokenise *= 2
 		for i := range s.load.Requests {
 			s.load.Requests[i].Due *= 2
 		}

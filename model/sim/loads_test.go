@@ -75,74 +75,6 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// TestTogether: of requests that come together to an idle engine the first has a step of its own,
-// and with asynchronous scheduling a second one; the others share the next.
-func TestTogether(t *testing.T) {
-	requests := make([]workload.Request, 4)
-	for i := range requests {
-		requests[i] = workload.Request{ID: i, Due: time.Second, Prompt: 100, Output: 3}
-	}
-	for async, others := range map[bool]time.Duration{false: 2, true: 3} { // in steps
-		r := simulate(NewEngine(steady{0.010, 0}, plain(async, 8)), Load{Requests: requests})
-		for i := range r.Records {
-			want := others
-			if i == 0 {
-				want = 1
-			}
-			if got := r.Records[i].First - time.Second; got != want*10*time.Millisecond {
-				t.Errorf("async %v: first token of request %d after %v, want after %d steps of 10 ms", async, i, got, want)
-			}
-		}
-		// Those that wait when the engine becomes idle share a step.
-		while := slices.Clone(requests)
-		while[0].Output = 1
-		for i := range while[1:] {
-			while[1+i].Due += 5 * time.Millisecond
-		}
-		r = simulate(NewEngine(steady{0.010, 0}, plain(async, 8)), Load{Requests: while})
-		for i := range r.Records[1:] {
-			if got := r.Records[1+i].First - time.Second; got != 20*time.Millisecond {
-				t.Errorf("async %v: first token of request %d, which came during a step, after %v, want 20ms", async, 1+i, got)
-			}
-		}
-	}
-}
-
-// TestTokenise: prompts are tokenised one after another, the time of one alone being part of the
-// front end's; clients that give up while they wait are not served.
-func TestTokenise(t *testing.T) {
-	requests := make([]workload.Request, 5)
-	for i := range requests {
-		requests[i] = workload.Request{ID: i, Due: time.Second, Prompt: 1000, Output: 1}
-	}
-	requests[4].Due = 10 * time.Second // long after the others
-	c := plain(false, 8)
-	c.Tokenise = 100e-6
-	load := Load{Requests: requests, Timeout: 440 * time.Millisecond}
-	r := simulate(NewEngine(steady{0.010, 0.120}, c), load)
-	for i, rec := range r.Records {
-		want := time.Duration(130+100*i) * time.Millisecond // 20 ms of other things, tokenised, and a step
-		if i == 4 {
-			want = 130 * time.Millisecond
-		}
-		if got := rec.First - requests[i].Due; got != want {
-			t.Errorf("first token of request %d after %v, want %v", i, got, want)
-		}
-	}
-	load.Timeout = 300 * time.Millisecond
-	r = simulate(NewEngine(steady{0.010, 0.120}, c), load)
-	for i, rec := range r.Records {
-		if got, want := rec.Outcome == measure.OK, i < 2 || i == 4; got != want {
-			t.Errorf("request %d: %v after 300 ms", i, rec.Outcome)
-		}
-	}
-	c.Tokenise /= 2 // two processes
-	r = simulate(NewEngine(steady{0.010, 0.120}, c), load)
-	if got := r.Records[3].First - time.Second; got != 280*time.Millisecond {
-		t.Errorf("first token of the fourth request after %v with two processes, want 280 ms", got)
-	}
-}
-
 // TestWarmCache: a second run of the same prompts finds them in the cache.
 func TestWarmCache(t *testing.T) {
 	w := workload.Workload{Arrivals: workload.Poisson, Shapes: []workload.Shape{{
@@ -233,16 +165,12 @@ func TestReplicas(t *testing.T) {
 		if got, want := one.Records[i].Last, time.Duration(i+1)*500*time.Millisecond; got != want {
 			t.Errorf("one replica: request %d ends at %v, want %v", i, got, want)
 		}
-		later := 500 * time.Millisecond // in lock step behind the first, which wakes all
-		if i > 0 {
-			later += 10 * time.Millisecond
-		}
-		if three.Records[i].Last != 500*time.Millisecond || together.Records[i].Last != later {
-			t.Errorf("three replicas: request %d ends at %v and in lock step at %v, want 500ms and %v", i, three.Records[i].Last, together.Records[i].Last, later)
+		if three.Records[i].Last != 500*time.Millisecond || together.Records[i].Last != 500*time.Millisecond {
+			t.Errorf("three replicas: request %d ends at %v and in lock step at %v, want 500ms", i, three.Records[i].Last, together.Records[i].Last)
 		}
 	}
-	if three.stats.steps != 150 || together.stats.steps != 51 {
-		t.Errorf("%d steps apart and %d together, want 150 and 51", three.stats.steps, together.stats.steps)
+	if three.stats.steps != 150 || together.stats.steps != 50 {
+		t.Errorf("%d steps apart and %d together, want 150 and 50", three.stats.steps, together.stats.steps)
 	}
 }
 
