@@ -3,6 +3,7 @@ package model
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"planner/internal/evidence/must"
@@ -552,9 +553,9 @@ func TestStepsInPiecesWaitForTheirHost(t *testing.T) {
 	}
 }
 
-// Requests stream no faster than the front end lets them: 30,000 events/s for each of its processes, of which there
-// is one for each attention replica unless the engine is told otherwise; accepted proposals come in the same event. With
-// many of them the engine's own process limits them, at 11.8 us a request.
+// Requests stream no faster than the front end lets them: 30,000 events/s and 2.4 ms for each prompt that ends, for each
+// of its processes, of which there is one for each attention replica unless the engine is told otherwise; accepted
+// proposals come in the same event. With many of them the engine's own process limits them, at 11.8 us a request.
 func TestStepsWaitForTheirFrontEnd(t *testing.T) {
 	small := deploy(t, "Qwen3-0.6B", "H100 SXM", 1)
 	replicas := small
@@ -571,6 +572,9 @@ func TestStepsWaitForTheirFrontEnd(t *testing.T) {
 		{small, Batch{Decodes: 512, Sampled: 1024, Drafted: 512}, EngineFeatures{}, 512 / 30e3},
 		{small, Batch{Decodes: 512, Sampled: 512}, EngineFeatures{FrontEnds: 8}, 512 * 11.8e-6},
 		{small, Batch{Decodes: 512, Sampled: 512}, EngineFeatures{FrontEnds: 64}, 512 * 11.8e-6},
+		{small, Batch{Chunks: slices.Repeat([]Chunk{{Tokens: 16}}, 64), Sampled: 64}, EngineFeatures{}, 64 * (2.4e-3 + 1/30e3)},
+		{small, Batch{Decodes: 8, Chunks: slices.Repeat([]Chunk{{Tokens: 16}}, 64), Sampled: 72}, EngineFeatures{FrontEnds: 4}, (64*2.4e-3 + 72/30e3) / 4},
+		{small, Batch{Chunks: []Chunk{{Tokens: 8192}}}, EngineFeatures{}, 0}, // no end of a prompt, and longer to compute
 		{replicas, Batch{Decodes: 512, Sampled: 512}, EngineFeatures{}, 512 / 30e3},
 		{replicas, Batch{Decodes: 512, Sampled: 512}, EngineFeatures{FrontEnds: 1}, 1024 / 30e3},
 		{replicas, Batch{Decodes: 512, Sampled: 512}, EngineFeatures{FrontEnds: 4}, 256 / 30e3},

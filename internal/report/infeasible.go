@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"planner/internal/list"
 	"planner/internal/note"
 	"planner/plan"
 	"planner/plan/decide"
@@ -39,7 +40,8 @@ func noPlanDocument(n *decide.NoPlan, e Engines) Document {
 		if len(offers) == 0 {
 			rejected = nil // all were rejected, for the reasons given above
 		}
-		d.section("What would help", Bullets{Items: remedies(why, &n.Demand, b.Search)})
+		busy := list.Filter(n.Notes, func(n note.Note) bool { return n.Kind == note.BusyFrontEnd })
+		d.section("What would help", Bullets{Items: slices.Concat(remedies(why, &n.Demand, b.Search), note.Notes(busy).Texts())})
 	default:
 		d.Title, rejected = "Undecided: no rate is known yet that would give a plan for "+asked, why.Rejected
 		d.add(slices.Concat(facts, each("why", why.Doubts(), Doubt), seen))

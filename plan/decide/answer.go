@@ -177,6 +177,9 @@ func (d *Decision) without(why error) (sweep.Answer, error) {
 		answer.State, n.Outcome, n.Reasons = sweep.Failed, NotMeasured, failures
 		return answer, nil
 	}
+	if c := n.Why.Cheapest; c != nil {
+		n.Notes = append(n.Notes, d.busyFrontEnd(c.Offer.Knobs, c.Offer.Rate.Value)...)
+	}
 	if n.Diagnosis = n.Background.Diagnosis; d.chosen != nil {
 		n.Idle = idleLatency(d.chosen.race().Best.Floor)
 	}

@@ -46,11 +46,11 @@ type tokenCounts struct {
 	// models counts the answers that name a model, by its name, of the first mostModels.
 	models map[string]int
 	// texts holds the answers whose tokens nobody has counted yet, by request.
-	texts map[int]uncounted
+	texts map[int]uncountedAnswer
 }
 
-// uncounted is an answer without a count: its text and the number of events that it came in.
-type uncounted struct {
+// uncountedAnswer is an answer without a count: its text and the number of events that it came in.
+type uncountedAnswer struct {
 	text   string
 	events int
 }
@@ -96,7 +96,7 @@ func newRecorder(t *measure.Trial, schedule []workload.Request) *recorder {
 	}
 	r := &recorder{
 		schedule: schedule, from: t.Warmup, to: t.Warmup + t.Window, end: t.Warmup + t.Window + t.Cooldown,
-		records: make([]measure.Record, n), flying: map[int]*inFlight{}, tokens: tokenCounts{texts: map[int]uncounted{}, models: map[string]int{}},
+		records: make([]measure.Record, n), flying: map[int]*inFlight{}, tokens: tokenCounts{texts: map[int]uncountedAnswer{}, models: map[string]int{}},
 		lag: newHistogram(), ttft: newHistogram(), classGaps: make([]*hdrhistogram.Histogram, classes),
 	}
 	for i := range r.classGaps {
@@ -229,7 +229,7 @@ func (t *tokenCounts) add(f *inFlight, req *workload.Request) {
 		}
 	}
 	if !counted {
-		t.texts[f.index] = uncounted{string(c.text), c.events}
+		t.texts[f.index] = uncountedAnswer{string(c.text), c.events}
 		return
 	}
 	t.count(n, c.events, req.Output)
