@@ -41,6 +41,10 @@ type Config struct {
 	WholePrefill bool
 	// PrefixCaching keeps full blocks for later requests that begin alike.
 	PrefixCaching bool
+	// AlignedStates says that the prefix cache of a model whose layers have states holds these only
+	// where a chunk of a prompt ended, and for each block of an answer. A request can begin only at one
+	// of them, and chunks of prompts end at the ends of blocks (mamba_cache_mode align).
+	AlignedStates bool
 	// Watermark is the share of Blocks that an admission must leave free while
 	// other requests run.
 	Watermark float64
@@ -88,6 +92,20 @@ func Configure(r *model.Roofline, m model.Memory, prefixCaching bool) (Config, e
 	if args.WholePrefill && args.MaxNumBatchedTokens < args.MaxModelLen {
 		return Config{}, fmt.Errorf("without chunked prefill max_num_batched_tokens (%d) must hold max_model_len (%d)", args.MaxNumBatchedTokens, args.MaxModelLen)
 	}
+	aligned := false
+	if state := dep.Arch.State; prefixCaching && state.Present() {
+		// Before, states of Mamba-2 were kept for every block, and those of gated delta networks never.
+		aligned = v.AtLeast(0, 28) || state.Delta && v.AtLeast(0, 15)
+		prefixCaching = aligned || !state.Delta
+	}
+	shortest := args.MaxNumBatchedTokens
+	if args.LongPrefill > 0 {
+		shortest = min(shortest, args.LongPrefill)
+	}
+	if aligned && !v.AtLeast(0, 27) && shortest < m.Layout.BlockTokens {
+		return Config{}, fmt.Errorf("with prefix caching vLLM before 0.27 does not start here: max_num_batched_tokens and long_prefill_token_threshold must hold a block of %d tokens, one allows %d",
+			m.Layout.BlockTokens, shortest)
+	}
 	layout := m.Layout
 	layout.Window = r.Window()
 	rules := RulesFor(v)
@@ -95,7 +113,7 @@ func Configure(r *model.Roofline, m model.Memory, prefixCaching bool) (Config, e
 	return Config{
 		Rules: rules, Seqs: args.MaxNumSeqs, BatchTokens: args.MaxNumBatchedTokens * dep.PP, ModelLen: args.MaxModelLen,
 		LongPrefill: args.LongPrefill, WholePrefill: args.WholePrefill,
-		PrefixCaching: prefixCaching, Blocks: m.Blocks, Layout: layout, Chunked: dep.Arch.Attention.Chunked,
+		PrefixCaching: prefixCaching, AlignedStates: aligned, Blocks: m.Blocks, Layout: layout, Chunked: dep.Arch.Attention.Chunked,
 		Replicas: dep.DP, LockStep: dep.Arch.MoE.Present(),
 		Speculation: args.Speculation, LoRA: args.LoRA,
 	}, nil
@@ -131,6 +149,9 @@ type Rules struct {
 	// UnkeyedFirst reuses freed blocks without cacheable content before all others, so that more of
 	// the cache survives. Since 0.24 (June 2026).
 	UnkeyedFirst bool
+	// SharedStates ends a chunk also where a prefix ends of which other requests left keys and values but
+	// no state, so that the next request finds one. Since 0.24.
+	SharedStates bool
 	// LoneUncapped lifts the long-prefill threshold in a step that begins with
 	// fewer than two requests. Since 0.32.
 	LoneUncapped bool
@@ -143,6 +164,7 @@ func RulesFor(v model.Version) Rules {
 		Async:            v.AtLeast(0, 14),
 		FullSequenceGate: v.AtLeast(0, 19),
 		UnkeyedFirst:     v.AtLeast(0, 24),
+		SharedStates:     v.AtLeast(0, 24),
 		LoneUncapped:     v.AtLeast(0, 32),
 	}
 }

@@ -1,5 +1,7 @@
 package sim
 
+import "slices"
+
 // extent is a run of KV cache blocks that hold consecutive tokens of one text and are used by the
 // same sequences, so that they are always freed and reused together. Its links are indices into
 // pool.extents; 0 means none.
@@ -89,7 +91,10 @@ func (p *blockPool) take(blocks int) {
 		x := &p.extents[id]
 		n := min(blocks, x.blocks())
 		blocks -= n
-		if x.end -= int32(n); x.end == x.first {
+		x.end -= int32(n)
+		states := &p.cache.nodes[x.node].states
+		*states = slices.DeleteFunc(*states, func(k keptState) bool { return x.end < k.blocks && k.blocks <= x.end+int32(n) })
+		if x.end == x.first {
 			p.remove(&p.queue, inQueue, id)
 			p.remove(&p.cache.nodes[x.node].extents, inNode, id)
 			p.cache.release(x.node)

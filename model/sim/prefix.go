@@ -2,6 +2,7 @@ package sim
 
 import (
 	"math"
+	"slices"
 
 	"planner/sweep/workload"
 )
@@ -39,6 +40,25 @@ type prefixNode struct {
 	// writer is the steady sequence that is generating this content; its newest blocks may not be
 	// registered yet.
 	writer *sequence
+	// states are those kept after blocks that end in it, in the order of the blocks.
+	states []keptState
+}
+
+// keptState is a state of a model's recurrent layers in the cache: after how many blocks of the sequence,
+// and from which step on others can begin with it. It is forgotten with the keys and values of its block, where vLLM
+// gives it a block of its own.
+type keptState struct {
+	blocks int32
+	from   int
+}
+
+// keepState notes a state after so many blocks, the last of which ends in a node.
+func (t *tree) keepState(node, blocks int32, from int) {
+	n := &t.nodes[node]
+	i, found := slices.BinarySearchFunc(n.states, blocks, func(k keptState, b int32) int { return int(k.blocks - b) })
+	if !found {
+		n.states = slices.Insert(n.states, i, keptState{blocks, from})
+	}
 }
 
 // root is the empty text. It is also the node of blocks that are not cached.

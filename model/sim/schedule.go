@@ -36,6 +36,7 @@ func (b *stepBatch) empty() bool { return b.load.Decodes == 0 && len(b.load.Chun
 // [scheduler.output].
 func (s *scheduler) schedule() *stepBatch {
 	b := s.newBatch()
+	s.step++
 	threshold := s.threshold()
 	budget := s.scheduleSteady(b)
 	budget = s.scheduleRunning(b, budget, threshold)
@@ -43,7 +44,6 @@ func (s *scheduler) schedule() *stepBatch {
 		s.admit(b, budget, threshold)
 	}
 	b.load.Adapters = len(s.slots.running)
-	s.step++
 	return b
 }
 
@@ -120,7 +120,7 @@ func (s *scheduler) scheduleRunning(b *stepBatch, budget, threshold int) int {
 		if 0 < threshold && threshold < n {
 			n = threshold
 		}
-		n = min(n, budget, s.config.ModelLen-1-r.computed)
+		n = s.aligned(r, r.computed, min(n, budget, s.config.ModelLen-1-r.computed))
 		if n <= 0 {
 			continue
 		}
@@ -131,6 +131,33 @@ func (s *scheduler) scheduleRunning(b *stepBatch, budget, threshold int) int {
 		budget -= n
 	}
 	return budget
+}
+
+// aligned cuts a sequence's next tokens, n from start, so that they end where a state is to be kept, as
+// vLLM's _mamba_block_aligned_split does (0.28): at the end of a block, of the last whole one before the
+// prompt's last token, and of a prefix that others have. It returns 0 where they reach no such end.
+func (s *scheduler) aligned(r *sequence, start, n int) int {
+	size, end, prefill := s.blockTokens, start+n, max(r.prompt, r.total()-1)
+	if !s.config.AlignedStates || start >= prefill {
+		return n
+	}
+	longest := s.config.BatchTokens
+	if t := s.config.LongPrefill; t > 0 {
+		longest = min(longest, t)
+	}
+	if whole := end / size * size; end < prefill && (whole > start || size <= longest) {
+		end = whole
+	}
+	next := start
+	if start%size != 0 {
+		next = (start/size + 1) * size
+	}
+	for _, stop := range [...]int{next, (r.total() - 1) / size * size, r.junction} {
+		if start < stop {
+			end = min(end, stop)
+		}
+	}
+	return max(end-start, 0)
 }
 
 // makeRoom gives a running request the blocks for n more tokens and preempts from the end of the
@@ -204,7 +231,9 @@ func (s *scheduler) admit(b *stepBatch, budget, threshold int) {
 			passed = append(passed, r)
 			continue
 		}
-		s.lookup(r)
+		if !s.lookup(r) {
+			break
+		}
 		cached := int(s.pool.count(s.hits)) * s.blockTokens
 		n := r.total() - cached
 		if 0 < threshold && threshold < n {
@@ -213,7 +242,9 @@ func (s *scheduler) admit(b *stepBatch, budget, threshold int) {
 		if s.config.WholePrefill && n > budget {
 			break
 		}
-		n = min(n, budget)
+		if n = s.aligned(r, cached, min(n, budget)); n == 0 {
+			break
+		}
 		if !s.allocate(r, cached, cached+n) {
 			// Losing cached blocks makes the whole sequence no easier to fit, but it may make the
 			// first chunk cheaper.

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"math"
+	"slices"
 
 	"planner/sweep/workload"
 )
@@ -22,6 +23,9 @@ type sequence struct {
 	drafted                int
 	kv                     kvHolding
 	path                   []nodeSpan
+	// junction is the token at which a chunk of the prompt is to end so that others that begin alike
+	// find a state there; 0 is none.
+	junction int
 	// order rises with each admission and sorts the running list. cached is the number of tokens
 	// that the prefix cache held at the latest admission; resumed says that it was not the first
 	// one.
@@ -90,7 +94,7 @@ type scheduler struct {
 	running []*sequence // these hold blocks
 	waiting queue       // these hold none: new and preempted ones
 	orders  int
-	step    int // number of the next step
+	step    int // number of the latest step
 	hits    []int32
 
 	spare spare
@@ -251,6 +255,14 @@ func (s *scheduler) register(r *sequence, tokens int) {
 			s.refresh(w)
 		}
 		r.kv.extents = s.pool.register(r.kv.extents, id, int32(end))
+		if s.config.AlignedStates {
+			for block := registered + 1; block <= end; block++ {
+				if at := block * size; at > r.prompt || at == tokens {
+					// Others can begin with it from the step after the one that computed it.
+					s.pool.cache.keepState(id, int32(block), s.step+1-(tokens-at))
+				}
+			}
+		}
 		registered = end
 	}
 }
@@ -268,13 +280,44 @@ func (s *scheduler) tellApart() {
 }
 
 // lookup collects in s.hits the cached blocks that a sequence's known tokens begin with. The block
-// of the last token is never taken from the cache, since at least one token must be computed.
-func (s *scheduler) lookup(r *sequence) {
+// of the last token is never taken from the cache, since at least one token must be computed. With
+// AlignedStates they end at the last state; it returns false if that is so new that the sequence has to
+// wait for it.
+func (s *scheduler) lookup(r *sequence) bool {
+	s.find(r, (r.total()-1)/s.blockTokens)
+	if !s.config.AlignedStates {
+		return true
+	}
+	blocks := int(s.pool.count(s.hits))
+	last := s.lastState(r, blocks)
+	r.junction = 0
+	if kept := int(last.blocks); kept < blocks {
+		if s.config.Rules.SharedStates {
+			r.junction = blocks * s.blockTokens
+		}
+		s.find(r, kept)
+	}
+	return last.from <= s.step
+}
+
+// lastState returns the last state among a sequence's first blocks, of those that are cached.
+func (s *scheduler) lastState(r *sequence, blocks int) keptState {
+	for _, span := range slices.Backward(r.path) {
+		for _, state := range slices.Backward(s.pool.cache.nodes[span.node].states) {
+			if int(state.blocks) <= min(blocks, span.end/s.blockTokens) {
+				return state
+			}
+		}
+	}
+	return keptState{}
+}
+
+// find collects in s.hits at most so many cached blocks that a sequence begins with.
+func (s *scheduler) find(r *sequence, most int) {
 	s.hits = s.hits[:0]
 	if !s.distinct {
 		return
 	}
-	most := (r.total() - 1) / s.blockTokens
 	for _, span := range r.path {
 		if w := s.pool.cache.nodes[span.node].writer; w != nil {
 			s.refresh(w)

@@ -46,11 +46,11 @@ func TestRulesFor(t *testing.T) {
 		{"0.18.2", Rules{Async: true}},
 		{"0.19.1", Rules{Async: true, FullSequenceGate: true}},
 		{"0.23.0", Rules{Async: true, FullSequenceGate: true}},
-		{"0.24.0", Rules{Async: true, FullSequenceGate: true, UnkeyedFirst: true}},
-		{"0.31.0", Rules{Async: true, FullSequenceGate: true, UnkeyedFirst: true}},
-		{"0.32.0", Rules{Async: true, FullSequenceGate: true, UnkeyedFirst: true, LoneUncapped: true}},
-		{"1.0.0", Rules{Async: true, FullSequenceGate: true, UnkeyedFirst: true, LoneUncapped: true}},
-		{"", Rules{Async: true, FullSequenceGate: true, UnkeyedFirst: true, LoneUncapped: true}},
+		{"0.24.0", Rules{Async: true, FullSequenceGate: true, UnkeyedFirst: true, SharedStates: true}},
+		{"0.31.0", Rules{Async: true, FullSequenceGate: true, UnkeyedFirst: true, SharedStates: true}},
+		{"0.32.0", Rules{Async: true, FullSequenceGate: true, UnkeyedFirst: true, SharedStates: true, LoneUncapped: true}},
+		{"1.0.0", Rules{Async: true, FullSequenceGate: true, UnkeyedFirst: true, SharedStates: true, LoneUncapped: true}},
+		{"", Rules{Async: true, FullSequenceGate: true, UnkeyedFirst: true, SharedStates: true, LoneUncapped: true}},
 	} {
 		v := must.Get(model.ParseVersion(c.version))
 		if got := RulesFor(v); got != c.want {
@@ -257,5 +257,41 @@ func checkBooks(t *testing.T, s *scheduler) {
 	}
 	if live+len(p.idle) != len(p.extents)-1 {
 		t.Fatalf("%d extents in use and %d idle of %d", live, len(p.idle), len(p.extents)-1)
+	}
+}
+
+// A model with states finds a prefix only where one was kept: where a chunk of a prompt ended, which
+// is the last whole block before its end. Blocks have 16 tokens; three requests share 40, of which two blocks
+// are whole, and have 30 of their own. Since 0.24 the second one stops there for the third.
+func TestPrefixesEndAtStates(t *testing.T) {
+	for _, c := range []struct {
+		shared bool
+		cached int
+		first  [][2]int // tokens of the second request's steps
+	}{{false, 0, [][2]int{{1, 64}, {1, 6}}}, {true, 32, [][2]int{{1, 32}, {1, 32}, {1, 6}}}} {
+		d := driver{s: newScheduler(Config{Rules: Rules{SharedStates: c.shared}, Seqs: 1, BatchTokens: 512, ModelLen: 100, PrefixCaching: true,
+			AlignedStates: true, Blocks: 100, Layout: model.KVLayout{BlockTokens: 16}})}
+		for i := range 3 {
+			d.s.add(i, &workload.Request{ID: i, Prompt: 70, Output: 1, Shared: []workload.Segment{{Content: 1, Tokens: 40}}, Own: workload.Content(10 + i)}, false)
+		}
+		var steps [][2]int
+		cached := 0
+		for len(d.s.running)+d.s.waiting.len() > 0 {
+			step := d.step()
+			for _, x := range step.Scheduled {
+				if x[0] == 1 {
+					steps = append(steps, x)
+				}
+			}
+			for _, x := range step.Cached {
+				if x[0] != 2 {
+					t.Errorf("request %d found %d tokens", x[0], x[1])
+				}
+				cached = x[1]
+			}
+		}
+		if cached != c.cached || !slices.Equal(steps, c.first) {
+			t.Errorf("stops at prefixes %v: the third request found %d tokens, want %d; the second took %v, want %v", c.shared, cached, c.cached, steps, c.first)
+		}
 	}
 }
