@@ -193,7 +193,7 @@ func remedies(e *plan.Unsolved, d *plan.Demand, r *search.Result) []string {
 	case cacheless && strings.HasPrefix(bound, "ttft"):
 		help = append(help, "prefix_caching = true, where prompts share their beginnings, as turns of a conversation do", faster+", or shorter prompts")
 	case strings.HasPrefix(bound, "ttft"):
-		help = append(help, faster+": an idle engine's TTFT is the computing of one prompt", "shorter prompts, or shared prefixes that the cache holds")
+		help = append(help, faster+": an idle engine's TTFT is the computing of one prompt, beside some milliseconds of its front end, which no GPU shortens", "shorter prompts, or shared prefixes that the cache holds")
 	case strings.HasPrefix(bound, "tpot"), strings.HasPrefix(bound, "itl"):
 		help = append(help, faster+": an idle engine's time per token is the streaming of the weights and the fixed costs of a step", "formats with fewer bytes per weight, where the weights take most of it")
 	case strings.HasPrefix(bound, "e2e"):
