@@ -124,6 +124,9 @@ type MoE struct {
 	SharedIntermediate int // width of all shared experts of a layer together; 0: none
 	Layers             int // layers that have experts; the others are dense
 	Latent             int // width of the experts' input and output; 0: the hidden size (Nemotron 3)
+	// Groups is the number of equal groups of experts of which a token visits TopGroups (DeepSeek's node-limited
+	// routing); up to 1 all experts are one group.
+	Groups, TopGroups int
 }
 
 // Present reports whether the model has routed experts.

@@ -70,7 +70,7 @@ var gpuColumns = []CatalogColumn{
 var modelColumns = []CatalogColumn{
 	{"model", CellText}, {"hf_repo", CellText}, {"hf_chat_repo", CellText}, {"hf_alike", CellText}, {"config", CellText}, {"arch", CellText}, {"layers", CellCount}, {"hidden", CellCount}, {"heads", CellCount},
 	{"kv_heads", CellCount}, {"head_dim", CellCount}, {"intermediate", CellCount}, {"vocab", CellCount}, {"tied_embeddings", CellFlag},
-	{"max_position", CellCount}, {"experts_total", CellCount}, {"experts_active", CellCount}, {"moe_intermediate", CellCount},
+	{"max_position", CellCount}, {"experts_total", CellCount}, {"experts_active", CellCount}, {"n_group", CellCount}, {"topk_group", CellCount}, {"moe_intermediate", CellCount},
 	{"shared_experts", CellCount}, {"dense_layers", CellCount}, {"attention", CellText}, {"sliding_window", CellCount},
 	{"full_attn_layers", CellCount}, {"sliding_attn_layers", CellCount}, {"q_lora_rank", CellCount}, {"kv_lora_rank", CellCount},
 	{"qk_rope_head_dim", CellCount}, {"qk_nope_head_dim", CellCount}, {"v_head_dim", CellCount},

@@ -241,6 +241,9 @@ func (r *Roofline) setMatrices() {
 		if d.EP {
 			to.ranks = float64(d.TP * d.DP)
 			to.perRank = float64(moe.Experts) / to.ranks
+			if !r.args.Exchange.EPLB {
+				to.apart = to.uneven / to.perRank
+			}
 			to.fullest = r.c.Link.ExpertSpread * fullestOf(to.ranks)
 		}
 	}
@@ -431,37 +434,18 @@ func (r *Roofline) setCommunication() {
 	if rate <= 0 {
 		rate = max(d.Hardware.PCIe, 16e9)
 	}
-	r.exchange.stages = float64(d.PP - 1)
-	r.exchange.latency = r.c.Link.SendLatency * r.c.Link.Scale
-	r.exchange.rate = r.c.Link.SendShare * rate / r.c.Link.Scale
+	latency, rate := r.c.Link.SendLatency*r.c.Link.Scale, r.c.Link.SendShare*rate/r.c.Link.Scale
+	// In a hand-over between nodes each GPU sends its part. Replicas are the outermost of vLLM's ranks, stages lie
+	// within one.
+	stages, crossings := float64(d.PP-1), float64(min(d.PP, d.spans(d.TP*d.PP))-1)
+	r.handOver.step, r.handOver.token = stages*latency, stages*r.hiddenSize/rate
+	if crossings > 0 {
+		r.handOver.step += crossings * r.c.Link.NodeLatency * r.c.Link.Scale
+		r.handOver.token += crossings * r.hiddenSize / float64(d.TP) * r.c.Link.Scale / (r.c.Link.NodeShare * d.Hardware.Node.Rate)
+	}
 	if moe {
-		// Tokens go to their experts and back: each replica gathers the tokens of all others and scatters the
-		// sums, whichever experts were chosen (vLLM's default exchange; kernels that send a token only where it
-		// is needed move less if few experts are active).
-		r.exchange.experts = 2 * float64(d.Arch.MoE.Layers)
-		r.exchange.perToken = r.hiddenSize * float64(d.DP-1) / float64(d.DP)
+		r.setExchange(latency, rate)
 	}
-	r.setCrossing()
-}
-
-// setCrossing adds the traffic between nodes if stages or attention replicas are spread over several: in a
-// hand-over each GPU sends its part, in an exchange the GPUs of a node fetch the tokens of all other nodes,
-// each a part.
-func (r *Roofline) setCrossing() {
-	d, l := r.dep, r.c.Link
-	if d.Nodes() == 1 {
-		return
-	}
-	e := &r.exchange
-	seconds := l.Scale / (l.NodeShare * d.Hardware.Node.Rate)
-	latency := l.NodeLatency * l.Scale
-	// Replicas are the outermost of vLLM's ranks, stages lie within one.
-	crossings := float64(min(d.PP, d.spans(d.TP*d.PP)) - 1)
-	nodes, within := float64(d.Nodes()), max(1, float64(d.NodeGPUs/d.PP))
-	e.crossLatency = e.experts * latency * math.Log2(2*nodes) / 2
-	e.crossToken = e.experts * r.hiddenSize * (nodes - 1) / nodes / within * seconds
-	e.handOver = crossings * latency
-	e.handToken = crossings * r.hiddenSize / float64(d.TP) * seconds
 }
 
 // deepGEMM reports whether DeepGEMM computes block-scaled experts; it permutes tokens into tiles of 128 rows,

@@ -33,6 +33,9 @@ func (c *hfConfig) moe(a Arch) MoE {
 		Layers:       c.expertLayers(a.Layers),
 	}
 	m.Latent = c.or(0, "moe_latent_size", "routed_expert_hidden_size")
+	if groups, top := c.or(0, "n_group"), c.or(0, "topk_group"); top > 0 && top < groups && experts%groups == 0 {
+		m.Groups, m.TopGroups = groups, top
+	}
 	switch {
 	case c.has("shared_expert_intermediate_size"), c.has("shared_intermediate_size"), c.has("share_expert_dim"):
 		m.SharedIntermediate = c.or(0, "shared_expert_intermediate_size", "shared_intermediate_size", "share_expert_dim")

@@ -22,6 +22,7 @@ type EngineArgs struct {
 // the engine.
 type EngineFeatures struct {
 	Kernels     Kernels     // how steps are computed
+	Exchange    Exchange    // how tokens get to experts on other GPUs
 	Speculation Speculation // speculative decoding
 	LoRA        LoRA        // adapters that requests choose from
 	// LongPrefill is long_prefill_token_threshold: the most tokens of one request in a step; 0 means no such limit.
@@ -45,6 +46,7 @@ func (f EngineFeatures) With(args []string) (with EngineFeatures, rest []string)
 			value = args[i+1]
 		}
 		n, err := strconv.Atoi(value)
+		backend, unknown := Parse[All2All](value)
 		flag, number := !given && values == 0, err == nil && n >= 0
 		switch {
 		case flag && option == "--enforce-eager":
@@ -63,6 +65,12 @@ func (f EngineFeatures) With(args []string) (with EngineFeatures, rest []string)
 			f.FrontEnds = n
 		case number && option == "--max-cudagraph-capture-size" && n > 0:
 			f.Kernels.GraphTokens = n
+		case option == "--all2all-backend" && unknown == nil && backend != All2AllByDefault:
+			f.Exchange.Backend = backend
+		case flag && option == "--enable-dbo":
+			f.Exchange.DBO = true
+		case flag && option == "--enable-eplb":
+			f.Exchange.EPLB = true
 		default:
 			rest = append(rest, option)
 		}
@@ -100,6 +108,9 @@ func (l EngineArgs) withDefaults(dep Deployment) EngineArgs {
 		d.MaxNumBatchedTokens = max(d.MaxNumBatchedTokens, l.MaxModelLen)
 	}
 	l.MaxNumBatchedTokens = cmp.Or(l.MaxNumBatchedTokens, d.MaxNumBatchedTokens)
+	if l.all2all(dep) == All2AllHighThroughput {
+		l.Kernels.Graphs = GraphsNone // compilation.py, 0.10 to 0.32: "incompatible with CUDA Graphs"
+	}
 	return l
 }
 

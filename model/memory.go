@@ -81,10 +81,10 @@ func (l KVLayout) Blocks(tokens, inFlight int) int {
 
 // MemoryPlan divides the memory of one GPU of a deployment as vLLM does at start-up: utilisation x total -
 // weights - peak of a profiling pass - graphs - memory outside the allocator - vision = KV pool. Zero arguments
-// mean the engine's defaults. It fails as [Deployment.Validate] does, or when the pool cannot hold one request
+// mean the engine's defaults. It fails as [Deployment.Supports] does, or when the pool cannot hold one request
 // of MaxModelLen tokens, which vLLM refuses too. A pinned pool is not checked against the memory.
 func MemoryPlan(dep Deployment, args EngineArgs) (Memory, error) {
-	if err := dep.Validate(); err != nil {
+	if err := dep.Supports(args); err != nil {
 		return Memory{}, err
 	}
 	dep = dep.Serving(args)
@@ -102,7 +102,7 @@ func divide(dep Deployment, args EngineArgs) Memory {
 	m := Memory{
 		Usable:     math.Ceil((dep.Hardware.Memory - reservedBytes) * args.Utilization),
 		Weights:    weightBytes(dep) + paddedBytes(dep, args) + absorbedBytes(dep) + args.Speculation.weightBytes(dep) + args.LoRA.slotBytes(dep),
-		Activation: max(forwardBytes(dep, args.MaxNumBatchedTokens), samplerBytes*float64(args.MaxNumSeqs)*float64(dep.Arch.Vocab)),
+		Activation: max(forwardBytes(dep, args), samplerBytes*float64(args.MaxNumSeqs)*float64(dep.Arch.Vocab)),
 		NonTorch:   nonTorchAlone,
 		Vision:     visionBytes(dep.Arch.Details.Vision),
 		Layout:     layoutOf(dep, args),
@@ -110,6 +110,7 @@ func divide(dep Deployment, args EngineArgs) Memory {
 	if dep.GPUs() > 1 {
 		m.NonTorch = nonTorchGroup
 	}
+	m.NonTorch += args.exchangeBytes(dep)
 	if versionOf(args.EngineVersion).AtLeast(0, 21) && args.graphs() != GraphsNone {
 		m.Graphs = graphsBase + graphsPerHidden*float64(dep.Arch.Hidden)*float64(args.largestGraph(dep.Hardware))/512
 	}
@@ -153,6 +154,9 @@ func (m Memory) holdsOne(args EngineArgs) (need int, ok bool) {
 // advice names the smallest changes with which a deployment would fit: a larger tensor-parallel degree, or else
 // smaller weights or more pipeline stages.
 func advice(dep Deployment, args EngineArgs) string {
+	if room := args.exchangeBytes(dep); args.all2all(dep) == All2AllLowLatency && room > 0.1*dep.Hardware.Memory {
+		return fmt.Sprintf("deepep_low_latency keeps %.2f GiB for steps of up to %d tokens: lower max_num_batched_tokens", room/gib, args.pass(dep))
+	}
 	if tp := smallestTP(dep, args); tp > 0 {
 		return fmt.Sprintf("the smallest tensor_parallel that fits is %d", tp)
 	}
@@ -269,8 +273,8 @@ func visionBytes(v Vision) float64 {
 
 // forwardBytes returns the peak of activations in a pass over the given tokens: residual, hidden state and one
 // copy, plus the widest intermediate result and its product.
-func forwardBytes(dep Deployment, tokens int) float64 {
-	a, tp := dep.Arch, float64(dep.TP)
+func forwardBytes(dep Deployment, args EngineArgs) float64 {
+	a, tp, tokens := dep.Arch, float64(dep.TP), args.MaxNumBatchedTokens
 	hidden := float64(a.Hidden)
 	width := 3 * float64(a.Intermediate) / tp
 	if a.MoE.Present() {
@@ -279,6 +283,9 @@ func forwardBytes(dep Deployment, tokens int) float64 {
 		k, im := float64(a.MoE.Active), float64(a.MoE.Intermediate)/tp
 		if dep.EP {
 			im *= tp
+		}
+		if pass := args.pass(dep); pass > 0 {
+			k = float64(a.MoE.Experts*pass) / float64(tokens) // room for all tokens of all GPUs at each expert
 		}
 		experts := k * (max(2*im, hidden) + im)
 		shared := 3 * float64(a.MoE.SharedIntermediate) / tp

@@ -34,6 +34,9 @@ func TestTwoNodesNeverBeatOne(t *testing.T) {
 		whole, halves := dep, dep
 		whole.NodeGPUs, halves.NodeGPUs = dep.GPUs(), (dep.GPUs()+1)/2
 		args := EngineArgs{MaxNumSeqs: 256, MaxNumBatchedTokens: 8192}
+		if args.Exchange.Backend = Exchanges()[rng.IntN(5)]; halves.Supports(args) != nil {
+			args.Exchange = Exchange{}
+		}
 		c := ConstantsFor(dep.Hardware, args)
 		one := must.Get(NewRoofline(whole, c, args))
 		two := must.Get(NewRoofline(halves, c, args))
@@ -43,7 +46,7 @@ func TestTwoNodesNeverBeatOne(t *testing.T) {
 			// Replicas of a dense model never talk to each other.
 			talk := b.Tokens() > 0 && (dep.DP == 1 || dep.Arch.MoE.Present())
 			if x, y := one.Step(b), two.Step(b); y.Total < x.Total || talk && y.Communication <= x.Communication {
-				t.Errorf("%s on %s TP %d PP %d DP %d EP %v: one node %.3f ms, two %.3f", dep.Arch.Name, dep.Hardware.Name, dep.TP, dep.PP, dep.DP, dep.EP,
+				t.Errorf("%s on %s TP %d PP %d DP %d EP %v %v: one node %.3f ms, two %.3f", dep.Arch.Name, dep.Hardware.Name, dep.TP, dep.PP, dep.DP, dep.EP, args.Exchange.Backend,
 					1e3*x.Total, 1e3*y.Total)
 			}
 		}

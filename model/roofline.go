@@ -43,6 +43,7 @@ type Roofline struct {
 		perRank  float64 // whole experts per rank
 		fullest  float64 // standard deviations by which the fullest rank exceeds the mean
 		uneven   float64 // squared coefficient of variation of the popularity of experts
+		apart    float64 // the same of ranks
 		visits   float64 // visits to one expert per token
 		tile     float64 // rows to which those of one expert are padded at most
 		padded   float64 // least rows computed for an expert that is visited, beyond what is in BlockExpert
@@ -88,18 +89,10 @@ type Roofline struct {
 	// that is loaded into a slot.
 	adapters   struct{ floor, each, token, load float64 }
 	hiddenSize float64 // bytes of one token's hidden state
-	// exchange is the traffic besides all-reduces: between pipeline stages, and between attention replicas and
-	// experts.
-	exchange struct {
-		stages   float64 // hand-overs per step
-		experts  float64 // exchanges with experts per step
-		latency  float64
-		rate     float64
-		perToken float64 // bytes per exchange and token of any replica
-		// Between nodes, in seconds: for stages per step and per token, for experts per step and per token of
-		// any replica.
-		handOver, handToken, crossLatency, crossToken float64
-	}
+	// handOver is the traffic between pipeline stages: seconds per step and per token.
+	handOver struct{ step, token float64 }
+	// toExperts is the traffic between attention replicas and experts.
+	toExperts exchange
 	// fixed are the costs that no data sheet explains, summed over layers.
 	fixed struct {
 		floor, request float64
@@ -136,10 +129,10 @@ func smooth(read, compute float64) (weights, math_ float64) {
 }
 
 // NewRoofline precomputes the coefficients for a deployment. Zero arguments mean the engine's defaults. The
-// error is that of [Deployment.Validate], which wraps [ErrNoFigure] if a figure of the GPU or the model is
+// error is that of [Deployment.Supports], which wraps [ErrNoFigure] if a figure of the GPU or the model is
 // missing.
 func NewRoofline(dep Deployment, c Constants, args EngineArgs) (*Roofline, error) {
-	if err := dep.Validate(); err != nil {
+	if err := dep.Supports(args); err != nil {
 		return nil, err
 	}
 	dep = dep.Serving(args)
@@ -201,14 +194,35 @@ func (r *Roofline) Step(b Batch) StepTime {
 }
 
 func (r *Roofline) time(l *batchSums) StepTime {
+	tokens, launches := l.all(), 1.0
+	if tokens == 0 {
+		return StepTime{}
+	}
+	var t StepTime
+	if r.overlaps(l) {
+		t, launches = r.halves(l), 2
+	} else {
+		t = r.work(l)
+	}
+	eager := tokens/launches > float64(r.fixed.largest) || r.fixed.decodeOnly && l.tokens > 0
+	switch {
+	case eager:
+		t.waitFor(r.fixed.launch * launches)
+	case r.fixed.piecewise || l.tokens > 0:
+		t.waitFor(r.fixed.launchPieces * launches)
+	}
+	return t
+}
+
+// work is the time of a step if nothing waits for the host.
+func (r *Roofline) work(l *batchSums) StepTime {
 	var t StepTime
 	tokens := l.all()
-	if tokens == 0 {
-		return t
-	}
 	t.Weights, t.Compute = smooth(r.dense.read*r.tiles(tokens), r.dense.token*tokens)
 	if r.experts.bytes > 0 {
-		t.ExpertWeights, t.ExpertCompute = r.expertTime(r.padded(tokens) * l.replicas)
+		passes := r.toExperts.passes(tokens)
+		t.ExpertWeights, t.ExpertCompute = r.expertTime(r.padded(tokens) * l.replicas / passes)
+		t.ExpertWeights, t.ExpertCompute = t.ExpertWeights*passes, t.ExpertCompute*passes
 	}
 	if l.sampled > 0 {
 		t.Head = max(r.head.read, r.head.token*l.sampled) + r.sample*l.sampled
@@ -225,9 +239,7 @@ func (r *Roofline) time(l *batchSums) StepTime {
 		t.Communication = r.reduce.count*r.reduce.each.time(bytes) + r.reduce.aparts*r.reduce.apart.time(bytes)
 		t.Communication += r.reduce.norms*r.reduce.each.time(tokens*normSums) + r.reduce.apart.time(l.sampled*r.reduce.logits)/2
 	}
-	if r.exchange.rate > 0 {
-		t.Communication += r.exchangeTime(tokens, l.replicas)
-	}
+	t.Communication += r.handOver.step + tokens*r.handOver.token + r.toExperts.time(tokens, l.replicas, r.fullest(tokens*l.replicas))
 	if over := tokens - r.fixed.freeTokens; over > 0 {
 		t.Elementwise = over * r.fixed.elementToken
 	}
@@ -238,18 +250,11 @@ func (r *Roofline) time(l *batchSums) StepTime {
 	if r.args.LoRA.On() {
 		t.Fixed += r.adapterTime(l)
 	}
-	eager := tokens > float64(r.fixed.largest) || r.fixed.decodeOnly && l.tokens > 0
 	t.Total = t.Weights + t.Compute + t.ExpertWeights + t.ExpertCompute + t.Head + t.DecodeAttention +
 		t.PrefillAttention + t.Communication + t.Elementwise + t.Fixed
 	if r.args.Speculation.On() {
 		t.Draft = r.draftTime(l)
 		t.Total += t.Draft
-	}
-	switch {
-	case eager:
-		t.waitFor(r.fixed.launch)
-	case r.fixed.piecewise || l.tokens > 0:
-		t.waitFor(r.fixed.launchPieces)
 	}
 	return t
 }
@@ -338,8 +343,7 @@ func (r *Roofline) expertTime(tokens float64) (weights, compute float64) {
 	rows := tokens * to.visits
 	each := r.experts.token * tokens * (1 + min(0.5, to.tile/rows)/2)
 	if to.ranks > 1 {
-		visits := tokens * to.active / to.ranks
-		each *= 1 + to.fullest*math.Sqrt(1/visits+to.uneven/to.perRank)
+		each *= r.fullest(tokens)
 		touched = min(1, touched+to.fullest*math.Sqrt(touched*(1-touched)/to.perRank))
 	}
 	each = max(each, r.experts.token/to.visits*touched*to.padded)
@@ -349,24 +353,24 @@ func (r *Roofline) expertTime(tokens float64) (weights, compute float64) {
 	return weights, both - weights
 }
 
+// fullest returns how many times the mean's tokens the fullest rank of experts has, if all replicas have so many
+// together.
+func (r *Roofline) fullest(tokens float64) float64 {
+	to := &r.routing
+	if to.ranks <= 1 || tokens == 0 {
+		return 1
+	}
+	return 1 + to.fullest*math.Sqrt(to.ranks/(tokens*to.active)+to.apart)
+}
+
 // fullestOf returns the expected largest of n standard normal draws (Blom 1958).
 func fullestOf(n float64) float64 {
 	return stat.NormalTail(2*(n-0.375)/(n+0.25) - 1)
 }
 
-// exchangeTime is the time of transfers between stages and between replicas and experts.
-func (r *Roofline) exchangeTime(tokens, replicas float64) float64 {
-	e := &r.exchange
-	t := e.stages*(e.latency+tokens*r.hiddenSize/e.rate) + e.handOver + tokens*e.handToken
-	if e.experts > 0 {
-		t += e.experts*(e.latency+tokens*replicas*e.perToken/e.rate) + e.crossLatency + tokens*replicas*e.crossToken
-	}
-	return t
-}
-
 // Decode returns the time of a decode-only step and by how much each further one is longer, while the batch
 // stays the same and every context grows by one: step i takes first + i*growth. It does not hold while the GPUs
-// wait for the host ([StepTime].Host), nor, with window layers, once a request reaches or leaves the window. Chunks of
+// wait for the host ([StepTime].Host), while halves of the batch overlap ([Exchange].DBO), nor, with window layers, once a request reaches or leaves the window. Chunks of
 // the batch are ignored.
 func (r *Roofline) Decode(b Batch) (first, growth float64) {
 	b.Chunks = nil

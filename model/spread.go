@@ -93,6 +93,7 @@ func leastSpread(dep Deployment, args EngineArgs) (s Spread) {
 	a, hw, link, w := dep.Arch, dep.Hardware, dep.Hardware.Link.Kind, dep.Precision.Weights
 	dense, moe := dep.denseFormat(), dep.Arch.MoE.Present()
 	_, active := a.Params()
+	backend := args.all2all(dep)
 	for _, rule := range []struct {
 		holds bool
 		least Spread
@@ -126,7 +127,9 @@ func leastSpread(dep Deployment, args EngineArgs) (s Spread) {
 		// The tables of two systems differ by a factor of 12 at 4 MB. Cards of GeForce have no peer access: two to
 		// four RTX 4090 left it 1.5 to 5 GB/s, by their times per token (docs/predictions.md).
 		{link == LinkPCIe && (dep.TP > 2 || dep.TP > 1 && hw.GeForce()), Spread{DoubtCommunication: 0.75}},
-		{dep.Nodes() > 1, Spread{DoubtCommunication: 0.50}},
+		{dep.Nodes() > 1 || args.Exchange.DBO, Spread{DoubtCommunication: 0.50}},
+		// Nobody's tables, or those of Hopper only: DeepEP's kernels reach .27 to .63 of a B200's links.
+		{backend == All2AllPPLX || backend == All2AllFlashInfer || backend.deepEP() && hw.Generation != GenerationHopper, Spread{DoubtCommunication: 0.60}},
 		{hw.Generation == GenerationBlackwell && (dense == FP8 || dense == NVFP4), Spread{DoubtLayer: 0.12}}, // the floors of their products vary by 25 % either way
 		{args.Speculation.On(), Spread{DoubtDraft: 0.50, DoubtRefusals: 0.15}},                               // texts differ by more than that
 		{args.LoRA.On(), Spread{DoubtLayer: 0.20}},
@@ -176,6 +179,7 @@ func (c Constants) Sample(rng *rand.Rand, s Spread) Constants {
 	c.Frontend.Intake *= by[DoubtIntake]
 	c.Fixed.Core *= by[DoubtIntake]
 	c.Link.Scale *= by[DoubtCommunication] * longer
+	c.Link.Overlap = min(1, c.Link.Overlap/by[DoubtCommunication])
 	c.Uneven *= by[DoubtRouting]
 	c.Link.ExpertSpread *= by[DoubtRouting]
 	c.Draft.Pass *= by[DoubtDraft]

@@ -102,6 +102,12 @@ func (c *Config) impossible(k measure.Knobs) (key string, why error) {
 func (c *Config) invalid(k measure.Knobs) (key string, why error) {
 	d := c.Deployment(k)
 	err := d.Validate()
+	if err == nil && c.Simulated() {
+		features, _ := c.Engine.Features().With(strings.Fields(k.ExtraArgs))
+		if err = d.Supports(model.EngineArgs{EngineVersion: c.Engine.Version, EngineFeatures: features}); err != nil {
+			return "engine.all2all_backend", err
+		}
+	}
 	switch {
 	case err == nil, errors.Is(err, model.ErrNoFigure) && !c.Simulated():
 		return "", nil // a real engine needs no data sheet

@@ -118,7 +118,7 @@ func TestKeysCoverTheInterface(t *testing.T) {
 		t.Errorf("no such keys: %v", documented)
 	}
 	// hardware.price stands there too, and not beside the older keys.
-	want := []string{"demand.tokens_per_day", "demand.requests", "demand.deadline", "slo.objective", "slo.goodput", "hardware.price", "cluster.planner", "cluster.node_wait", "knobs.extra_args",
+	want := []string{"demand.tokens_per_day", "demand.requests", "demand.deadline", "slo.objective", "slo.goodput", "hardware.price", "engine.all2all_backend", "engine.dbo", "engine.eplb", "cluster.planner", "cluster.node_wait", "knobs.extra_args",
 		"workload.think_time", "workload.burstiness", "workload.trace_format", "search.certify"}
 	if !reflect.DeepEqual(extra, want) {
 		t.Errorf("keys beyond the interface: %v, want %v", extra, want)

@@ -58,6 +58,9 @@ func (r *reader) checkEngine(c *Config) {
 	case e.Kind == "command" && len(e.Command) > 0 && !strings.Contains(strings.Join(e.Command, " "), "{port}"):
 		r.at("engine.command").refuse("has no {port}, want it where the engine takes the port to listen on: planner gives it a free one, and asks it there")
 	}
+	backend := e.Exchange.Backend
+	r.at("engine.all2all_backend").refuseIf(e.Kind == "sglang" && (backend == model.All2AllNaive || backend == model.All2AllPPLX),
+		"is %s, which SGLang lacks, want one of the others", backend)
 	r.warnIf(e.Endpoint.URL != "" && e.Kind != "attach",
 		`engine: url is given, and kind is %q: the server there is not used; want kind = "attach" to measure it`, e.Kind)
 	r.warnIf(len(e.Command) > 0 && e.Kind != "command", `engine: command is given, and kind is %q: it is not run; want kind = "command" to measure it`, e.Kind)
@@ -215,6 +218,11 @@ func (r *reader) draftModel(n input, c *Config, name string) model.Arch {
 func (r *reader) warnUnusedEngine(c *Config) {
 	kernels, usual := c.Engine.Kernels, unread().Engine.Kernels
 	r.warnIf(kernels.Experts != usual.Experts && c.Model.Known && !c.Model.Arch.MoE.Present(), "engine: moe_backend has no effect: %s has no experts", c.Model.Name)
+	spread := func(key string, usual any) bool {
+		return slices.ContainsFunc(c.Space[key], func(v any) bool { return v != usual })
+	}
+	r.warnIf(c.Engine.Exchange != (model.Exchange{}) && !(spread("expert_parallel", false) && spread("data_parallel", 1)),
+		"engine: all2all_backend, dbo and eplb have no effect without expert_parallel and data_parallel above 1")
 	r.warnIf(kernels.FusedReduce != usual.FusedReduce && !slices.ContainsFunc(c.draft.space["tensor_parallel"], func(v any) bool { return v != any(1) }),
 		"engine: allreduce_fusion has no effect without tensor_parallel above 1")
 }

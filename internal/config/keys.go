@@ -137,6 +137,10 @@ func (c *Config) engineRows() []tomlKey {
 		{"pipeline_parallel", "pipeline stages", knobIn(space, "pipeline_parallel")},
 		{"data_parallel", "replicas of attention inside one instance", knobIn(space, "data_parallel")},
 		{"expert_parallel", "mixture of experts: whole experts on each GPU of the tensor-parallel group", knobIn(space, "expert_parallel")},
+		{"all2all_backend", "what takes tokens to experts in other replicas: " + strings.Join(model.Names[model.All2All](), " ") + "; auto = the release's default, allgather_reducescatter since 0.11",
+			enumerated[model.All2All]().in(&e.Exchange.Backend)},
+		{"dbo", "dual-batch overlap: half of a step's tokens travel to experts while the others are computed, by deepep_low_latency or deepep_high_throughput", truth().in(&e.Exchange.DBO)},
+		{"eplb", "expert-parallel load balancing: experts are placed so that each GPU has the same load", truth().in(&e.Exchange.EPLB)},
 		{"version", `of the engine that is simulated, "0.11.0"; "" = the newest known`, anyWord().in(&e.Version)},
 		{"async_scheduling", "simulated: auto true false; auto = the release's default, true since 0.14 (pipeline stages: 0.15, draft models: 0.26)", switched().in(&e.Kernels.Async)},
 		{"graphs", "simulated: auto full piecewise decode-only eager, the steps that replay CUDA graphs; auto = the release's default, full since 0.11",
@@ -222,6 +226,7 @@ func (c *Config) runRows() []tomlKey {
 var optionKeys = map[string]string{
 	"--enforce-eager": `engine.graphs = "eager"`, "--async-scheduling": "engine.async_scheduling", "--no-async-scheduling": "engine.async_scheduling",
 	"--kv-cache-dtype": "model.kv_cache", "--quantization": "model.weights", "--dtype": "model.weights", "--moe-backend": "engine.moe_backend",
+	"--all2all-backend": "engine.all2all_backend", "--enable-dbo": "engine.dbo = true", "--enable-eplb": "engine.eplb = true",
 	"--speculative-config": "engine.speculative", "--enable-lora": "engine.lora", "--max-loras": "engine.lora", "--max-lora-rank": "engine.lora",
 	"--long-prefill-token-threshold": `knobs.extra_args = ["--long-prefill-token-threshold 512"]`, "--enable-chunked-prefill": `knobs.extra_args = ["--no-enable-chunked-prefill"]`,
 	"--cuda-graph-sizes": "engine.graph_tokens", "--cudagraph-capture-sizes": "engine.graph_tokens", "--max-cudagraph-capture-size": "engine.graph_tokens",
@@ -230,8 +235,8 @@ var optionKeys = map[string]string{
 // unmodelled are options of vLLM that affect its speed but of which the simulated engine models only the
 // default.
 var unmodelled = []string{
-	"--all2all-backend", "--attention-backend", "--block-size", "--compilation-config", "--cpu-offload-gb", "--decode-context-parallel-size",
-	"--disable-sliding-window", "--enable-dbo", "--enable-eplb", "--kv-offloading-size", "--kv-transfer-config",
+	"--attention-backend", "--block-size", "--compilation-config", "--cpu-offload-gb", "--decode-context-parallel-size",
+	"--dbo-decode-token-threshold", "--dbo-prefill-token-threshold", "--disable-sliding-window", "--eplb-config", "--kv-offloading-size", "--kv-transfer-config",
 	"--max-long-partial-prefills", "--max-num-partial-prefills", "--prefill-context-parallel-size",
 	"--scheduling-policy", "--stream-interval", "--swap-space",
 }

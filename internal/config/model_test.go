@@ -138,11 +138,34 @@ func TestKernels(t *testing.T) {
 
 // TestUnusedKernels: settings of kernels that never run are named, also once they were printed.
 func TestUnusedKernels(t *testing.T) {
-	for text, want := range map[string]int{"": 0, `moe_backend = "triton"`: 1, "allreduce_fusion = true": 1, "allreduce_fusion = true\ntensor_parallel = [1, 2]": 0} {
+	for text, want := range map[string]int{"": 0, `moe_backend = "triton"`: 1, "allreduce_fusion = true": 1, "allreduce_fusion = true\ntensor_parallel = [1, 2]": 0, "eplb = true": 1} {
 		got := mustLoad(t, minimal+"[engine]\n"+text+"\n", For("estimate"))
 		if again := mustLoad(t, string(got.TOML()), For("estimate")); len(got.Warnings) != want || len(again.Warnings) != want {
 			t.Errorf("%s: warnings %q, and %q when read again", text, got.Warnings, again.Warnings)
 		}
+	}
+}
+
+// Ways to the experts that vLLM refuses, lacks in the release or that reach no other GPU are refused where they would be
+// simulated; others of some combinations reject these alone.
+func TestExchangeWithExperts(t *testing.T) {
+	const wide = "[demand]\nrate = 1\n[slo]\ntpot = { p99 = \"1s\" }\n[model]\nname = \"deepseek-v3\"\n[hardware]\ngpu = %s\n[engine]\ndata_parallel = 16\nexpert_parallel = true\n%s\n"
+	for _, c := range []struct{ gpu, engine, want string }{
+		{`"H200 SXM"`, `all2all_backend = "deepep_low_latency"`, ""}, {`"H200 SXM"`, "all2all_backend = \"deepep_high_throughput\"\ndbo = true\neplb = true", ""},
+		{`"H200 SXM"`, `extra_args = ["--all2all-backend", "deepep_low_latency", "--enable-dbo"]`, ""},
+		{`"H200 SXM"`, `all2all_backend = "deepep"`, "deepep_low_latency"}, {`"H200 SXM"`, `dbo = true`, "overlaps no batches"},
+		{`"H200 SXM"`, `all2all_backend = "pplx"`, "no pplx"}, {`"H200 SXM"`, "all2all_backend = \"pplx\"\nversion = \"0.12.0\"", ""},
+		{`"H200 SXM"`, `all2all_backend = "flashinfer_all2allv"`, "2 nodes"}, {`"MI300X"`, `all2all_backend = "deepep_low_latency"`, "needs NVLink"},
+		{`["MI300X", "H200 SXM"]`, `all2all_backend = "deepep_low_latency"`, ""},
+		{`"H200 SXM"`, "kind = \"sglang\"\nall2all_backend = \"naive\"", "SGLang lacks"}, {`"H200 SXM"`, "kind = \"vllm\"\nall2all_backend = \"naive\"", ""},
+	} {
+		_, err := Load(write(t, fmt.Sprintf(wide, c.gpu, c.engine)), nil, For("plan"))
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s, %s: %v, want %q", c.gpu, c.engine, err, c.want)
+		}
+	}
+	if got := KeyOfOption("--all2all-backend"); got != "engine.all2all_backend" {
+		t.Errorf("--all2all-backend is %q", got)
 	}
 }
 

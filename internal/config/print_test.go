@@ -108,6 +108,9 @@ max_jobs = 3
 	"simulated engine": strings.Replace(strings.Replace(minimal, "[slo]", "[slo]\ntpot = { p50 = \"1s\" }", 1), "rate = 100", "rate = 100\nrate_of = \"mean\"\ntarget_availability = 0.999", 1) + `
 node_gpus = 4
 [engine]
+all2all_backend = "deepep_low_latency"
+dbo = true
+eplb = true
 async_scheduling = true
 graphs = "eager"
 graph_tokens = 512

@@ -85,6 +85,19 @@ func TestOptions(t *testing.T) {
 	}
 }
 
+// The way to the experts reaches the command that a plan recommends, of a simulated engine too.
+func TestExchangeIsHandedOver(t *testing.T) {
+	for _, kind := range []string{"simulated", "vllm"} {
+		cfg := configured("engine.kind", kind, "model.name", "deepseek-v3", "hardware.gpu", "H200 SXM", "engine.data_parallel", "16", "engine.expert_parallel", "true",
+			"engine.all2all_backend", "deepep_low_latency", "engine.dbo", "true", "engine.eplb", "true")
+		settings := recommended(cfg)
+		args := strings.Join(must.Get(settings.Command(knobs(cfg), engine.AnyPort)).Args, " ")
+		if !strings.Contains(args, "--all2all-backend deepep_low_latency --enable-dbo --enable-eplb") {
+			t.Errorf("%s: %s", kind, args)
+		}
+	}
+}
+
 // TestHandOver: what serves others is what was measured, on all addresses, without keys,
 // and with what the servers of its trials said of themselves.
 func TestHandOver(t *testing.T) {

@@ -100,6 +100,15 @@ func options(e *config.EngineSettings) map[string]string {
 	if l := e.LoRA; l.On() {
 		named["lora_adapters"], named["lora_slots"], named["lora_rank"] = strconv.Itoa(l.Adapters), strconv.Itoa(l.Slots), strconv.Itoa(l.SlotRank())
 	}
+	if x := e.Exchange; x.Backend != model.All2AllByDefault {
+		named["all2all_backend"] = x.Backend.String()
+	}
+	if e.Exchange.DBO {
+		named["dbo"] = "true"
+	}
+	if e.Exchange.EPLB {
+		named["eplb"] = "true"
+	}
 	s := &e.Speculation
 	if s.Tokens == 0 {
 		return named

@@ -177,6 +177,7 @@ const (
 	NotModelled            Kind = "not_modelled: not modelled by the simulated engine, whose rates are of an engine without: {features%s}"
 	Uncalibrated           Kind = "uncalibrated: constants: no served run of {what%s} is among those that the constants were calibrated on, so all times may be a further {percent%.0f} % off (90 %)"
 	BusyFrontEnd           Kind = "busy_front_end: at its maximum rate each process of one instance's API server is taken to be busy for {busy_percent%.0f} % of the time with {requests_per_s%.3g} requests/s, {prompt_tokens_per_s%.0f} tokens/s of prompts and {tokens_per_s%.0f} of answers (hosts differ by a factor of 2 and more): knobs.extra_args = [\"\", \"--api-server-count 4\"] tries more of them"
+	SlowExchange           Kind = "slow_exchange: in short simulated runs {backend} carries {gain_percent%.0f} % more than the engine's default way to the experts, where its kernels are installed: engine.all2all_backend = \"{backend}\" plans with it"
 	BeyondModel            Kind = "beyond_model: requests would grow to {tokens%d} tokens, the model's own limit is {limit%d}"
 	Imprecise              Kind = "imprecise: precision: the maximum rate is known to {low_percent%+.0f} to {high_percent%+.0f} %, and +-{asked_percent%.3g} % were asked for{why}"
 	KnobAtEnd              Kind = "knob_at_end: {knob} is {value}, the {end} value tried, and {inner} carries less: {further} values may carry more; try knobs.{knob} = [{try}]"
@@ -227,6 +228,10 @@ const (
 	TooManyStages    Kind = "too_many_stages: pipeline_parallel {degree%d} exceeds the {layers%d} layers of {model}"
 	NoExperts        Kind = "no_experts: expert_parallel: {model} has no experts"
 	ExpertsAlone     Kind = "experts_alone: expert_parallel on one GPU is the same as without"
+	ExchangeUnknown  Kind = "exchange_unknown: all2all_backend: vLLM 0.{release%d} has no {backend}"
+	ExchangeUnwired  Kind = "exchange_unwired: all2all_backend: {backend} needs NVLink, and {gpu} has none"
+	ExchangeOneNode  Kind = "exchange_one_node: all2all_backend: {backend} reaches only GPUs that one NVLink joins, and an instance spans {nodes%d} nodes"
+	OverlapUnknown   Kind = "overlap_unknown: dbo: vLLM 0.{release%d} overlaps no batches with all2all_backend {backend}: want deepep_low_latency or deepep_high_throughput, and 0.11 or later"
 	ExpertsUndivided Kind = "experts_undivided: expert_parallel: {gpus%d} GPUs do not divide the {experts%d} experts of {model}"
 	NoMemory         Kind = "no_memory: {model} does not fit on {gpu} with tensor_parallel {degree%d}: {arithmetic%s}, but one request of {tokens%d} tokens takes {needed%d}; {advice%s}"
 	EmptyPool        Kind = "empty_pool: simulate engine: a pool of {blocks%d} KV blocks holds no request"
@@ -321,9 +326,9 @@ var kinds = []Kind{
 	DrawnApart, LinesLeftOut, RequestsEstimated, ArrivalsFromEnds, RowsReordered, RowsLeftOut, ClockSpread, ClockTicks,
 	RowsTwice, ColumnsIgnored, Cliff, Collapses, OffCurve, TrialsDiffer, OneStart, WindowShort, CacheCollapse, WarmUpShort, NoWaitLimit, Uncertified,
 	CurveInterpolates, CurveWithoutRates, OverloadInferred, NoSaturation, NoCurve, NoCurveOf, NoSamplingError, CountsRead, TraceRatesUnknown, NoPrice, OneInstance,
-	LossOverloads, DraftHurts, FewSlots, MayBeCheaper, MoreGPUsSlower, MoreGPUsTalk, NotReached, MovedFar, NotModelled, Uncalibrated, BusyFrontEnd, BeyondModel, Imprecise, KnobAtEnd, OnlyUntrusted, AllUntrusted, JobTail, BrokeDown, EngineLost, BreaksDown, SomeUntrusted, SearchInterrupted, CertificateInterrupted, MatrixOfFirst, NoneTrusted, RoundsInterrupted, RequestsDiffer, RepeatsDisagree, LimitedByFailures,
+	LossOverloads, DraftHurts, FewSlots, MayBeCheaper, MoreGPUsSlower, MoreGPUsTalk, NotReached, MovedFar, NotModelled, Uncalibrated, BusyFrontEnd, SlowExchange, BeyondModel, Imprecise, KnobAtEnd, OnlyUntrusted, AllUntrusted, JobTail, BrokeDown, EngineLost, BreaksDown, SomeUntrusted, SearchInterrupted, CertificateInterrupted, MatrixOfFirst, NoneTrusted, RoundsInterrupted, RequestsDiffer, RepeatsDisagree, LimitedByFailures,
 	FewRounds, FigureUnknown, SideDown, SideFailed, SideInvalid, SideBehind, SideOverloaded, RateTooHigh, SeedsDiffer, ServersDiffer, TrafficDiffers, EngineFailed, EngineAlike, EngineCondemned,
-	NotPlaced, TooWide, StepBelowSeqs, DegreesNegative, HeadsUndivided, KVHeadsUndivided, StatesUndivided, BlocksCut, TooManyStages, NoExperts, ExpertsAlone, ExpertsUndivided, NoMemory,
+	NotPlaced, TooWide, StepBelowSeqs, DegreesNegative, HeadsUndivided, KVHeadsUndivided, StatesUndivided, BlocksCut, TooManyStages, NoExperts, ExpertsAlone, ExpertsUndivided, ExchangeUnknown, ExchangeUnwired, ExchangeOneNode, OverlapUnknown, NoMemory,
 	EmptyPool, BudgetSpent, BudgetCut, BudgetLeft, NotTried, NotTriedBehind, PredictedWorse, OffTheWay, CarriesLess, CarriesLessBy,
 	AsGood, SeenAsGood, SeenWorse, DearerKind, CheaperUnsearched, KindIdle, CompletesLess, NotBetter, LessSafe, FailsIdle, IdleMisses, IdleFloor, MissedAtAll, AllMissed, NoneMet, NoneMeasured, NoneMissed, MetAtLargest, NarrowEnough,
 	InvalidInRow, InvalidTime, TrialsSpent, BudgetNoRoom, StillWide, NoRateToTest, MeanUncounted, BeyondTooMany, BudgetTooShort, LooksUndecided,

@@ -116,6 +116,9 @@ func ofEngine(cfg *config.Config, dep model.Deployment, args model.EngineArgs) [
 		when(l.On(), feature("engine.lora", fmt.Sprintf("%d adapters of rank %d, %d at once", l.Adapters, l.Rank, l.Slots), true,
 			"each is as likely as the others, and all are in the host's memory; "+untested)),
 		chosen("engine.graphs", k.Graphs, k.Graphs == model.GraphsDecodeOnly || k.Graphs == model.GraphsNone),
+		chosen("engine.all2all_backend", args.Exchange.Backend, true),
+		when(args.Exchange.DBO, feature("engine.dbo", true, true, untested)),
+		when(args.Exchange.EPLB, feature("engine.eplb", true, true, "all GPUs are taken to have the same load but for chance; "+untested)),
 		chosen("engine.moe_backend", k.Experts, false), chosen("engine.sampler", k.Sampler, false),
 		when(k.Async != model.ByDefault, feature("engine.async_scheduling", k.Async == model.On, false, "")),
 		when(k.FusedReduce != model.ByDefault, feature("engine.allreduce_fusion", k.FusedReduce == model.On, false, "")))

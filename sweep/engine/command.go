@@ -137,6 +137,7 @@ func (s *Settings) values(k measure.Knobs, file string, port int) map[string]str
 		values[n.Name] = n.Text(k)
 	}
 	maps.Copy(values, s.Options)
+	maps.Copy(values, sglangExchange[s.Options["all2all_backend"]])
 	return values
 }
 
@@ -293,7 +294,7 @@ var attach = adapter{
 	describe: describeAny,
 }
 
-var placeholder = regexp.MustCompile(`\{[a-z_]+\}`)
+var placeholder = regexp.MustCompile(`\{[a-z][a-z0-9_]*\}`)
 
 // fill fills in the placeholders of Argv. One without a value is an error: there is no telling what
 // the engine would take "0" or an empty word for.

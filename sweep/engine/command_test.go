@@ -131,6 +131,27 @@ func TestDegreesOfParallelism(t *testing.T) {
 	}
 }
 
+// The way to the experts is told to engines that know it, each in its own words.
+func TestWayToExperts(t *testing.T) {
+	for _, c := range []struct{ kind, backend, args, without string }{
+		{"vllm", "deepep_low_latency", "--all2all-backend deepep_low_latency --enable-dbo --enable-eplb", ""},
+		{"sglang", "deepep_low_latency", "--moe-a2a-backend deepep --deepep-mode low_latency --enable-two-batch-overlap --enable-eplb", ""},
+		{"sglang", "deepep_high_throughput", "--moe-a2a-backend deepep --deepep-mode normal --enable-two-batch-overlap", ""},
+		{"sglang", "flashinfer_all2allv", "--moe-a2a-backend flashinfer --enable-two-batch-overlap", ""},
+		{"sglang", "allgather_reducescatter", "--enable-two-batch-overlap", ""}, {"tgi", "deepep_low_latency", "", "all2all_backend dbo eplb"},
+	} {
+		s := Settings{Kind: c.kind, Model: "m", Options: map[string]string{"all2all_backend": c.backend, "dbo": "true", "eplb": "true"}}
+		got, err := s.Command(measure.Knobs{PrefixCaching: true}, 1)
+		if args := strings.Join(got.Args, " "); err != nil || !strings.Contains(args, c.args) || strings.Contains(args, "{") || strings.Join(got.Without, " ") != c.without {
+			t.Errorf("%s, %s: %q, without %q, %v; want %q, without %q", c.kind, c.backend, args, got.Without, err, c.args, c.without)
+		}
+	}
+	s := Settings{Kind: "command", Argv: []string{"serve", "--all2all-backend", "{all2all_backend}"}, Options: map[string]string{"all2all_backend": "pplx"}}
+	if got, err := s.Command(measure.Knobs{}, 1); err != nil || strings.Join(got.Args, " ") != "serve --all2all-backend pplx" {
+		t.Errorf("%q, %v", got.Args, err)
+	}
+}
+
 // What an engine says of its formats is held against what was asked for.
 func TestOtherFormats(t *testing.T) {
 	for _, c := range []struct {

@@ -26,7 +26,8 @@ var sglang = adapter{
 	},
 	node: `--nnodes "$SLURM_NNODES" --node-rank "$SLURM_NODEID" --dist-init-addr "$MASTER_ADDR:20000"`,
 	// fp8_e4m3 is what vLLM means by fp8.
-	formats: []string{"--quantization {quantization}", "--dtype {dtype}", "byte_kv? --kv-cache-dtype fp8_e4m3"},
+	formats: []string{"--quantization {quantization}", "--dtype {dtype}", "byte_kv? --kv-cache-dtype fp8_e4m3",
+		"all2all_backend? --moe-a2a-backend {moe_a2a_backend}", "--deepep-mode {deepep_mode}", "dbo? --enable-two-batch-overlap", "eplb? --enable-eplb"},
 	metrics: metricNames{
 		runningRequests: {"sglang:num_running_reqs"},
 		waitingRequests: {"sglang:num_queue_reqs"},
@@ -62,4 +63,11 @@ var sglang = adapter{
 		_, err := q.call(http.MethodPost, "/flush_cache")
 		return err
 	},
+}
+
+// sglangExchange are SGLang's values for vLLM's --all2all-backend; without one it gathers all tokens.
+var sglangExchange = map[string]map[string]string{
+	"deepep_high_throughput": {"moe_a2a_backend": "deepep", "deepep_mode": "normal"},
+	"deepep_low_latency":     {"moe_a2a_backend": "deepep", "deepep_mode": "low_latency"},
+	"flashinfer_all2allv":    {"moe_a2a_backend": "flashinfer"},
 }

@@ -28,6 +28,7 @@ var vllm = adapter{
 	},
 	node: `--nnodes "$SLURM_NNODES" --node-rank "$SLURM_NODEID" --master-addr "$MASTER_ADDR" $([ "$SLURM_NODEID" = 0 ] || echo --headless)`,
 	formats: []string{"--quantization {quantization}", "--dtype {dtype}", "byte_kv? --kv-cache-dtype fp8", "--speculative-config {speculative}",
+		"--all2all-backend {all2all_backend}", "dbo? --enable-dbo", "eplb? --enable-eplb",
 		"--enable-lora --max-loras {lora_slots} --max-cpu-loras {lora_adapters} --max-lora-rank {lora_rank}"},
 	metrics: metricNames{
 		runningRequests: {"vllm:num_requests_running"},
