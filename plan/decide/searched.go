@@ -40,6 +40,8 @@ type placed struct {
 	Knobs   measure.Knobs     `json:"knobs"`
 	Moves   []moved           `json:"moves"`
 	Crossed []effects.Setting `json:"crossed"`
+	// Exchange is the way to the experts that carries most, where the engine's default is used.
+	Exchange moved `json:"exchange,omitzero"`
 }
 
 // PlanStudy is the study of a plan, whose searches can be kept and recalled.

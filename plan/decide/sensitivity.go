@@ -9,6 +9,7 @@ import (
 
 	"planner/internal/list"
 	"planner/internal/note"
+	"planner/model"
 	"planner/model/calibrate"
 	"planner/plan"
 	"planner/plan/effects"
@@ -217,6 +218,37 @@ func (d *Decision) crossed(p *plan.Plan) []effects.Setting {
 		}
 	}
 	return out
+}
+
+// otherExchange returns the way to the experts with which the chosen instance carries most on the simulated engine, and
+// how many times as much as with the engine's default; nothing if no tokens travel or another way is configured.
+func (d *Decision) otherExchange(o plan.Offer) (best moved) {
+	if !d.ground.Virtual || d.ground.Predict == nil || o.Rate.Value <= 0 {
+		return best
+	}
+	k := o.Knobs
+	if dep := d.ground.Predict.Deployment(k); !dep.EP || dep.DP <= 1 || d.ground.Predict.Args(k).Exchange.Backend != model.All2AllByDefault {
+		return best
+	}
+	var backends []model.All2All
+	var situations []calibrate.Situation
+	for _, x := range model.Exchanges() {
+		other, engine := *d, *d.ground.Predict
+		engine.Settings.Exchange.Backend, other.ground.Predict = x, &engine
+		if _, err := engine.Fit(k); err == nil && x > model.All2AllGather {
+			backends, situations = append(backends, x), append(situations, other.situation(k))
+		}
+	}
+	moves, err := calibrate.Moves(o.Rate.Value, d.situation(k), situations)
+	if err != nil {
+		return best // as in moves
+	}
+	for i, m := range moves {
+		if by := math.Exp(m.By); m.Err == nil && by > max(best.By, 1) {
+			best = moved{What: backends[i].String(), By: by}
+		}
+	}
+	return best
 }
 
 // situation returns the configuration on the simulated engine with given knobs. Each run is made only once.
