@@ -72,9 +72,9 @@ func TestDiesOnlyUnderLoad(t *testing.T) {
 }
 
 // TestDiesWhateverTheRate: an engine that dies after as many requests at one rate as at another
-// cannot run, though it serves fewer, and its death is no miss of a rate.
+// cannot run, though it serves fewer, and its death is no miss of a rate. It is not run beside other tests: the engine
+// has to keep up.
 func TestDiesWhateverTheRate(t *testing.T) {
-	t.Parallel()
 	l, mark := fakeLive(t.TempDir(), "dies-late")
 	source := &given{trials: []measure.Trial{judgedTrial(1, 20), judgedTrial(2, 200), judgedTrial(3, 80), judgedTrial(4, 20)}}
 	for i := range source.trials {

@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -29,6 +30,8 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == "live-sweep" {
 		os.Exit(sweepLive(os.Args[2]))
 	}
+	// The tests wait more than they compute, so more of them run side by side than there are processors.
+	must.OK(flag.Set("test.parallel", "4"))
 	os.Exit(m.Run())
 }
 

@@ -109,8 +109,8 @@ func (l *Live) standing(ctx context.Context, e *engine.Engine, w *watchdog, o *m
 // serves.
 func (l *Live) stillHangs(ctx context.Context, e *engine.Engine, w *watchdog, o *measure.Observation) error {
 	answered := slices.ContainsFunc(o.Records, func(r measure.Record) bool { return r.Outcome == measure.OK })
-	if answered && !w.sampling.Mute() && e.Check(ctx, signOfLife) == nil {
-		if done, _ := l.alone(ctx, e, w.trial, min(w.silence, signOfLife), nil); done {
+	if answered && !w.sampling.Mute() && e.Check(ctx, min(signOfLife, 4*w.silence)) == nil { // less only where Hang is short
+		if done, _ := l.alone(ctx, e, w.trial, min(signOfLife, w.silence), nil); done {
 			return nil
 		}
 	}

@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -84,16 +85,20 @@ func runScript(t *testing.T, j *Journal, parallel int) *script {
 	return s
 }
 
-// A run whose journal was cut at any byte and that was resumed observes the same measurements and
-// leaves the same journal as one that was not.
+// A run whose journal was cut anywhere in any of its lines and that was resumed observes the same
+// measurements and leaves the same journal as one that was not.
 func TestResumeFromEveryCut(t *testing.T) {
 	path := filepath.Join(t.TempDir(), JournalFile)
 	j := journal(t, path)
 	want := runScript(t, j, 1)
 	j.Close()
 	whole := must.Get(os.ReadFile(path))
-	step := max(len(whole)/400, 1)
-	for cut := 0; cut <= len(whole); cut += step {
+	cuts, begin := []int{len(whole)}, 0
+	for line := range bytes.Lines(whole) {
+		cuts = append(cuts, begin, begin+1, begin+len(line)/2, begin+len(line)-1)
+		begin += len(line)
+	}
+	for _, cut := range cuts {
 		path := filepath.Join(t.TempDir(), fmt.Sprint(cut))
 		must.OK(os.WriteFile(path, whole[:cut], 0o644))
 		j := journal(t, path)
