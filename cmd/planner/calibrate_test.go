@@ -15,6 +15,7 @@ import (
 
 // TestCalibrateInterrupted: a fit to many loads takes minutes, and the first interrupt ends it.
 func TestCalibrateInterrupted(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	file, folder := filepath.Join(dir, "c.toml"), filepath.Join(dir, "run")
 	must.OK(os.WriteFile(file, []byte("[model]\nname = \"llama-3.1-8b\"\n[hardware]\ngpu = \"H100 SXM\"\n[workload]\nclass = \"chat\"\n"), 0o600))
@@ -32,6 +33,7 @@ func TestCalibrateInterrupted(t *testing.T) {
 // took as long as those of 4,000, which is the host that launches layers and neither weights nor products of
 // matrices. The trial whose cache ran full is left out.
 func TestCalibrateToAnH200(t *testing.T) {
+	t.Parallel()
 	code, out, told := inProcess(t.Context(), "calibrate", "../../testdata/h200/chat", "../../testdata/h200/long", "--json")
 	if code != exitDone {
 		t.Fatalf("code %d: %s", code, told)

@@ -44,6 +44,7 @@ func fleetOf(t *testing.T, args ...string) (attainment, replicas float64) {
 // every request within its limits, and the autoscaled one 95.8 % at 5.93 replicas. What
 // uncertain inputs do to that stands in docs/fleet.md.
 func TestMeasuredFleet(t *testing.T) {
+	t.Parallel()
 	const file = "testdata/fleet/llm-d.toml"
 	if within, replicas := fleetOf(t, file, "--seeds", "1", "--set", "fleet.replicas=8"); within < 0.98 || replicas != 8 {
 		t.Errorf("a static pool of 8: %.4f within the limits at %v replicas, measured 1", within, replicas)
@@ -83,6 +84,7 @@ func TestDamagedFleet(t *testing.T) {
 // TestStaticOrAutoscaled wants of a plan with traffic in time its fleet beside an
 // autoscaled one, in the JSON and in the report, and what is wrong with the traffic refused.
 func TestStaticOrAutoscaled(t *testing.T) {
+	t.Parallel()
 	args := []string{"estimate", "--quiet", "--model", "llama-3.1-8b", "--gpu", "H100 SXM", "--price", "3", "--rate", "40", "--workload", "chat",
 		"--set", `slo.ttft={p95="500ms"}`, "--set", `slo.tpot={p95="50ms"}`, "--set", "knobs.max_num_seqs=256", "--set", "knobs.max_num_batched_tokens=8192", "--set", "search.budget=8m"}
 	stages := func(text string) []string { return append(slices.Clone(args), "--set", "fleet.stages="+text) }

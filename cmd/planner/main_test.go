@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"flag"
 	"os"
 	"strconv"
 	"testing"
@@ -21,6 +22,8 @@ func TestMain(m *testing.M) {
 	if code, ran := engine.Guard(os.Args); ran {
 		os.Exit(code)
 	}
+	// Half of the tests wait for engines and servers, so more of them run side by side than there are processors.
+	must.OK(flag.Set("test.parallel", "4"))
 	testscript.Main(inScratch{m}, map[string]func(){"planner": main, "vllm": serveFake, "kubectl": fakeKubectl})
 }
 

@@ -121,6 +121,7 @@ func (o *outputs) report(t *testing.T) {
 // A schema is of what is written: a key of another kind, one that lacks and, where it is
 // closed, one too many are errors of the key's name.
 func TestSchemasRefuse(t *testing.T) {
+	t.Parallel()
 	doc := read(filepath.Join(finished().folder, "plan.json"))
 	for _, c := range []struct{ old, new, want string }{
 		{"", "", ""},
