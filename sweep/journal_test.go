@@ -2,8 +2,6 @@ package sweep
 
 import (
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -20,8 +18,7 @@ func TestJournalOfImpossibleCounts(t *testing.T) {
 		strings.Replace(good, `"k":3`, `"k":-3`, 1),
 		strings.Replace(good, `"failed":0`, `"failed":101`, 1),
 	} {
-		path := filepath.Join(t.TempDir(), JournalFile)
-		must.OK(os.WriteFile(path, []byte(good+"\n"+bad+"\n"), 0o600))
+		path := must.File(t, JournalFile, good+"\n"+bad+"\n")
 		_, err := ReadJournal(path)
 		if !errors.Is(err, measure.ErrImpossible) || !strings.Contains(err.Error(), path+": line 2: ") {
 			t.Errorf("%s: %v", bad, err)

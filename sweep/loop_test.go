@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -99,8 +98,7 @@ func TestResumeFromEveryCut(t *testing.T) {
 		begin += len(line)
 	}
 	for _, cut := range cuts {
-		path := filepath.Join(t.TempDir(), fmt.Sprint(cut))
-		must.OK(os.WriteFile(path, whole[:cut], 0o644))
+		path := must.File(t, JournalFile, string(whole[:cut]))
 		j := journal(t, path)
 		got := runScript(t, j, 2)
 		j.Close()

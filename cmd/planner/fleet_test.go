@@ -116,8 +116,7 @@ func TestStaticOrAutoscaled(t *testing.T) {
 // TestInterruptedInTime wants a plan whose traffic is being replayed in time to end as
 // interrupted.
 func TestInterruptedInTime(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "planner.toml")
-	const text = `model.name = "llama-3.1-8b"
+	file := must.File(t, "planner.toml", `model.name = "llama-3.1-8b"
 hardware.gpu = "H100 SXM"
 slo.ttft = { p95 = "1s" }
 demand.rate = 4
@@ -125,8 +124,7 @@ demand.rate = 4
 stages = [{ rate = 1, duration = "2m" }, { rate = 4, duration = "2m" }]
 max_replicas = 2
 autoscaler = { kind = "forecast", target = 2 }
-`
-	must.OK(os.WriteFile(file, []byte(text), 0o600))
+`)
 	cfg := must.Get(config.Load(file, nil, config.For("estimate")))
 	runnable, _ := cfg.Candidates()
 	p := &plan.Plan{Offer: plan.Offer{Knobs: runnable[0]}, Fleet: plan.Fleet{Instances: 2}}

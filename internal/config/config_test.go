@@ -32,9 +32,7 @@ gpu = "H100 SXM"
 // write puts a configuration into a file of its own.
 func write(t *testing.T, text string) string {
 	t.Helper()
-	name := filepath.Join(t.TempDir(), "planner.toml")
-	must.OK(os.WriteFile(name, []byte(text), 0o600))
-	return name
+	return must.File(t, "planner.toml", text)
 }
 
 // mustLoad loads a text that must be right.

@@ -214,9 +214,7 @@ func TestVariantsGiveEveryKey(t *testing.T) {
 }
 
 func TestTraceLoadsBack(t *testing.T) {
-	folder := t.TempDir()
-	trace := filepath.Join(folder, "t.csv")
-	must.OK(os.WriteFile(trace, []byte("arrival_s,input_tokens,output_tokens,prefix_id,prefix_tokens\n1,10,20,a,5\n0.5,30,40,,\n"), 0o600))
+	trace := must.File(t, "t.csv", "arrival_s,input_tokens,output_tokens,prefix_id,prefix_tokens\n1,10,20,a,5\n0.5,30,40,,\n")
 	first := mustLoad(t, minimal, For("plan"), Override{Key: "workload.trace", Value: trace})
 	if n := len(first.Workload.Replay); n != 2 || first.Workload.Replay[0].Prompt != 30 || first.Workload.MaxLen != 70 {
 		t.Errorf("got %+v, max_model_len %d", first.Workload, first.Workload.MaxLen)
@@ -273,8 +271,7 @@ func TestTemplateOfFiles(t *testing.T) {
 			t.Errorf("file %s, want %s; GPUs %v", c.Model.File, want, c.GPUs)
 		}
 	}
-	shape := filepath.Join(t.TempDir(), "config.json")
-	must.OK(os.WriteFile(shape, []byte(strings.Replace(tiny, "8192", "2048", 1)), 0o600))
+	shape := must.File(t, "config.json", strings.Replace(tiny, "8192", "2048", 1))
 	text := must.Get(Template(shape, "", "vllm", ""))
 	if c := mustLoad(t, string(text), For("plan")); c.Model.Config != shape || c.Workload.Longest() > 2048 {
 		t.Errorf("config %s, longest request %d", c.Model.Config, c.Workload.Longest())

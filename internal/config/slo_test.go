@@ -3,8 +3,6 @@ package config
 import (
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -81,8 +79,7 @@ func TestJobOfCutRequests(t *testing.T) {
 
 // TestTokensOfATrace: results are fitted for as many requests a day as a plan is made for.
 func TestTokensOfATrace(t *testing.T) {
-	trace := filepath.Join(t.TempDir(), "t.csv")
-	must.OK(os.WriteFile(trace, []byte("arrival_s,input_tokens,output_tokens\n0,300,100\n1,500,100\n"), 0o600))
+	trace := must.File(t, "t.csv", "arrival_s,input_tokens,output_tokens\n0,300,100\n1,500,100\n")
 	text := strings.NewReplacer("rate = 100", "tokens_per_day = 1e9", `ttft = { p99 = "500ms" }`, `objective = "throughput"`).Replace(minimal) +
 		fmt.Sprintf("[workload]\ntrace = %q\n", trace)
 	for _, command := range []string{"plan", "fit"} {

@@ -1,8 +1,6 @@
 package engines
 
 import (
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -172,8 +170,7 @@ func TestPoolsServeOneModel(t *testing.T) {
 // TestRoomForSamples: where the longest request is one of a sample, twice as much room is
 // left, as far as the cache holds it, unless the length was chosen.
 func TestRoomForSamples(t *testing.T) {
-	trace := filepath.Join(t.TempDir(), "t.csv")
-	must.OK(os.WriteFile(trace, []byte("arrival_s,input_tokens,output_tokens\n0,1000,200\n1,3000,100\n2,10,10\n"), 0o600))
+	trace := must.File(t, "t.csv", "arrival_s,input_tokens,output_tokens\n0,1000,200\n1,3000,100\n2,10,10\n")
 	sampled := []string{"engine.kind", "vllm", "model.name", "llama-3.1-8b", "workload.trace", trace, "workload.arrivals", "trace"}
 	cfg := configured(sampled...)
 	k := knobs(cfg)

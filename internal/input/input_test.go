@@ -3,8 +3,6 @@ package input
 import (
 	"errors"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -26,8 +24,7 @@ func TestLimit(t *testing.T) {
 }
 
 func TestReadFile(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "file")
-	must.OK(os.WriteFile(path, make([]byte, 2048), 0o600))
+	path := must.File(t, "file", strings.Repeat("x", 2048))
 	if data, err := ReadFile(path, 2048); err != nil || len(data) != 2048 {
 		t.Errorf("%d bytes, %v", len(data), err)
 	}

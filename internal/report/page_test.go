@@ -5,7 +5,6 @@ package report
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -18,8 +17,7 @@ import (
 func TestPageInABrowser(t *testing.T) {
 	path := os.Getenv("PLANNER_PAGE")
 	if path == "" {
-		path = filepath.Join(t.TempDir(), "report.html")
-		must.OK(os.WriteFile(path, HTML(documents()["plan"]), 0o600))
+		path = must.File(t, "report.html", string(HTML(documents()["plan"])))
 	}
 	c := browse(t)
 	for _, width := range []int{1280, 400} {

@@ -2,8 +2,6 @@ package decide
 
 import (
 	"math"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -19,8 +17,7 @@ import (
 // ground.
 func onInstance(t *testing.T, command, more string) (*config.Config, sweep.Ground) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "p.toml")
-	text := `
+	path := must.File(t, "p.toml", `
 [model]
 name = "llama-3.1-8b"
 [hardware]
@@ -29,8 +26,7 @@ gpu = "L40S"
 max_num_seqs = 256
 max_num_batched_tokens = 2048
 gpu_memory_utilization = 0.92
-` + more
-	must.OK(os.WriteFile(path, []byte(text), 0o600))
+`+more)
 	cfg := must.Get(config.Load(path, nil, config.For(command)))
 	return cfg, sweep.SimulatedGround(&sweep.Simulated{Deployment: cfg.Deployment, Version: cfg.Engine.Version}, 2)
 }

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -35,9 +33,7 @@ func aDay(t *testing.T, requests int) string {
 			fmt.Fprintf(&b, "%.3f,%d,%d\n", 60*float64(minute)+math.Mod(17.3*sum, 60), 100+rng.IntN(900), 20+rng.IntN(300))
 		}
 	}
-	path := filepath.Join(t.TempDir(), "day.csv")
-	must.OK(os.WriteFile(path, []byte(b.String()), 0o600))
-	return path
+	return must.File(t, "day.csv", b.String())
 }
 
 // onDay loads a configuration on a trace for a command, with the ground to run it on.

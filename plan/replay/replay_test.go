@@ -150,9 +150,7 @@ func TestPolicies(t *testing.T) {
 	p := &plan.Plan{Fleet: plan.Fleet{Instances: 5}}
 	with := func(text string) (*Replay, [2]fleet.Policy) {
 		t.Helper()
-		path := filepath.Join(t.TempDir(), "planner.toml")
-		must.OK(os.WriteFile(path, []byte(header+text), 0o600))
-		cfg := must.Get(config.Load(path, nil, config.For("estimate")))
+		cfg := must.Get(config.Load(must.File(t, "planner.toml", header+text), nil, config.For("estimate")))
 		runnable, _ := cfg.Candidates()
 		p.Offer.Knobs = runnable[0]
 		r, both, err := OfPlan(cfg, p)

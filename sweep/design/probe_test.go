@@ -3,8 +3,6 @@ package design
 import (
 	"math"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -96,8 +94,9 @@ func narrows(t *testing.T, p *Probed, cfg *config.Config, sim *sweep.Simulated) 
 	if worse := wrong.Spread(dep, before); !(worse[model.DoubtWeights] > 3*after[model.DoubtWeights] && worse[model.DoubtCommunication] > before[model.DoubtCommunication]) {
 		t.Errorf("predictions that are off by half leave %+v, right ones %+v", worse, after)
 	}
-	path := filepath.Join(t.TempDir(), CalibrationFile)
-	must.OK(os.WriteFile(path, p.Files()[CalibrationFile].([]byte), 0o600))
+	if file, _ := p.Files()[CalibrationFile].([]byte); len(file) == 0 {
+		t.Error("no file of the calibration")
+	}
 }
 
 // TestProbeOfAnother: tokens that come sooner than the weights can be read are of another server

@@ -114,8 +114,8 @@ func TestFailuresToStart(t *testing.T) {
 			t.Parallel()
 			s, mark := fakes(t, c.misbehave)
 			_, err := Start(t.Context(), s, someKnobs(), "0001", nil)
-			var f *Failure
-			if !errors.As(err, &f) {
+			f, ok := errors.AsType[*Failure](err)
+			if !ok {
 				t.Fatalf("not a failure: %v", err)
 			}
 			if f.Class != c.class || !strings.Contains(f.Cause, c.cause) {
@@ -205,7 +205,7 @@ func TestNeverReady(t *testing.T) {
 			s, mark := fakes(t, c.misbehave)
 			s.Timeouts.Ready, s.Timeouts.Stall = c.ready, c.stall
 			e, err := Start(t.Context(), s, someKnobs(), "0001", nil)
-			var f *Failure
+			f, failed := errors.AsType[*Failure](err)
 			switch {
 			case c.class == "" && err != nil:
 				t.Error(err)
@@ -213,7 +213,7 @@ func TestNeverReady(t *testing.T) {
 				if err := e.Stop(0); err != nil {
 					t.Error(err)
 				}
-			case !errors.As(err, &f) || f.Class != c.class:
+			case !failed || f.Class != c.class:
 				t.Errorf("%v, want class %s", err, c.class)
 			}
 			enginetest.NothingLeft(t, mark, 0)
@@ -228,8 +228,7 @@ func TestMissingProgram(t *testing.T) {
 	for _, program := range []string{"/nowhere/vllm", "/etc/passwd"} {
 		s.Program = []string{program}
 		_, err := Start(t.Context(), s, someKnobs(), "0001", nil)
-		var f *Failure
-		if !errors.As(err, &f) || f.Class != missing {
+		if f, ok := errors.AsType[*Failure](err); !ok || f.Class != missing {
 			t.Errorf("%s: %v", program, err)
 		}
 	}
@@ -348,8 +347,7 @@ func TestAttach(t *testing.T) {
 	port := l.Addr().(*net.TCPAddr).Port
 	l.Close()
 	_, err := Start(t.Context(), Settings{Kind: "attach", Endpoint: endpoint.Endpoint{URL: "http://127.0.0.1:" + strconv.Itoa(port)}}, other, "", nil)
-	var f *Failure
-	if !errors.As(err, &f) || f.Class != unreachable {
+	if f, ok := errors.AsType[*Failure](err); !ok || f.Class != unreachable {
 		t.Errorf("nobody there: %v", err)
 	}
 }

@@ -3,7 +3,6 @@ package ingest
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -90,8 +89,7 @@ func TestMapProblems(t *testing.T) {
 		{"arrival=ts:s,prompt=usage.prompt,output=usage.out", "t:1: no line has all that the map names; this one has these keys: ts, usage.in, usage.out, note"},
 	} {
 		_, err := ReadTrace("t", strings.NewReader(text), TraceOptions{Map: tc.keys})
-		var p *fileError
-		if err == nil || !strings.HasPrefix(err.Error(), tc.want) || !errors.As(err, &p) {
+		if err == nil || !strings.HasPrefix(err.Error(), tc.want) || !inFile(err) {
 			t.Errorf("%q: error %v, want %q", tc.keys, err, tc.want)
 		}
 	}

@@ -3,7 +3,6 @@ package ingest
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -236,8 +235,7 @@ func TestFormatProblems(t *testing.T) {
 		{`{"num_sessions":3,"session_duration_sec":{"mean":1}}`, "f.json: sessions, not requests: read stage_N_lifecycle_metrics.json"},
 	} {
 		_, err := Read("f.json", []byte(tc.text))
-		var p *fileError
-		if err == nil || !strings.HasPrefix(err.Error(), tc.want) || !errors.As(err, &p) {
+		if err == nil || !strings.HasPrefix(err.Error(), tc.want) || !inFile(err) {
 			t.Errorf("%s: error %v, want %q", tc.text, err, tc.want)
 		}
 	}

@@ -3,7 +3,6 @@ package ingest
 import (
 	"bytes"
 	"compress/gzip"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -152,8 +151,7 @@ func TestTraceProblems(t *testing.T) {
 		{mooncakeText + `{"timestamp": 4000, "input_length": 600, "output_length": 10, "hash_ids": [1]}`, "", "t:3: 1 hash_ids for 600 tokens"},
 	} {
 		_, err := ReadTrace("t", strings.NewReader(tc.text), TraceOptions{Format: tc.format})
-		var p *fileError
-		if err == nil || !strings.HasPrefix(err.Error(), tc.want) || !errors.As(err, &p) {
+		if err == nil || !strings.HasPrefix(err.Error(), tc.want) || !inFile(err) {
 			t.Errorf("%q as %q: error %v, want %q", tc.text, tc.format, err, tc.want)
 		}
 	}
