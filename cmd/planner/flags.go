@@ -235,9 +235,9 @@ func (f *flagReader) count(name string) int {
 	return value(f, name, "a whole number above 0", strconv.Atoi, func(n int) bool { return n > 0 })
 }
 
-func (f *flagReader) seed(name string) uint64 {
+func (f *flagReader) seed() uint64 {
 	parse := func(text string) (uint64, error) { return strconv.ParseUint(text, 10, 64) }
-	return value(f, name, "a whole number of at least 0", parse, func(uint64) bool { return true })
+	return value(f, "seed", "a whole number of at least 0", parse, func(uint64) bool { return true })
 }
 
 func (f *flagReader) duration(name string, unset time.Duration, zero bool) time.Duration {

@@ -125,7 +125,7 @@ func fixedServer(c *cli.Context, s *serve.Simulator) error {
 	}
 	f := flagsOf(c)
 	if f.is("seed") {
-		s.Seed = f.seed("seed")
+		s.Seed = f.seed()
 	}
 	s.Model = cmp.Or(s.Model, "simulated")
 	if f.values["slots"] != "0" {

@@ -63,7 +63,7 @@ func (p *program) trace(c *cli.Context) error {
 		return err
 	}
 	flags := flagsOf(c)
-	longest, seed := ifGiven(flags, "longest", flags.count), flags.seed("seed")
+	longest, seed := ifGiven(flags, "longest", flags.count), flags.seed()
 	share, rate := cmp.Or(ifGiven(flags, "thin", flags.positive), 1), ifGiven(flags, "rate", flags.positive)
 	switch {
 	case flags.err != nil:

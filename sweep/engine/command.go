@@ -127,7 +127,7 @@ func (s *Settings) values(k measure.Knobs, file string, port int) map[string]str
 	values := map[string]string{
 		"port": strconv.Itoa(port), "host": loopback, "model": s.Model, "served_name": s.ServedName, "file": file, "dtype": s.Format.dtype(),
 	}
-	if s.Format.quantised("fp8") {
+	if s.Format.quantised() {
 		values["quantization"] = "fp8"
 	}
 	if s.Format.oneByteKV() {

@@ -139,10 +139,8 @@ func (f Format) dtype() string {
 	return ""
 }
 
-// quantised reports whether the engine itself must quantise the weights to a format.
-func (f Format) quantised(format string) bool {
-	return f.Weights == format && f.Weights != f.Stored && twoBytes(f.Stored)
-}
+// quantised reports whether the engine itself must quantise the weights to fp8.
+func (f Format) quantised() bool { return f.Weights == "fp8" && twoBytes(f.Stored) }
 
 // formats adds the arguments about number formats, and notes what they cannot express. The weights
 // stay as the checkpoint holds them if the engine cannot be told to quantise them as it loads or,
@@ -159,7 +157,7 @@ func (c *Command) formats(s *Settings, a *adapter, values map[string]string) {
 		return
 	case twoBytes(f.Weights) && twoBytes(f.Stored) && (f.dtype() == "" || a.mentions("dtype")):
 		return
-	case f.quantised("fp8") && a.mentions("quantization"):
+	case f.quantised() && a.mentions("quantization"):
 		return
 	}
 	is := "is " + f.Stored

@@ -27,7 +27,7 @@ var aiperfFormat = ResultFormat{
 			marks:   []string{`"metrics"`, `"session_num"`, `"request_latency"`, `"request_start_ns"`},
 			request: (*pointReader).aiperfRequest,
 		},
-		aiperfTable("Time to First Token (ms)", "Request Count", "Metric,avg,min,max", "Benchmark Duration (sec)"),
+		aiperfTable("Time to First Token (ms)", "Request Count", "Benchmark Duration (sec)"),
 	},
 }
 
@@ -40,7 +40,7 @@ var genaiPerfFormat = ResultFormat{
 	},
 	layouts: []layout{
 		aiperfObject("", "").as(nil, `"time_to_first_token"`, `"request_throughput"`, `"unit"`),
-		aiperfTable("Time To First Token (ms)", "Request Count (count)", "Metric,avg,min,max", "Request Throughput (per sec)"),
+		aiperfTable("Time To First Token (ms)", "Request Count (count)", "Request Throughput (per sec)"),
 	},
 }
 
@@ -58,9 +58,9 @@ func aiperfObject(promptTokens, achieved string) layout {
 
 // aiperfTable is the layout of the same summary as a table, which does not have the load. The two
 // tools name their rows differently.
-func aiperfTable(ttft, count string, marks ...string) layout {
+func aiperfTable(ttft, count, mark string) layout {
 	return layout{
-		marks: append(marks, ttft), parse: parseMetrics, text: true,
+		marks: []string{"Metric,avg,min,max", mark, ttft}, parse: parseMetrics, text: true,
 		latencies: latenciesIn(time.Millisecond, ttft+".*", "Inter Token Latency (ms).*", "", "Request Latency (ms).*"),
 		stats:     []string{"avg", "p50", "p90", "p95", "p99"},
 		completed: count + ".Value", failed: "Error Request Count.Value",
