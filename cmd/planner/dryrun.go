@@ -19,10 +19,7 @@ import (
 // dryRun shows what a run would do: the study's description, what cannot run, what else the servers need, the
 // cost in time, and the jobs on a cluster.
 func (p *program) dryRun(ctx context.Context, r *run, e experiment) error {
-	servers, err := e.dry(p, r)
-	if err != nil {
-		return err
-	}
+	servers := e.dry(p, r)
 	p.cannotRun(r)
 	if len(servers) == 0 && len(r.study.Rejected()) > 0 {
 		return exitStatus(exitInfeasible)
@@ -30,7 +27,7 @@ func (p *program) dryRun(ctx context.Context, r *run, e experiment) error {
 	return errors.Join(p.beside(servers), p.forecast(ctx, r), p.dryJobs(r))
 }
 
-func (p *program) dryDecision(r *run) ([]report.StartCommand, error) {
+func (p *program) dryDecision(r *run) []report.StartCommand {
 	what := "each stands for a server started so"
 	if !r.cfg.Simulated() {
 		what = "each is started so, but for the port, which is a free one"
@@ -59,7 +56,7 @@ func (p *program) dryDecision(r *run) ([]report.StartCommand, error) {
 	if most := r.most(); most != "" {
 		fmt.Fprintln(p.stderr, "planner:", most)
 	}
-	return servers, nil
+	return servers
 }
 
 // most says how long a search on real engines may take; "" for other runs.
@@ -121,15 +118,15 @@ func (p *program) cannotRun(r *run) {
 }
 
 // dryProbe describes what a probe would run at most: its points are chosen as it goes.
-func (p *program) dryProbe(r *run) ([]report.StartCommand, error) {
-	spec, err := probeSpec(r.flags())
+func (p *program) dryProbe(r *run) []report.StartCommand {
+	s := r.study.(*design.ProbeStudy)
 	runnable, _ := r.cfg.Candidates()
 	server := engines.Start(r.cfg, runnable[0])
-	fmt.Fprintf(p.plain, "%s\n  %d closed loops, chosen one after another, and %d drawn at random, in at most %v\n", server.Line, spec.Points, spec.Held, spec.Budget)
-	return []report.StartCommand{server}, err
+	fmt.Fprintf(p.plain, "%s\n  %d closed loops, chosen one after another, and %d drawn at random, in at most %v\n", server.Line, s.Points, s.Held, s.Budget)
+	return []report.StartCommand{server}
 }
 
-func (p *program) drySweep(r *run) (servers []report.StartCommand, _ error) {
+func (p *program) drySweep(r *run) (servers []report.StartCommand) {
 	s := r.study.(*design.Sweep)
 	var requests float64
 	for i, t := range s.Trials {
@@ -142,10 +139,10 @@ func (p *program) drySweep(r *run) (servers []report.StartCommand, _ error) {
 	}
 	trials, load := s.Planned()
 	fmt.Fprintf(p.plain, "would run %d trials: %v of load, about %.0f requests\n", trials, load.Round(time.Second), requests)
-	return servers, nil
+	return servers
 }
 
-func (p *program) dryRounds(r *run) (servers []report.StartCommand, _ error) {
+func (p *program) dryRounds(r *run) (servers []report.StartCommand) {
 	s := r.study.(*design.Rounds)
 	for i, side := range s.Sides {
 		servers = append(servers, engines.Start(side.Config, s.Trials[i].Knobs))
@@ -154,10 +151,10 @@ func (p *program) dryRounds(r *run) (servers []report.StartCommand, _ error) {
 	_, load := s.Planned()
 	fmt.Fprintf(p.plain, "would run: %d rounds, each side once, %v at %.4g requests/s after %v of warm-up: %v of load\n",
 		s.Number, s.Window, s.Rate, s.Warmup, load.Round(time.Second))
-	return servers, nil
+	return servers
 }
 
-func (p *program) dryPoint(r *run) ([]report.StartCommand, error) {
+func (p *program) dryPoint(r *run) []report.StartCommand {
 	t := r.study.(*design.PointStudy).Trial
 	load := fmt.Sprintf("open loop at %g requests/s for %v after %v of warm-up", t.Rate, t.Window, t.Warmup)
 	switch {
@@ -168,5 +165,5 @@ func (p *program) dryPoint(r *run) ([]report.StartCommand, error) {
 	}
 	server := engines.Start(r.cfg, t.Knobs)
 	fmt.Fprintf(p.plain, "would run: %s\nengine: %s\n", load, server.Line)
-	return []report.StartCommand{server}, nil
+	return []report.StartCommand{server}
 }

@@ -24,7 +24,7 @@ type experiment struct {
 	// study makes the study of a run and its ground.
 	study func(*program, *run) (sweep.Study, error)
 	// dry prints what would run and returns the start commands of its servers.
-	dry func(*program, *run) ([]report.StartCommand, error)
+	dry func(*program, *run) []report.StartCommand
 	// kept says that there is always a run folder, even on the simulated engine.
 	kept bool
 	// csv is the run folder's file with the figures of the trials; "" for none.
@@ -182,25 +182,19 @@ func sweepStudy(p *program, r *run) (sweep.Study, error) {
 }
 
 func probeStudy(p *program, r *run) (sweep.Study, error) {
-	spec, err := probeSpec(r.flags())
-	if err != nil {
-		return nil, err
-	}
-	spec.Date = r.started.UTC().Format(time.DateOnly)
-	if r.started.IsZero() {
-		spec.Date = ""
+	f := r.flags()
+	spec := design.ProbeSpec{Points: f.count("points"), Held: f.count("held"), Budget: f.duration("budget", 10*time.Minute, false)}
+	switch {
+	case f.err != nil:
+		return nil, f.err
+	case spec.Points < 4 || spec.Points+spec.Held > 40:
+		return nil, usagef("--points, --held: %d and %d, want at least 4 points and at most 40 in all", spec.Points, spec.Held)
+	case !r.started.IsZero():
+		spec.Date = r.started.UTC().Format(time.DateOnly)
 	}
 	return study(func(cfg *config.Config, on sweep.Ground) (*design.ProbeStudy, error) {
 		return design.NewProbe(cfg, on, spec)
 	})(p, r)
-}
-
-func probeSpec(f *flagReader) (design.ProbeSpec, error) {
-	s := design.ProbeSpec{Points: f.count("points"), Held: f.count("held"), Budget: f.duration("budget", 10*time.Minute, false)}
-	if f.err == nil && (s.Points < 4 || s.Points+s.Held > 40) {
-		return s, usagef("--points, --held: %d and %d, want at least 4 points and at most 40 in all", s.Points, s.Held)
-	}
-	return s, f.err
 }
 
 func compareFlags() []cli.Flag {

@@ -119,7 +119,7 @@ func watch(plant *fleet.Plant, see sweep.Watcher, now func() string) {
 	})
 }
 
-func (p *program) dryFleet(r *run) ([]report.StartCommand, error) {
+func (p *program) dryFleet(r *run) []report.StartCommand {
 	s := r.study.(*fleetReplay)
 	requests, length := 0, time.Duration(0)
 	for _, part := range s.day.Plant.Traffic(s.seeds[0]) {
@@ -127,7 +127,7 @@ func (p *program) dryFleet(r *run) ([]report.StartCommand, error) {
 		length += part.Length
 	}
 	fmt.Fprintf(p.plain, "would replay %d requests in %v on %s, %d times\n", requests, length, fleet.Name(&r.cfg.Fleet.Policy), len(s.seeds))
-	return nil, nil
+	return nil
 }
 
 // inTime replays a configuration's traffic over time on the fleet of a plan, as it stands and with an

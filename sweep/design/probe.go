@@ -34,7 +34,8 @@ type ProbeSpec struct {
 // them chosen for what the posterior of the constants leaves open, then some that are drawn at
 // random, to score it on.
 type ProbeStudy struct {
-	spec    ProbeSpec
+	ProbeSpec
+
 	knobs   measure.Knobs
 	options calibrate.FitOptions
 	longest int // tokens of a request
@@ -81,7 +82,7 @@ func NewProbe(cfg *config.Config, g sweep.Ground, spec ProbeSpec) (*ProbeStudy, 
 		k.MaxModelLen = leastLongest
 	}
 	args := g.Predict.Args(k)
-	p := &ProbeStudy{spec: spec, knobs: k, seed: cfg.Workload.Seed, slowdown: 1, forecast: map[int]calibrate.Forecast{}}
+	p := &ProbeStudy{ProbeSpec: spec, knobs: k, seed: cfg.Workload.Seed, slowdown: 1, forecast: map[int]calibrate.Forecast{}}
 	p.options = calibrate.FitOptions{Deployment: g.Predict.Deployment(k), Version: cmp.Or(cfg.Engine.Version, sweep.NewestKnown),
 		Settings: args.EngineFeatures, Date: spec.Date}
 	roofline, memory, err := g.Predict.Model(k)
@@ -103,7 +104,7 @@ func (p *ProbeStudy) Rejected() []measure.Rejection { return nil }
 func (p *ProbeStudy) Next() []measure.Trial {
 	i := len(p.seen)
 	failed := i > 0 && !p.seen[i-1].Ran() // with the only knobs there are
-	if failed || p.problem != nil && i >= p.spec.Points || i >= p.spec.Points+p.spec.Held || p.spent >= p.spec.Budget {
+	if failed || p.problem != nil && i >= p.Points || i >= p.Points+p.Held || p.spent >= p.Budget {
 		return nil
 	}
 	var t measure.Trial
@@ -112,10 +113,10 @@ func (p *ProbeStudy) Next() []measure.Trial {
 		t = p.lengthened(p.trial(1, firstPrompt, probeOutput, "one request at a time"))
 	case i == 1:
 		t = p.lengthened(p.trial(min(secondSlots, p.most), firstPrompt, probeOutput, "a batch"))
-	case i == p.spec.Points-1:
+	case i == p.Points-1:
 		t = p.seen[0].Trial
 		t.Why = "the first again: what the machine itself varies by"
-	case i < p.spec.Points:
+	case i < p.Points:
 		candidates := p.candidates()
 		best, err := calibrate.Telling(p.used, candidates, p.constants(), p.options)
 		if err != nil || best < 0 {
@@ -126,7 +127,7 @@ func (p *ProbeStudy) Next() []measure.Trial {
 	default:
 		t = p.drawn(uint64(i))
 	}
-	t.Seed, t.Limit = p.seed+uint64(1000+i), p.spec.Budget-p.spent
+	t.Seed, t.Limit = p.seed+uint64(1000+i), p.Budget-p.spent
 	if f, err := calibrate.Predict(&calibrate.LoadPoint{Trial: t}, p.constants(), p.options); err == nil {
 		p.forecast[i+1] = f
 	}
@@ -134,14 +135,14 @@ func (p *ProbeStudy) Next() []measure.Trial {
 }
 
 func (p *ProbeStudy) trial(slots, prompt, output int, why string) measure.Trial {
-	w := &workload.Workload{Arrivals: workload.Constant, Turns: 1, Seed: p.seed, Timeout: p.spec.Budget,
+	w := &workload.Workload{Arrivals: workload.Constant, Turns: 1, Seed: p.seed, Timeout: p.Budget,
 		Shapes: []workload.Shape{{Name: "probe", Weight: 1, Prompt: fixed(prompt), Output: fixed(output)}}}
 	return measure.Trial{Knobs: p.knobs, Workload: w, Concurrency: slots, Requests: max(2*slots, 4), Whole: true, Why: why}
 }
 
 // lengthened gives a trial as many requests, up to 12 per slot, as its share of the budget allows.
 func (p *ProbeStudy) lengthened(t measure.Trial) measure.Trial {
-	share := p.spec.Budget.Seconds() / float64(p.spec.Points+p.spec.Held)
+	share := p.Budget.Seconds() / float64(p.Points+p.Held)
 	f, err := calibrate.Predict(&calibrate.LoadPoint{Trial: t}, p.constants(), p.options)
 	if err == nil && f.Seconds > 0 {
 		rounds := 0.8 * share / (f.Seconds * p.slowdown / 2)
@@ -156,7 +157,7 @@ func fixed(n int) workload.Lengths { return workload.Lengths{Dist: workload.Fixe
 // equal share of the rest of the budget: for each power of two of concurrent requests, a long
 // prompt and prompts in steps of a factor of 4.
 func (p *ProbeStudy) candidates() []calibrate.LoadPoint {
-	left := (p.spec.Budget - p.spent).Seconds() / float64(p.spec.Points+p.spec.Held-len(p.seen))
+	left := (p.Budget - p.spent).Seconds() / float64(p.Points+p.Held-len(p.seen))
 	shapes := [][2]int{{p.longest - probeOutput, probeOutput / 3}}
 	for prompt := firstPrompt; prompt <= p.longest/4; prompt *= 4 {
 		shapes = append(shapes, [2]int{prompt, probeOutput})
@@ -193,7 +194,7 @@ func (p *ProbeStudy) drawn(i uint64) measure.Trial {
 	}
 	s, n, o := between(1, slots), between(firstPrompt, prompt), between(16, probeOutput)
 	t := p.trial(s, n, o, "drawn at random, to score the fit on")
-	left := (p.spec.Budget - p.spent).Seconds() / float64(p.spec.Points+p.spec.Held-len(p.seen))
+	left := (p.Budget - p.spent).Seconds() / float64(p.Points+p.Held-len(p.seen))
 	for t.Concurrency > 1 {
 		if f, err := calibrate.Predict(&calibrate.LoadPoint{Trial: t}, p.constants(), p.options); err != nil || f.Seconds*p.slowdown <= 2*left {
 			break
@@ -222,7 +223,7 @@ func (p *ProbeStudy) Observe(m measure.Measurement) {
 			p.options.Version = m.Server.Engine.Version
 		}
 	}
-	if len(p.seen) > p.spec.Points {
+	if len(p.seen) > p.Points {
 		return
 	}
 	if !usable(&m) {
@@ -327,7 +328,7 @@ func (p *ProbeStudy) Answer() (sweep.Answer, error) {
 	}
 	out.Warnings.Add(note.FromTexts(p.fitted.Warnings)...)
 	file := *p.fitted
-	if file.Scores = p.scores(out); out.Scored == 0 && p.spec.Held > 0 {
+	if file.Scores = p.scores(out); out.Scored == 0 && p.Held > 0 {
 		a.State = sweep.Undecided // it is not known how far off the fit is
 	}
 	out.Calibration = &file
@@ -362,10 +363,10 @@ func (p *ProbeStudy) tell(out *Probed, i int) {
 
 // noise compares the first trial with its repetition.
 func (p *ProbeStudy) noise(out *Probed) {
-	if len(p.seen) < p.spec.Points || len(out.Points) < p.spec.Points {
+	if len(p.seen) < p.Points || len(out.Points) < p.Points {
 		return
 	}
-	a, b := out.Points[0], out.Points[p.spec.Points-1]
+	a, b := out.Points[0], out.Points[p.Points-1]
 	if a.TPOT > 0 && b.TPOT > 0 && a.TTFT > 0 && b.TTFT > 0 {
 		out.NoiseTPOT, out.NoiseTTFT = new(math.Abs(math.Log(b.TPOT/a.TPOT))), new(math.Abs(math.Log(b.TTFT/a.TTFT)))
 	}
@@ -376,10 +377,10 @@ func (p *ProbeStudy) scores(out *Probed) []calibrate.Score {
 	var scores []calibrate.Score
 	var tpot, ttft []float64
 	for _, x := range out.Points {
-		if x.Used || !usable(&p.seen[x.Trial-1]) || x.Trial <= p.spec.Points || !(x.PredictedTPOT > 0 && x.TPOT > 0 && x.TTFT > 0) {
+		if x.Used || !usable(&p.seen[x.Trial-1]) || x.Trial <= p.Points || !(x.PredictedTPOT > 0 && x.TPOT > 0 && x.TTFT > 0) {
 			continue
 		}
-		s := calibrate.Score{Date: p.spec.Date, Concurrency: x.Concurrency, Prompt: x.Prompt, Output: x.Output}
+		s := calibrate.Score{Date: p.Date, Concurrency: x.Concurrency, Prompt: x.Prompt, Output: x.Output}
 		s.Figure, s.Predicted, s.Measured = "tpot.mean", x.PredictedTPOT, x.TPOT
 		scores, tpot = append(scores, s), append(tpot, math.Abs(s.Error()))
 		s.Figure, s.Predicted, s.Measured = "ttft.mean", x.PredictedTTFT, x.TTFT
