@@ -185,3 +185,16 @@ func (s *Simulated) Run(ctx context.Context, t measure.Trial) (measure.Observati
 // NewestKnown is the release of vLLM that an empty version stands for: the last
 // one whose scheduler was recorded and compared.
 const NewestKnown = "0.33.0"
+
+// ReleaseOf returns the release of vLLM that stands for a measured engine: its own, the newest known for other
+// engines, which the simulated one does not follow release by release, and "" for one that does not say.
+func ReleaseOf(e measure.Software) string {
+	switch e.Kind {
+	case "vllm", "simulated", "attach", "":
+		if v, err := model.ParseVersion(e.Version); err != nil || v == (model.Version{}) {
+			return ""
+		}
+		return e.Version
+	}
+	return NewestKnown
+}

@@ -67,12 +67,12 @@ func (p *program) calibrate(c *cli.Context) error {
 			return err
 		}
 	}
-	runs, release, doubts, err := calibrationRuns(cfg, folders)
+	runs, doubts, err := calibrationRuns(cfg, folders)
 	if err != nil {
 		return err
 	}
 	p.warn(c, doubts)
-	measured := cmp.Or(c.String("engine-version"), cfg.Engine.Version, release)
+	measured := cmp.Or(c.String("engine-version"), cfg.Engine.Version, sweep.ReleaseOf(runs[0].Measurement.Server.Engine))
 	if measured == "" {
 		return usagef("calibrate: the runs do not say which release of the engine was measured; give --engine-version")
 	}
@@ -116,7 +116,7 @@ const mostRecords = 1_500_000
 
 // calibrationRuns reads the measured trials of run folders, with their records if kept, and returns doubts
 // about them.
-func calibrationRuns(cfg *config.Config, folders []sweep.Folder) (runs []calibrate.LoadPoint, release string, doubts []string, err error) {
+func calibrationRuns(cfg *config.Config, folders []sweep.Folder) (runs []calibrate.LoadPoint, doubts []string, err error) {
 	runnable, _ := cfg.Candidates()
 	for i, k := range runnable { // trials of lists have their formats as knobs
 		p := cfg.Precision(k)
@@ -126,19 +126,19 @@ func calibrationRuns(cfg *config.Config, folders []sweep.Folder) (runs []calibra
 	for _, folder := range folders {
 		trials, err := sweep.ReadJournal(folder.File(sweep.JournalFile))
 		if err != nil {
-			return nil, "", nil, err
+			return nil, nil, err
 		}
 		if slices.ContainsFunc(trials, func(m measure.Measurement) bool { return m.Server.Engine.Kind == "simulated" }) {
 			doubts = append(doubts, folder.Path+" was simulated, and nothing measured: its constants are those that it was simulated with, however well the calibration says they are known")
 		}
-		points, named, left := calibrate.Select(folder.Path, trials, &cfg.Workload, runnable)
+		points, left := calibrate.Select(folder.Path, trials, &cfg.Workload, runnable)
 		for i := range points {
 			points[i].Records, err = folder.Records(points[i].Trial.Number)
 			if err = sweep.IgnoreMissing(err); err != nil {
-				return nil, "", nil, err
+				return nil, nil, err
 			}
 			if records += len(points[i].Records); records > mostRecords {
-				return nil, "", nil, usagef("calibrate: the runs hold more than %d records: give fewer", mostRecords)
+				return nil, nil, usagef("calibrate: the runs hold more than %d records: give fewer", mostRecords)
 			}
 		}
 		points = slices.DeleteFunc(points, func(q calibrate.LoadPoint) bool {
@@ -148,10 +148,10 @@ func calibrationRuns(cfg *config.Config, folders []sweep.Folder) (runs []calibra
 			}
 			return waits
 		})
-		runs, release, doubts = append(runs, points...), cmp.Or(release, named), append(doubts, list.Map(left, func(s string) string { return "left out: " + s })...)
+		runs, doubts = append(runs, points...), append(doubts, list.Map(left, func(s string) string { return "left out: " + s })...)
 	}
 	if len(runs) == 0 {
-		return nil, "", nil, usagef("calibrate: the runs hold no measured trial that can be trusted: %s", strings.Join(doubts, "; "))
+		return nil, nil, usagef("calibrate: the runs hold no measured trial that can be trusted: %s", strings.Join(doubts, "; "))
 	}
-	return runs, release, doubts, nil
+	return runs, doubts, nil
 }

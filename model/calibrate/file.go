@@ -163,9 +163,9 @@ func Read(r io.Reader) (File, error) {
 	return f, nil
 }
 
-// farthest bounds the factors: one beyond it means that something else than a constant is off. On a CPU that
-// stands in for a GPU a step costs some thirty times as much.
-const farthest = 100
+// farthest bounds the factors: one beyond it means that something else than a constant is off. Beside a processor that
+// stands in for a GPU a running request costs some 3,000 times as much.
+const farthest = 100_000
 
 // check refuses a file that cannot be used.
 func (f *File) check() error {

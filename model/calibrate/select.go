@@ -2,7 +2,6 @@ package calibrate
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -11,13 +10,12 @@ import (
 	"planner/sweep/workload"
 )
 
-// Select returns the trials of a run that constants can be fitted to, and the engine release that they name
-// first. The configuration supplies traffic and, from its first set, knobs that a trial does not record. Left
+// Select returns the trials of a run that constants can be fitted to. The configuration supplies traffic and, from its first set, knobs that a trial does not record. Left
 // out are trials of a kind of instance that is not configured, that cannot be trusted, that overloaded the
 // engine, of which more than mostFailed of the requests failed, or whose traffic is in an unknown file: a fit
 // would attribute the client's or the backlog's time to the constants, or count requests that the engine never
 // saw as served. skipped names these trials and says why.
-func Select(run string, trials []measure.Measurement, w *workload.Workload, configured []measure.Knobs) (points []LoadPoint, release string, skipped []string) {
+func Select(run string, trials []measure.Measurement, w *workload.Workload, configured []measure.Knobs) (points []LoadPoint, skipped []string) {
 	for _, m := range trials {
 		if !m.Ran() {
 			continue
@@ -43,10 +41,9 @@ func Select(run string, trials []measure.Measurement, w *workload.Workload, conf
 			continue
 		}
 		m.Trial.Workload = traffic
-		release = cmp.Or(release, m.Server.Engine.Version)
 		points = append(points, LoadPoint{Trial: m.Trial, Measurement: m})
 	}
-	return points, release, skipped
+	return points, skipped
 }
 
 // mostFailed is the largest share of a trial's requests that may have failed.

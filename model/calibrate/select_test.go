@@ -29,7 +29,7 @@ func TestSelect(t *testing.T) {
 		{"", func(m *measure.Measurement) { m.Trial.Knobs = measure.Knobs{TensorParallel: 1, MaxNumSeqs: 64} }},
 		{"trial 1 of run, whose figures cannot be trusted", func(m *measure.Measurement) { m.Valid = false }},
 	} {
-		points, _, skipped := Select("run", []measure.Measurement{trial(c.change)}, w, []measure.Knobs{{TensorParallel: 2, KVCache: "fp8"}, {TensorParallel: 1, KVCache: "fp8"}})
+		points, skipped := Select("run", []measure.Measurement{trial(c.change)}, w, []measure.Knobs{{TensorParallel: 2, KVCache: "fp8"}, {TensorParallel: 1, KVCache: "fp8"}})
 		if c.skipped == "" && (len(points) != 1 || len(skipped) > 0) || c.skipped != "" && !slices.Equal(skipped, []string{c.skipped}) {
 			t.Errorf("%d points, left out %q; want %q", len(points), skipped, c.skipped)
 		}

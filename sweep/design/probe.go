@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -219,9 +220,7 @@ func (p *ProbeStudy) Observe(m measure.Measurement) {
 	p.seen = append(p.seen, m)
 	p.spent += m.EngineTime(0)
 	if len(p.seen) == 1 {
-		if v, err := model.ParseVersion(m.Server.Engine.Version); err == nil && v != (model.Version{}) && m.Server.Engine.Kind != "llama-server" {
-			p.options.Version = m.Server.Engine.Version
-		}
+		p.options.Version = cmp.Or(sweep.ReleaseOf(m.Server.Engine), p.options.Version)
 	}
 	if len(p.seen) > p.Points {
 		return
@@ -330,6 +329,11 @@ func (p *ProbeStudy) Answer() (sweep.Answer, error) {
 	file := *p.fitted
 	if file.Scores = p.scores(out); out.Scored == 0 && p.Held > 0 {
 		a.State = sweep.Undecided // it is not known how far off the fit is
+	}
+	if err := file.Write(io.Discard); err != nil { // nothing could read it
+		a.State = sweep.Failed
+		out.Warnings.Add(note.Text(err.Error()))
+		return a, nil
 	}
 	out.Calibration = &file
 	return a, nil
