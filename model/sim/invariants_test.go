@@ -41,6 +41,9 @@ func TestConservation(t *testing.T) {
 		if seed%5 == 2 {
 			s.config.LoRA = model.LoRA{Adapters: 9, Slots: 3, Rank: 8}
 		}
+		if l := &s.config.Layout; s.config.PrefixCaching && seed%2 == 1 && l.WindowGroups == 0 {
+			s.config.AlignedStates, l.FullGroups, l.StateGroups = true, 1, 3
+		}
 		e := NewEngine(s.timer, s.config)
 		last := time.Duration(-1)
 		s.load.Every = 100 * time.Millisecond

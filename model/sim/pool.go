@@ -10,6 +10,8 @@ type extent struct {
 	// node is the text in which the blocks end, root if they are not cached. The blocks are numbers
 	// first to end-1 of the sequence.
 	node, first, end int32
+	// state says that the blocks hold a state instead, which nobody uses: it is a copy. It stands in no node's list.
+	state bool
 	// front is the part last split off the front; users of the whole extent use both parts.
 	front int32
 	// links are the neighbours in the queue of free blocks and in the node's list.
@@ -80,27 +82,30 @@ func newPool(size int, unkeyedFirst bool) blockPool {
 		cache: tree{nodes: make([]prefixNode, 1, 64), named: make(map[text]int32)}}
 }
 
-// take hands out blocks from the head of the queue, which must hold that many. Their contents leave
-// the cache.
+// take hands out blocks, blank ones first, then from the head of the queue; free must be that many. Their
+// contents leave the cache.
 func (p *blockPool) take(blocks int) {
 	p.free -= blocks
-	blank := min(blocks, p.blank)
-	p.blank -= blank
-	for blocks -= blank; blocks > 0; {
+	for p.blank < blocks {
 		id := p.queue.first
 		x := &p.extents[id]
-		n := min(blocks, x.blocks())
-		blocks -= n
-		x.end -= int32(n)
-		states := &p.cache.nodes[x.node].states
-		*states = slices.DeleteFunc(*states, func(k keptState) bool { return x.end < k.blocks && k.blocks <= x.end+int32(n) })
-		if x.end == x.first {
+		n := min(blocks-p.blank, x.blocks())
+		if x.state {
+			n = x.blocks() // it is lost with the first of them
+			states := &p.cache.nodes[x.node].states
+			*states = slices.DeleteFunc(*states, func(k keptState) bool { return k.extent == id })
+		}
+		p.blank += n
+		if x.end -= int32(n); x.end == x.first {
 			p.remove(&p.queue, inQueue, id)
-			p.remove(&p.cache.nodes[x.node].extents, inNode, id)
+			if !x.state {
+				p.remove(&p.cache.nodes[x.node].extents, inNode, id)
+			}
 			p.cache.release(x.node)
 			p.idle = append(p.idle, id)
 		}
 	}
+	p.blank -= blocks
 }
 
 // add creates an extent and puts it into its node's list before extent next, or at the end if next
@@ -111,6 +116,30 @@ func (p *blockPool) add(x extent, next int32) int32 {
 	n.refs++
 	p.insert(&n.extents, inNode, id, next)
 	return id
+}
+
+// keepState keeps a copy of a state after so many blocks, the last of which ends in a node, in size blocks of the
+// pool that are free. What they held leaves the cache when the next blocks are taken: until then fewer than none are
+// blank. Without room, which vLLM would make by preempting requests, the state is not kept.
+func (p *blockPool) keepState(node, blocks int32, from, size int) {
+	n := &p.cache.nodes[node]
+	i, found := slices.BinarySearchFunc(n.states, blocks, func(k keptState, b int32) int { return int(k.blocks - b) })
+	switch {
+	case found:
+		p.useState(n.states[i])
+	case p.free >= size:
+		p.blank -= size
+		id := place(&p.extents, &p.idle, extent{state: true, node: node, end: int32(size)})
+		p.insert(&p.queue, inQueue, id, 0)
+		n.refs++
+		n.states = slices.Insert(n.states, i, keptState{blocks, id, from})
+	}
+}
+
+// useState makes a state the last to be forgotten.
+func (p *blockPool) useState(k keptState) {
+	p.remove(&p.queue, inQueue, k.extent)
+	p.insert(&p.queue, inQueue, k.extent, 0)
 }
 
 // place stores a value at an idle index, or at the end if there is none, and returns the index.

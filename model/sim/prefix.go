@@ -2,7 +2,6 @@ package sim
 
 import (
 	"math"
-	"slices"
 
 	"planner/sweep/workload"
 )
@@ -44,21 +43,11 @@ type prefixNode struct {
 	states []keptState
 }
 
-// keptState is a state of a model's recurrent layers in the cache: after how many blocks of the sequence,
-// and from which step on others can begin with it. It is forgotten with the keys and values of its block, where vLLM
-// gives it a block of its own.
+// keptState is a state of a model's recurrent layers in the cache: after how many blocks of the sequence, from
+// which step on others can begin with it, and the extent of the blocks that it takes.
 type keptState struct {
-	blocks int32
-	from   int
-}
-
-// keepState notes a state after so many blocks, the last of which ends in a node.
-func (t *tree) keepState(node, blocks int32, from int) {
-	n := &t.nodes[node]
-	i, found := slices.BinarySearchFunc(n.states, blocks, func(k keptState, b int32) int { return int(k.blocks - b) })
-	if !found {
-		n.states = slices.Insert(n.states, i, keptState{blocks, from})
-	}
+	blocks, extent int32
+	from           int
 }
 
 // root is the empty text. It is also the node of blocks that are not cached.

@@ -113,7 +113,7 @@ func (s *scheduler) scheduleRunning(b *stepBatch, budget, threshold int) int {
 		}
 		n := r.total() + r.pending - r.computed
 		drafted := 0
-		if n == 1 {
+		if n == 1 && r.out+r.pending > 0 { // not the rest of a prompt
 			drafted = s.config.Speculation.Tokens
 		}
 		n += drafted
@@ -293,6 +293,9 @@ func (s *scheduler) allocate(r *sequence, cached, end int) bool {
 	}
 	for _, id := range s.hits {
 		s.pool.adopt(id)
+	}
+	if s.config.AlignedStates && cached > 0 {
+		s.pool.useState(s.lastState(r, hits))
 	}
 	r.kv.extents = append(r.kv.extents, s.hits...)
 	s.pool.take(need)

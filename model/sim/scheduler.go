@@ -259,7 +259,7 @@ func (s *scheduler) register(r *sequence, tokens int) {
 			for block := registered + 1; block <= end; block++ {
 				if at := block * size; at > r.prompt || at == tokens {
 					// Others can begin with it from the step after the one that computed it.
-					s.pool.cache.keepState(id, int32(block), s.step+1-(tokens-at))
+					s.pool.keepState(id, int32(block), s.step+1-(tokens-at), s.withWindow(1)-1)
 				}
 			}
 		}

@@ -230,16 +230,18 @@ func checkBooks(t *testing.T, s *scheduler) {
 			}
 		}
 	}
-	free := p.blank
+	free, live := p.blank, 0
 	queued := make([]bool, len(p.extents))
 	for id := p.queue.first; id != 0; id = p.extents[id].links[inQueue].next {
 		free += p.extents[id].blocks()
 		queued[id] = true
+		if p.extents[id].state {
+			live++
+		}
 	}
 	if free != p.free {
 		t.Fatalf("%d blocks in the queue, %d counted free", free, p.free)
 	}
-	live := 0
 	for node := range p.cache.nodes {
 		for id := p.cache.nodes[node].extents.first; id != 0; id = p.extents[id].links[inNode].next {
 			x := &p.extents[id]
@@ -292,6 +294,28 @@ func TestPrefixesEndAtStates(t *testing.T) {
 		}
 		if cached != c.cached || !slices.Equal(steps, c.first) {
 			t.Errorf("stops at prefixes %v: the third request found %d tokens, want %d; the second took %v, want %v", c.shared, cached, c.cached, steps, c.first)
+		}
+	}
+}
+
+// Kept states take blocks from the pool, here three each: of 30, a request takes six and leaves two of keys and values
+// and a state. After five others, the first one finds nothing; with states that take none, two blocks.
+func TestStatesTakeRoom(t *testing.T) {
+	for _, c := range []struct{ groups, cached int }{{3, 0}, {0, 32}} {
+		d := driver{s: newScheduler(Config{Rules: RulesFor(model.Version{}), Seqs: 1, BatchTokens: 512, ModelLen: 100, PrefixCaching: true, AlignedStates: true,
+			Blocks: 31, Layout: model.KVLayout{BlockTokens: 16, FullGroups: 1, StateGroups: c.groups}})}
+		cached := 0
+		for i := range 7 {
+			d.s.add(i, &workload.Request{ID: i, Prompt: 40, Output: 1, Own: workload.Content(1 + i%6)}, false)
+			for len(d.s.running)+d.s.waiting.len() > 0 {
+				for _, x := range d.step().Cached {
+					cached += x[1]
+				}
+			}
+			checkBooks(t, d.s)
+		}
+		if cached != c.cached {
+			t.Errorf("%d groups of states: %d tokens found, want %d", c.groups, cached, c.cached)
 		}
 	}
 }

@@ -16,7 +16,8 @@ import (
 //
 // This is exact. Unregistered blocks are only counted, so it does not matter which sequence takes
 // which; none can be preempted before the requests behind it, since victims come from the end of
-// the list; and the cache entries that they owe are made before a lookup could find them.
+// the list; and the cache entries that they owe are made before a lookup could find them. Only states that
+// they keep ([Config.AlignedStates]) are forgotten a little later than they would be.
 type steadyGroup struct {
 	off bool
 	// members counts the sequences at the head of the running list that are steady or whose last

@@ -69,7 +69,7 @@ func ofModel(dep model.Deployment) []plan.Feature {
 	},
 		when(kinds != nil, feature("attention", strings.Join(kinds, ", "), true, untested)),
 		when(a.State.Present(), feature("layers with a state", a.State.Layers, true, "the prefix cache keeps a state where a chunk of a prompt ends and, "+
-			"from vLLM 0.24 on, where others part from it; what it keeps takes no blocks from the pool here; before 0.15 it keeps none of gated delta networks")),
+			"from vLLM 0.24 on, where others part from it; before 0.15 it keeps none of gated delta networks")),
 		when(a.MoE.Present(), feature("experts", fmt.Sprintf("%d of %d", a.MoE.Active, a.MoE.Experts), w != model.BF16 && w != model.FP16 && w != model.MXFP4, untested)),
 		when(a.Details.Vision != (model.Vision{}), plan.Feature{Name: "images", State: plan.Refused,
 			How: "traffic is text; only the memory that the vision tower takes is counted"}))
