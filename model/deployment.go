@@ -55,10 +55,37 @@ func (d Deployment) Serving(args EngineArgs) Deployment {
 	if d.Precision.KV == KVAuto && d.Precision.Weights == d.Arch.Native && versionOf(args.EngineVersion).AtLeast(0, kvOfCheckpoint) {
 		d.Precision.KV = d.Arch.NativeKV
 	}
-	if d.Arch.Details.WeightOnly && d.Precision.Weights == d.Arch.Native {
+	if d.weightOnly() {
 		d.Hardware.Flops.INT8 = 0
 	}
 	return d
+}
+
+// weightOnly reports whether 8-bit integers are those of a checkpoint that quantises weights alone.
+func (d Deployment) weightOnly() bool {
+	return d.Arch.Details.WeightOnly && d.Precision.Weights == d.Arch.Native
+}
+
+// Unserved says for what vLLM has no kernels on the GPU, so that it does not start, or with what it runs otherwise than
+// modelled; empty if there is nothing. Sources: vLLM issues 54311 (int8: scaled_mm_helper.hpp, 0.10 to 2026-08), 38006 and
+// 40851 (sparse latent attention, 2026-08), 52202 and pull requests 43914 and 50882 (fp8 caches, which Triton cannot read
+// before compute capability 8.9), 35733 and 35737 (nvfp4 by emulation).
+func (d Deployment) Unserved(args EngineArgs) string {
+	d = d.Serving(args)
+	at, gen := d.Arch.Attention, d.Hardware.Generation
+	latent := at.MLA.Present() || at.Compressed.Present()
+	sparse := at.Sparse.Keys > 0
+	switch {
+	case d.Precision.Weights == INT8 && !d.weightOnly() && (gen == GenerationBlackwell || gen == GenerationBlackwellRTX):
+		return "matrix products in int8 (W8A8)"
+	case latent && sparse && (gen == GenerationAmpere || gen == GenerationAda):
+		return "sparse latent attention, which needs Hopper or newer"
+	case d.Precision.KV == KVFP8 && gen == GenerationAmpere && (latent || sparse || d.Arch.Details.Sinks):
+		return "a KV cache in fp8 of such attention, which needs Ada or newer"
+	case d.Precision.Weights == NVFP4 && d.Hardware.Vendor != "" && d.Hardware.Vendor != "NVIDIA":
+		return "nvfp4, which it refuses there or unpacks in every step"
+	}
+	return ""
 }
 
 // splits reports whether KV heads divide evenly among GPUs, whole or replicated.
@@ -77,18 +104,47 @@ func (d Deployment) cutBlocks() (gpus, width int) {
 	if !d.blockScaled() {
 		return 0, 0
 	}
-	cut := func(width, parts int, own Mix) bool {
-		return parts > 1 && width%(128*parts) != 0 && slices.ContainsFunc(d.split(1, own, FP8), func(g weightGroup) bool { return g.format == FP8 })
-	}
 	switch {
-	case moe.Present() && !d.EP && cut(moe.Intermediate, d.TP*d.DP, a.Details.ExpertFormats):
+	case moe.Present() && !d.EP && d.cuts(moe.Intermediate, d.TP*d.DP, a.Details.ExpertFormats):
 		return d.TP * d.DP, moe.Intermediate
-	case moe.Present() && cut(moe.SharedIntermediate, d.TP, a.Details.SharedFormats):
+	case moe.Present() && d.cuts(moe.SharedIntermediate, d.TP, a.Details.SharedFormats):
 		return d.TP, moe.SharedIntermediate
-	case a.denseLayers() > 0 && cut(a.Intermediate, d.TP, a.Details.MLPFormats):
+	case a.denseLayers() > 0 && d.cuts(a.Intermediate, d.TP, a.Details.MLPFormats):
 		return d.TP, a.Intermediate
 	}
 	return 0, 0
+}
+
+// cuts reports whether that many parts of a width in the format of the weights would cut blocks or groups of 128.
+func (d Deployment) cuts(width, parts int, own Mix) bool {
+	f := d.Precision.Weights
+	return parts > 1 && width%(128*parts) != 0 && slices.ContainsFunc(d.split(1, own, f), func(g weightGroup) bool { return g.format == f })
+}
+
+// undivided returns a width that the GPUs that share it do not divide, and what it is; 0 if there is none. vLLM pads the
+// vocabulary to 64 (vocab_parallel_embedding.py), and divides the others as they are.
+func (d Deployment) undivided() (gpus, width int, what string) {
+	a, moe := d.Arch, d.Arch.MoE
+	vocab := 64 * ceilDiv(a.Vocab, 64)
+	switch {
+	case vocab%d.TP != 0:
+		return d.TP, vocab, "rows of the vocabulary"
+	case a.denseLayers() > 0 && a.Intermediate%d.TP != 0:
+		return d.TP, a.Intermediate, "columns of an MLP"
+	case moe.Present() && !d.EP && moe.Intermediate%(d.TP*d.DP) != 0:
+		return d.TP * d.DP, moe.Intermediate, "columns of an expert"
+	}
+	return 0, 0, ""
+}
+
+// CutGroups returns the width of an MLP whose parts on the tensor-parallel GPUs would cut groups of 128 4-bit integers, 0
+// if there is none: vLLM loads only checkpoints that are padded (issues 16260 and 21695). Those of experts it makes smaller.
+func (d Deployment) CutGroups() int {
+	d = d.Normal()
+	if d.Precision.Weights == INT4 && d.Arch.denseLayers() > 0 && d.cuts(d.Arch.Intermediate, d.TP, d.Arch.Details.MLPFormats) {
+		return d.Arch.Intermediate
+	}
+	return 0
 }
 
 // Validate returns an error if the GPU or the model lacks a required figure (wrapping [ErrNoFigure]) or if the
@@ -109,6 +165,7 @@ func (d Deployment) Validate() error {
 	}
 	at := n.Arch.Attention
 	cutting, width := n.cutBlocks()
+	sharing, uneven, what := n.undivided()
 	switch {
 	case at.Heads%n.TP != 0:
 		return note.New(note.HeadsUndivided, n.TP, at.Heads, n.Arch.Name)
@@ -120,6 +177,8 @@ func (d Deployment) Validate() error {
 		return note.New(note.KVHeadsUndivided, n.TP, at.windowed().KVHeads, n.Arch.Name)
 	case n.Arch.State.undivided(n.TP) > 0:
 		return note.New(note.StatesUndivided, n.TP, n.Arch.State.undivided(n.TP), n.Arch.Name)
+	case uneven > 0:
+		return note.New(note.WidthUndivided, sharing, uneven, what, n.Arch.Name)
 	case width > 0:
 		return note.New(note.BlocksCut, cutting, width, n.Arch.Name)
 	case n.PP > n.Arch.Layers:

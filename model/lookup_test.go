@@ -162,6 +162,13 @@ func TestValidate(t *testing.T) {
 		"16 GPUs cut the 1536 columns": func(d *Deployment) {
 			d.TP, d.Arch.Native, d.Arch.Details.BlockFP8, d.Arch.Intermediate = 16, FP8, true, 1536
 		},
+		"5 GPUs do not divide the 128256 rows of the vocabulary": func(d *Deployment) { d.TP, d.Arch.Attention.Heads, d.Arch.Attention.KVHeads = 5, 40, 10 },
+		"5 GPUs do not divide the 14336 columns of an MLP": func(d *Deployment) {
+			d.TP, d.Arch.Attention.Heads, d.Arch.Attention.KVHeads, d.Arch.Vocab = 5, 40, 10, 31999
+		},
+		"6 GPUs do not divide the 14336 columns of an expert": func(d *Deployment) {
+			d.TP, d.DP, d.Arch.MoE = 2, 3, MoE{Experts: 12, Active: 2, Intermediate: 14336, Layers: d.Arch.Layers}
+		},
 		"does not divide the 8 heads of the states": func(d *Deployment) {
 			d.TP, d.Arch.State = 16, RecurrentState{Layers: 1, Heads: 64, HeadDim: 64, KeyHeads: 8, KeyDim: 128, Conv: 4}
 		},
@@ -187,6 +194,61 @@ func TestSharedExpertsCut(t *testing.T) {
 	d.Arch.Details.SharedFormats = Mix{BF16: 1}
 	if gpus, width := d.cutBlocks(); gpus != 0 || width != 0 {
 		t.Errorf("in bf16 %d GPUs cut %d columns", gpus, width)
+	}
+}
+
+// What vLLM's sources and trackers say that it does not run is refused, and its neighbours are not.
+func TestUnserved(t *testing.T) {
+	for _, c := range []struct {
+		model, gpu string
+		weights    WeightFormat
+		kv         KVFormat
+		want       string
+	}{
+		{"Llama-3.1-8B", "B200 SXM", INT8, KVAuto, "int8"},
+		{"Llama-3.1-8B", "RTX 5090", INT8, KVAuto, "int8"},
+		{"Llama-3.1-8B", "H100 SXM", INT8, KVAuto, ""},
+		{"DeepSeek-V3.2", "A100 SXM 80GB", FP8, KVAuto, "sparse latent attention"},
+		{"DeepSeek-V4-Flash", "L40S", MXFP4, KVFP8, "sparse latent attention"},
+		{"DeepSeek-V3.2", "H20", FP8, KVAuto, ""},
+		{"MiniMax-M3", "A100 SXM 80GB", BF16, KVAuto, ""},
+		{"MiniMax-M3", "A100 SXM 80GB", BF16, KVFP8, "fp8"},
+		{"DeepSeek-V3", "A100 SXM 80GB", FP8, KVFP8, "fp8"},
+		{"gpt-oss-20b", "A10G", MXFP4, KVFP8, "fp8"},
+		{"gpt-oss-20b", "L4", MXFP4, KVFP8, ""},
+		{"Llama-3.1-8B", "A10G", BF16, KVFP8, ""},
+		{"Llama-3.1-8B", "MI355X", NVFP4, KVAuto, "nvfp4"},
+		{"Llama-3.1-8B", "A100 SXM 80GB", NVFP4, KVAuto, ""},
+	} {
+		d := deploy(t, c.model, c.gpu, 1)
+		d.Precision = Precision{Weights: c.weights, KV: c.kv}
+		if got := d.Unserved(EngineArgs{}); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s on %s: %q, want %q", c.model, c.gpu, got, c.want)
+		}
+	}
+	d := deploy(t, "Llama-3.1-8B", "B200 SXM", 1)
+	d.Arch.Native, d.Arch.Details.WeightOnly = INT8, true
+	if got := d.Unserved(EngineArgs{}); got != "" {
+		t.Errorf("8-bit integers of weights alone are unpacked: %q", got)
+	}
+}
+
+func TestCutGroups(t *testing.T) {
+	for _, c := range []struct {
+		model   string
+		tp      int
+		weights WeightFormat
+		want    int
+	}{
+		{"Qwen2.5-14B", 8, INT4, 13824}, {"Qwen2.5-14B", 4, INT4, 0}, {"Qwen2.5-14B", 8, FP8, 0},
+		{"Qwen2.5-72B", 1, INT4, 0}, {"Qwen2.5-72B", 2, INT4, 29568},
+		{"Qwen3-30B-A3B", 4, INT4, 0}, // experts take groups of 64
+	} {
+		d := deploy(t, c.model, "A100 SXM 80GB", c.tp)
+		d.Precision.Weights = c.weights
+		if got := d.CutGroups(); got != c.want {
+			t.Errorf("%s in %v on %d: %d, want %d", c.model, c.weights, c.tp, got, c.want)
+		}
 	}
 }
 

@@ -103,6 +103,9 @@ func (c *Config) invalid(k measure.Knobs) (key string, why error) {
 	d := c.Deployment(k)
 	err := d.Validate()
 	if err == nil && c.Simulated() {
+		if what := d.Unserved(model.EngineArgs{EngineVersion: c.Engine.Version}); what != "" {
+			return "hardware.gpu", note.New(note.NoKernels, d.Hardware.Name, what)
+		}
 		features, _ := c.Engine.Features().With(strings.Fields(k.ExtraArgs))
 		if err = d.Supports(model.EngineArgs{EngineVersion: c.Engine.Version, EngineFeatures: features}); err != nil {
 			return "engine.all2all_backend", err

@@ -197,6 +197,10 @@ func TestStart(t *testing.T) {
 		!strings.HasSuffix(line, "--no-async-scheduling --enforce-eager") {
 		t.Error(line)
 	}
+	cfg = configured("model.name", "qwen2.5-14b", "model.weights", "int4", "engine.tensor_parallel", "8")
+	if notes := strings.Join(Start(cfg, knobs(cfg)).Notes, "\n"); !strings.Contains(notes, "13824 columns") || !strings.Contains(notes, "multiple of 1024") {
+		t.Error(notes)
+	}
 	cfg = configured("engine.kind", "attach", "engine.url", "http://h:1", "model.name", "llama-3.1-8b")
 	if line := Start(cfg, knobs(cfg)).Line; line != "nothing is started; the server at http://h:1 is used as it is" {
 		t.Error(line)

@@ -65,7 +65,7 @@ func HandOver(whole *config.Config, p *decide.Planned) {
 		Env: slices.Compact(env), APIKeyEnv: settings.APIKeyEnv,
 		Limits:   plan.Limits{ModelLen: k.MaxModelLen, Seqs: k.MaxNumSeqs, BatchedTokens: k.MaxNumBatchedTokens, KVTokens: kvTokens},
 		Replicas: p.Fleet.Instances, GPUs: p.Fleet.GPUsPerInstance, NodeGPUs: cfg.GPUsPerNode(k.GPU),
-		Notes: slices.Concat(notes, besides(command.Without), onNodes(cfg, k), simulatedNotes(cfg)),
+		Notes: slices.Concat(notes, besides(command.Without), onNodes(cfg, k), simulatedNotes(cfg, k)),
 	}
 	if !cfg.Simulated() || e.Kind == "vllm" {
 		e.Version = version
@@ -121,7 +121,7 @@ func onNodes(cfg *config.Config, k measure.Knobs) []string {
 }
 
 // simulatedNotes says what the command for a simulated engine takes for granted, and which of its settings are not in it.
-func simulatedNotes(cfg *config.Config) (notes []string) {
+func simulatedNotes(cfg *config.Config, k measure.Knobs) (notes []string) {
 	if cfg.Engine.Kind != "simulated" {
 		return nil
 	}
@@ -134,15 +134,19 @@ func simulatedNotes(cfg *config.Config) (notes []string) {
 	case !strings.Contains(served, "/"):
 		notes = append(notes, fmt.Sprintf("the command has the name %s, as the catalog knows no checkpoint of it (hf_repo): put an id or a path in its place", served))
 	}
-	k := cfg.Engine.Kernels
-	k.Async = model.ByDefault
-	if k.Experts == cfg.Model.Arch.ExpertKernels() {
-		k.Experts = model.ExpertsByDefault // not of the configuration
+	if width := cfg.Deployment(k).CutGroups(); width > 0 {
+		notes = append(notes, fmt.Sprintf("tensor_parallel %d cuts the %d columns of an MLP within their groups of 128 4-bit integers: vLLM loads only a checkpoint whose columns were padded to a multiple of %d",
+			k.TensorParallel, width, 128*k.TensorParallel))
 	}
-	if k.Graphs == model.GraphsNone {
-		k.Graphs = model.GraphsByDefault
+	kernels := cfg.Engine.Kernels
+	kernels.Async = model.ByDefault
+	if kernels.Experts == cfg.Model.Arch.ExpertKernels() {
+		kernels.Experts = model.ExpertsByDefault // not of the configuration
 	}
-	if k == (model.Kernels{}) {
+	if kernels.Graphs == model.GraphsNone {
+		kernels.Graphs = model.GraphsByDefault
+	}
+	if kernels == (model.Kernels{}) {
 		return notes
 	}
 	return append(notes, "not in the command, as its option differs from release to release: "+

@@ -24,7 +24,7 @@ func Start(cfg *config.Config, k measure.Knobs) report.StartCommand {
 	notes := besides(command.Without)
 	if cfg.Engine.Kind == "simulated" {
 		command.Env = nil // planner sets it only for measurements
-		notes = slices.Concat(notes, onNodes(cfg, k), simulatedNotes(cfg))
+		notes = slices.Concat(notes, onNodes(cfg, k), simulatedNotes(cfg, k))
 	}
 	return report.StartCommand{Line: command.String(), File: command.File, Content: command.Content, Notes: notes}
 }

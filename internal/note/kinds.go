@@ -224,7 +224,9 @@ const (
 	HeadsUndivided   Kind = "heads_undivided: tensor_parallel {degree%d} does not divide the {heads%d} attention heads of {model}"
 	KVHeadsUndivided Kind = "kv_heads_undivided: tensor_parallel {degree%d} neither divides the {heads%d} KV heads of {model} nor is a multiple of them"
 	StatesUndivided  Kind = "states_undivided: tensor_parallel {degree%d} does not divide the {heads%d} heads of the states of {model}"
+	WidthUndivided   Kind = "width_undivided: {gpus%d} GPUs do not divide the {width%d} {what%s} of {model}"
 	BlocksCut        Kind = "blocks_cut: {gpus%d} GPUs cut the {width%d} columns of an MLP or expert of {model} within its fp8 blocks of 128, which vLLM refuses; fewer GPUs or expert_parallel keep them whole"
+	NoKernels        Kind = "no_kernels: vLLM has no kernels on {gpu} for {what%s}"
 	TooManyStages    Kind = "too_many_stages: pipeline_parallel {degree%d} exceeds the {layers%d} layers of {model}"
 	NoExperts        Kind = "no_experts: expert_parallel: {model} has no experts"
 	ExpertsAlone     Kind = "experts_alone: expert_parallel on one GPU is the same as without"
@@ -328,7 +330,7 @@ var kinds = []Kind{
 	CurveInterpolates, CurveWithoutRates, OverloadInferred, NoSaturation, NoCurve, NoCurveOf, NoSamplingError, CountsRead, TraceRatesUnknown, NoPrice, OneInstance,
 	LossOverloads, DraftHurts, FewSlots, MayBeCheaper, MoreGPUsSlower, MoreGPUsTalk, NotReached, MovedFar, NotModelled, Uncalibrated, BusyFrontEnd, SlowExchange, BeyondModel, Imprecise, KnobAtEnd, OnlyUntrusted, AllUntrusted, JobTail, BrokeDown, EngineLost, BreaksDown, SomeUntrusted, SearchInterrupted, CertificateInterrupted, MatrixOfFirst, NoneTrusted, RoundsInterrupted, RequestsDiffer, RepeatsDisagree, LimitedByFailures,
 	FewRounds, FigureUnknown, SideDown, SideFailed, SideInvalid, SideBehind, SideOverloaded, RateTooHigh, SeedsDiffer, ServersDiffer, TrafficDiffers, EngineFailed, EngineAlike, EngineCondemned,
-	NotPlaced, TooWide, StepBelowSeqs, DegreesNegative, HeadsUndivided, KVHeadsUndivided, StatesUndivided, BlocksCut, TooManyStages, NoExperts, ExpertsAlone, ExpertsUndivided, ExchangeUnknown, ExchangeUnwired, ExchangeOneNode, OverlapUnknown, NoMemory,
+	NotPlaced, TooWide, StepBelowSeqs, DegreesNegative, HeadsUndivided, KVHeadsUndivided, StatesUndivided, WidthUndivided, BlocksCut, NoKernels, TooManyStages, NoExperts, ExpertsAlone, ExpertsUndivided, ExchangeUnknown, ExchangeUnwired, ExchangeOneNode, OverlapUnknown, NoMemory,
 	EmptyPool, BudgetSpent, BudgetCut, BudgetLeft, NotTried, NotTriedBehind, PredictedWorse, OffTheWay, CarriesLess, CarriesLessBy,
 	AsGood, SeenAsGood, SeenWorse, DearerKind, CheaperUnsearched, KindIdle, CompletesLess, NotBetter, LessSafe, FailsIdle, IdleMisses, IdleFloor, MissedAtAll, AllMissed, NoneMet, NoneMeasured, NoneMissed, MetAtLargest, NarrowEnough,
 	InvalidInRow, InvalidTime, TrialsSpent, BudgetNoRoom, StillWide, NoRateToTest, MeanUncounted, BeyondTooMany, BudgetTooShort, LooksUndecided,
