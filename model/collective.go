@@ -43,9 +43,13 @@ var (
 		{4, [...]float64{6.0, 7.8, 9.9, 14.5, 26, 118, 288, 996, 3721}},
 		{8, [...]float64{6.5, 11.4, 17.1, 18.9, 28, 129, 364, 1161, 4223}},
 	}
-	allReduceL40S = []allReduceRow{ // PCIe 4: no custom kernels beyond a pair
+	// PCIe 4: no custom kernels beyond a pair. Eight are the geometric mean of 27, 108, 207, 445, 2080, 8168, 30062, 120267
+	// and 480823 us, 1 GB/s of bus bandwidth, and of a ring with the pair's 10: NCCL counts on 10 between two sockets
+	// (log of eight RTX 4090 in nccl-tests issue 307), and eight RTX 5090, about as fast as RTX 4090, have 28 (NVIDIA/nccl
+	// issue 1639).
+	allReduceL40S = []allReduceRow{
 		{2, [...]float64{6.2, 11, 18, 32, 117, 450, 1777, 7007, 27988}},
-		{8, [...]float64{27, 108, 207, 445, 2080, 8168, 30062, 120267, 480823}},
+		{8, [...]float64{27, 62, 99, 179, 678, 2562, 9694, 38428, 153486}},
 	}
 	// A pair of GeForce cards: at 1, 4 and 16 MB the geometric mean of 158, 567 and 2214 us on vLLM 0.19 and of
 	// 56, 245 and 933 us on 0.24; otherwise the L40S row in proportion.
@@ -180,8 +184,7 @@ func pcieCollective(hw Hardware, tp int) collective {
 // besidePair returns the row of four GPUs over PCIe, between those measured for two and eight: a ring with the
 // pair's bus bandwidth, so that bytes take 2(n-1)/n times as long as with the pair (NCCL tests,
 // PERFORMANCE.md), above a floor between those of the two rows, or a power law between the rows where that is
-// faster. The power law alone would give four GPUs 3.4 GB/s, since eight L40S are spread over two sockets and
-// reach a tenth of the pair's bus bandwidth. Measured are 12.8 GB/s with four RTX 4090 (nccl-tests output in
+// faster. Measured are 12.8 GB/s with four RTX 4090 (nccl-tests output in
 // pull request 22 of tinygrad/open-gpu-kernel-modules, 2024, with peer-to-peer enabled; 7.9 ms for 64 MiB, this
 // row 10.5 ms), 35 GB/s with four and 28 GB/s with eight RTX 5090 (NVIDIA/nccl issue 1639, 2025), and with a
 // pair of RTX 4090 without peer-to-peer copies 8.4 GB/s in each direction at once, about the 9.6 GB/s of the
