@@ -23,6 +23,16 @@ func (s RecurrentState) Present() bool { return s.Layers > 0 }
 func (s RecurrentState) values() float64 { return float64(s.Heads * s.HeadDim) }
 func (s RecurrentState) keys() float64   { return float64(s.KeyHeads * s.KeyDim) }
 
+// CachesPrefixes reports whether a release keeps prefixes of a model: it switches prefix caching off where layers have a
+// state, until 0.12 of Mamba-2 (vLLM pull request 25752, 2025-10) and until 0.15 of gated delta networks (30877).
+func (l EngineArgs) CachesPrefixes(a Arch) bool {
+	since := 12
+	if a.State.Delta {
+		since = 15
+	}
+	return !a.State.Present() || versionOf(l.EngineVersion).AtLeast(0, since)
+}
+
 // matrices returns the parameters of one layer's projections: in, for queries, keys, values, the output gate
 // and the gates of each head; out, for the values.
 func (s RecurrentState) matrices(hidden float64) float64 {

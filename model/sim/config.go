@@ -92,12 +92,10 @@ func Configure(r *model.Roofline, m model.Memory, prefixCaching bool) (Config, e
 	if args.WholePrefill && args.MaxNumBatchedTokens < args.MaxModelLen {
 		return Config{}, fmt.Errorf("without chunked prefill max_num_batched_tokens (%d) must hold max_model_len (%d)", args.MaxNumBatchedTokens, args.MaxModelLen)
 	}
-	aligned := false
-	if state := dep.Arch.State; prefixCaching && state.Present() {
-		// Before, states of Mamba-2 were kept for every block, and those of gated delta networks never.
-		aligned = v.AtLeast(0, 28) || state.Delta && v.AtLeast(0, 15)
-		prefixCaching = aligned || !state.Delta
-	}
+	prefixCaching = prefixCaching && args.CachesPrefixes(dep.Arch)
+	// Before, states of Mamba-2 were kept for every block.
+	state := dep.Arch.State
+	aligned := prefixCaching && state.Present() && (state.Delta || v.AtLeast(0, 28))
 	shortest := args.MaxNumBatchedTokens
 	if args.LongPrefill > 0 {
 		shortest = min(shortest, args.LongPrefill)

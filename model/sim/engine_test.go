@@ -33,6 +33,25 @@ func modelled(t testing.TB, dep model.Deployment, l model.EngineArgs, prefixCach
 	return r, c
 }
 
+// Layers with a state had no prefix caching at first.
+func TestPrefixesOfStates(t *testing.T) {
+	catalog := must.Get(model.NewCatalog())
+	for _, c := range []struct {
+		model, version string
+		want           bool
+	}{
+		{"Nemotron-H-56B", "0.11.0", false}, {"Nemotron-H-56B", "0.12.0", true},
+		{"Qwen3-Next-80B-A3B", "0.14.1", false}, {"Qwen3-Next-80B-A3B", "0.15.0", true}, {"Qwen3-Next-80B-A3B", "", true},
+		{"Llama-3.1-8B", "0.10.0", true},
+	} {
+		dep := model.Deployment{Arch: must.Get(catalog.Model(c.model)), Hardware: must.Get(catalog.GPU("H200 SXM")), TP: 4}
+		args := model.EngineArgs{EngineVersion: c.version, MaxModelLen: 4096}
+		if _, config := modelled(t, dep, args, true); config.PrefixCaching != c.want {
+			t.Errorf("%s, %q: prefix caching %v", c.model, c.version, config.PrefixCaching)
+		}
+	}
+}
+
 func normal(mean, stddev float64) workload.Lengths {
 	return workload.Lengths{Dist: workload.Normal, Mean: mean, StdDev: stddev, Min: 1}
 }

@@ -1,9 +1,11 @@
 package decide
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
+	"planner/model"
 	"planner/plan"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
@@ -52,5 +54,15 @@ func TestClockOfATrace(t *testing.T) {
 	}
 	if clocked(nil, 8) != nil {
 		t.Error("a clock without a trace")
+	}
+}
+
+func TestModelledPrefixCaching(t *testing.T) {
+	arch := model.Arch{State: model.RecurrentState{Layers: 1}}
+	for version, want := range map[string]plan.Modelling{"0.11.0": plan.Approximated, "0.12.0": plan.Modelled} {
+		features := ofKnobs(measure.Knobs{PrefixCaching: true}, arch, model.EngineArgs{EngineVersion: version})
+		if !slices.ContainsFunc(features, func(f plan.Feature) bool { return f.Name == "knobs.prefix_caching = true" && f.State == want }) {
+			t.Errorf("vLLM %s: %+v", version, features)
+		}
 	}
 }

@@ -26,7 +26,7 @@ func modelled(cfg *config.Config, g sweep.Ground, k measure.Knobs) []plan.Featur
 	}
 	args := g.Predict.Args(k)
 	dep := g.Predict.Deployment(k).Serving(args)
-	return slices.Concat(ofModel(dep), ofPlacement(dep), ofKnobs(k, args), ofEngine(cfg, dep, args), ofTraffic(&cfg.Workload))
+	return slices.Concat(ofModel(dep), ofPlacement(dep), ofKnobs(k, dep.Arch, args), ofEngine(cfg, dep, args), ofTraffic(&cfg.Workload))
 }
 
 // feature is a feature with its configuration key: approximated, and how, if doubtful.
@@ -86,11 +86,12 @@ func ofPlacement(dep model.Deployment) []plan.Feature {
 		when(dep.EP, feature("engine.expert_parallel", true, true, untested)))
 }
 
-func ofKnobs(k measure.Knobs, args model.EngineArgs) []plan.Feature {
+func ofKnobs(k measure.Knobs, a model.Arch, args model.EngineArgs) []plan.Feature {
 	var all []plan.Feature
 	for _, n := range measure.KnobTable {
 		if text := n.Text(k); text != "" && !n.Placement {
-			all = append(all, feature("knobs."+n.Name, text, false, ""))
+			all = append(all, feature("knobs."+n.Name, text, n.Name == "prefix_caching" && k.PrefixCaching && !args.CachesPrefixes(a),
+				"the release switches it off for a model with states, and the simulated engine too"))
 		}
 	}
 	chunked := "on"
