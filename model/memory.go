@@ -200,6 +200,20 @@ func smallestTP(dep Deployment, args EngineArgs) int {
 	return 0
 }
 
+// LoadedWhole returns the bytes of the weights of a GPU before vLLM quantises them to fp8, if these do not fit: until 0.15 it
+// loads all of them first (pull request 31914, 2026-01).
+func (d Deployment) LoadedWhole(args EngineArgs) float64 {
+	d = d.Normal()
+	if d.Precision.Weights != FP8 || d.Arch.Native != 0 && d.Arch.Native.Bytes() < 2 || versionOf(args.EngineVersion).AtLeast(0, 15) {
+		return 0
+	}
+	d.Precision.Weights = BF16
+	if whole := weightBytes(d); whole > d.Hardware.Memory-reservedBytes {
+		return whole
+	}
+	return 0
+}
+
 // weightBytes returns the weights on one GPU of the fullest stage, which has one layer more if they do not
 // divide evenly (get_pp_indices in vllm/distributed/utils.py). With several stages the embedding is on the
 // first and the head on the last, so the fullest has at most one of them.

@@ -201,6 +201,12 @@ func TestStart(t *testing.T) {
 	if notes := strings.Join(Start(cfg, knobs(cfg)).Notes, "\n"); !strings.Contains(notes, "13824 columns") || !strings.Contains(notes, "multiple of 1024") {
 		t.Error(notes)
 	}
+	for version, want := range map[string]bool{"0.12.0": true, "0.15.0": false} {
+		cfg = configured("model.name", "llama-3.1-405b", "model.weights", "fp8", "engine.tensor_parallel", "8", "engine.version", version)
+		if notes := strings.Join(Start(cfg, knobs(cfg)).Notes, "\n"); strings.Contains(notes, "loads all weights, 101 GB a GPU") != want {
+			t.Errorf("vLLM %s: %q", version, notes)
+		}
+	}
 	cfg = configured("engine.kind", "attach", "engine.url", "http://h:1", "model.name", "llama-3.1-8b")
 	if line := Start(cfg, knobs(cfg)).Line; line != "nothing is started; the server at http://h:1 is used as it is" {
 		t.Error(line)

@@ -138,6 +138,9 @@ func simulatedNotes(cfg *config.Config, k measure.Knobs) (notes []string) {
 		notes = append(notes, fmt.Sprintf("tensor_parallel %d cuts the %d columns of an MLP within their groups of 128 4-bit integers: vLLM loads only a checkpoint whose columns were padded to a multiple of %d",
 			k.TensorParallel, width, 128*k.TensorParallel))
 	}
+	if whole := cfg.Deployment(k).LoadedWhole(model.EngineArgs{EngineVersion: cfg.Engine.Version}); whole > 0 {
+		notes = append(notes, fmt.Sprintf("vLLM %s loads all weights, %.0f GB a GPU, before it quantises them, and they do not fit: serve a checkpoint in fp8", cfg.Engine.Version, whole/1e9))
+	}
 	kernels := cfg.Engine.Kernels
 	kernels.Async = model.ByDefault
 	if kernels.Experts == cfg.Model.Arch.ExpertKernels() {
