@@ -252,6 +252,16 @@ func TestCutGroups(t *testing.T) {
 	}
 }
 
+func TestBlockSize(t *testing.T) {
+	for model, want := range map[string]int{"MiniMax-M3": 128, "DeepSeek-V4-Flash": 256, "DeepSeek-V3.2": 0, "Llama-3.1-8B": 0} {
+		d := deploy(t, model, "B300 SXM", 8)
+		m, _ := MemoryPlan(d, EngineArgs{MaxModelLen: 4096})
+		if got := d.Arch.BlockSize(); got != want || m.Layout.BlockTokens != max(want, blockTokens) {
+			t.Errorf("%s: %d, blocks of %d", model, got, m.Layout.BlockTokens)
+		}
+	}
+}
+
 func TestParseNames(t *testing.T) {
 	for _, name := range WeightFormat(0).names()[1:] {
 		f, err := Parse[WeightFormat](strings.ToUpper(name))

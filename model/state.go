@@ -115,14 +115,23 @@ func (r *Roofline) setStates() {
 // until a layer's block is no smaller than a state.
 func blockTokensOf(dep Deployment) int {
 	s := dep.Arch.State
-	if dep.Arch.Attention.Compressed.Present() {
-		return compressedBlock
+	if n := dep.Arch.BlockSize(); n > 0 {
+		return n
 	}
 	if !s.Present() {
 		return blockTokens
 	}
 	token := dep.kvBytesPerLayer()
 	return blockTokens * max(1, ceilDiv(int(s.bytes(dep.TP)), int(blockTokens*token)))
+}
+
+// BlockSize returns the tokens of a KV block that the attention of a model demands of the engine (--block-size in the
+// recipes of DeepSeek-V4 and MiniMax-M3, vllm-project/recipes, 2026), 0 if it demands none.
+func (a Arch) BlockSize() int {
+	if a.Attention.Compressed.Present() {
+		return compressedBlock
+	}
+	return a.Attention.Sparse.Block
 }
 
 // check refuses impossible states.

@@ -113,6 +113,10 @@ func (r *reader) resolveModel(c *Config) {
 		}
 	}
 	d.weights[0] = m.Precision.Weights
+	v, err := model.ParseVersion(c.Engine.Version)
+	since := m.Arch.Since()
+	r.warnIf(c.Simulated() && err == nil && !v.AtLeast(0, since),
+		"engine: version: vLLM %s does not serve %s, which came with 0.%d: its command will not start", c.Engine.Version, m.Name, since)
 	if e := &c.Engine.Kernels.Experts; *e == model.ExpertsByDefault {
 		*e = m.Arch.ExpertKernels()
 	}

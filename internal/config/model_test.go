@@ -225,6 +225,17 @@ func TestUnknownRelease(t *testing.T) {
 	}
 }
 
+// TestModelOfALaterRelease: a release from before a model is named.
+func TestModelOfALaterRelease(t *testing.T) {
+	for version, want := range map[string]bool{"0.16.1": true, "0.17.0": false, "": false} {
+		text := strings.Replace(minimal, "llama-3.1-8b", "qwen3.5-9b", 1) + "[engine]\nversion = \"" + version + "\"\n"
+		said := strings.Join(mustLoad(t, text, For("plan")).Warnings, "\n")
+		if strings.Contains(said, "does not serve Qwen3.5-9B, which came with 0.17") != want {
+			t.Errorf("%s: warnings %q", version, said)
+		}
+	}
+}
+
 // TestUnusedEngine: a server or a program that nothing measures is named.
 func TestUnusedEngine(t *testing.T) {
 	for text, want := range map[string]string{

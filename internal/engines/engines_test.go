@@ -197,6 +197,14 @@ func TestStart(t *testing.T) {
 		!strings.HasSuffix(line, "--no-async-scheduling --enforce-eager") {
 		t.Error(line)
 	}
+	for model, want := range map[string]string{"minimax-m3": "--block-size 128", "deepseek-v4-flash": "--block-size 256"} {
+		for _, kind := range []string{"simulated", "vllm"} {
+			cfg = configured("model.name", model, "engine.kind", kind, "engine.tensor_parallel", "8", "hardware.gpu", "B300 SXM")
+			if line := Start(cfg, knobs(cfg)).Line; !strings.Contains(line, want) {
+				t.Error(line)
+			}
+		}
+	}
 	cfg = configured("model.name", "qwen2.5-14b", "model.weights", "int4", "engine.tensor_parallel", "8")
 	if notes := strings.Join(Start(cfg, knobs(cfg)).Notes, "\n"); !strings.Contains(notes, "13824 columns") || !strings.Contains(notes, "multiple of 1024") {
 		t.Error(notes)

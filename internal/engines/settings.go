@@ -61,6 +61,9 @@ func spreadable(cfg *config.Config) error {
 // Settings returns how to start or reach the configured engine.
 func Settings(cfg *config.Config) engine.Settings {
 	e, precision := cfg.Engine, cfg.Model.Precision
+	if n := cfg.Model.Arch.BlockSize(); n > 0 && (e.Kind == "vllm" || e.Kind == "simulated") {
+		e.ExtraArgs = slices.Concat([]string{"--block-size", strconv.Itoa(n)}, e.ExtraArgs) // the last one counts
+	}
 	return engine.Settings{
 		Kind: e.Kind, Model: ServedModel(cfg), ServedName: e.ServedName, Argv: e.Command, ExtraArgs: e.ExtraArgs,
 		Format: engine.Format{Weights: precision.Weights.String(), Stored: cfg.Model.Stored.String(), KV: precision.KV.String(),
