@@ -79,7 +79,7 @@ func TestLookUpModels(t *testing.T) {
 		}
 	}
 	for name, block := range map[string]bool{
-		"Qwen/Qwen3-235B-A22B-FP8": true, "qwen3-235b-a22b-fp8": true, "Qwen/Qwen3-4B-FP8": true, "nvidia/Qwen3-235B-A22B-FP8": false, "RedHatAI/Qwen3-30B-A3B-FP8-dynamic": false,
+		"Qwen/Qwen3-235B-A22B-FP8": true, "qwen3-235b-a22b-fp8": true, "Qwen/Qwen3-4B-FP8": true, "stepfun-ai/Step-3.5-Flash-FP8": true, "nvidia/Qwen3-235B-A22B-FP8": false, "RedHatAI/Qwen3-30B-A3B-FP8-dynamic": false,
 	} {
 		if a, err := c.Model(name); err != nil || a.Details.BlockFP8 != block {
 			t.Errorf("%q: blocks %v, %v", name, a.Details.BlockFP8, err)
@@ -92,6 +92,9 @@ func TestLookUpModels(t *testing.T) {
 		if a, err := own.Model("llama-3.1-8b"); err != nil || a.ChatCheckpoint() != chat {
 			t.Errorf("%s: conversations with %q, %v, want %q", repo, a.ChatCheckpoint(), err, chat)
 		}
+	}
+	if a := must.Get(c.Model("gemma-4-31b")); a.ChatCheckpoint() != "google/gemma-4-31B-it" {
+		t.Errorf("conversations with %q", a.ChatCheckpoint())
 	}
 	if a := must.Get(c.Model("moonshotai/Kimi-K2-Thinking")); a.Native != INT4 || a.Details.Group != 32 || a.Details.AttentionFormats[BF16] != 1 {
 		t.Errorf("Kimi-K2-Thinking, in int4, is taken for %q in %v", a.Name, a.Native)
