@@ -58,6 +58,12 @@ func TestLaunchable(t *testing.T) {
 			t.Errorf("%s: %v, want %q", c.kind, err, c.want)
 		}
 	}
+	for kind, refused := range map[string]bool{"tgi": true, "trtllm": true, "vllm": false, "sglang": false} {
+		err := Launchable(configured("engine.kind", kind, "model.name", "llama-3.1-8b", "engine.data_parallel", "2"))
+		if (err != nil) != refused || refused && !strings.Contains(err.Error(), "engine.data_parallel") {
+			t.Errorf("two replicas in %s: %v", kind, err)
+		}
+	}
 }
 
 // TestOptions: drafts and adapters are told in vLLM's words.

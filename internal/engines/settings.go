@@ -13,6 +13,7 @@ import (
 	"planner/model"
 	"planner/sweep/engine"
 	"planner/sweep/load"
+	"planner/sweep/measure"
 )
 
 // Launchable refuses an engine that was not told what to load, before anything is written. A user's own command
@@ -26,6 +27,9 @@ func Launchable(cfg *config.Config) error {
 		return errors.New("bench: measures a server that runs or is launched: give --url, or engine.kind in the configuration; 'planner simulate' asks the simulated engine")
 	case "command", "attach":
 		return nil
+	}
+	if runnable, _ := cfg.Candidates(); slices.ContainsFunc(runnable, func(k measure.Knobs) bool { return k.DataParallel > 1 }) && !engine.Replicates(cfg.Engine.Kind) {
+		return fmt.Errorf("engine.data_parallel: %s has no option for it, and would be paid for GPUs that it leaves idle, want 1", cfg.Engine.Kind)
 	}
 	if engine.LoadsFile(cfg.Engine.Kind) && cfg.Model.File == "" {
 		return fmt.Errorf("model: engine.kind %q is told what to load: give model.name, the path of a GGUF file", cfg.Engine.Kind)

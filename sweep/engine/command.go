@@ -264,6 +264,12 @@ func (s *Settings) spread(c Command, k measure.Knobs) (Command, error) {
 	return c, nil
 }
 
+// Replicates reports whether a kind of engine has an option for data_parallel.
+func Replicates(kind string) bool {
+	a, err := adapterOf(kind)
+	return err == nil && a.mentions("data_parallel")
+}
+
 // Spreads returns an error if an engine of a kind cannot be started on several nodes.
 func Spreads(kind string, k measure.Knobs) error {
 	switch a, err := adapterOf(kind); {
