@@ -187,6 +187,9 @@ func TestParseConfigFamilies(t *testing.T) {
 		{`{"architectures":["ExaoneForCausalLM"],"hidden_size":5120,"num_layers":64,"num_attention_heads":40,"num_key_value_heads":8,"intermediate_size":27392,"vocab_size":102400,"tie_word_embeddings":false,"activation_function":"silu"}`, 8, 27392, 0, 0, 0, 32.0e9, 0.001},
 		{`{"architectures":["JAISLMHeadModel"],"n_embd":5120,"n_layer":40,"n_head":40,"n_inner":13653,"n_positions":2048,"vocab_size":84992,"activation_function":"swiglu"}`, 40, 13653, 0, 0, 0, 13.02e9, 0.001},
 		{`{"architectures":["GPTBigCodeForCausalLM"],"n_embd":6144,"n_layer":40,"n_head":48,"n_inner":24576,"multi_query":true,"vocab_size":49152,"tie_word_embeddings":true,"activation_function":"gelu"}`, 1, 24576, 0, 0, 0, 15.5e9, 0.005},
+		// OPT-1.3B (without its 4.2 million positions) and BLOOM: embeddings are tied though the file does not say so.
+		{`{"architectures":["OPTForCausalLM"],"hidden_size":2048,"num_hidden_layers":24,"num_attention_heads":32,"ffn_dim":8192,"vocab_size":50272,"activation_function":"relu"}`, 32, 8192, 0, 0, 0, 1.3116e9, 0.001},
+		{`{"architectures":["BloomForCausalLM"],"hidden_size":14336,"n_layer":70,"num_attention_heads":112,"vocab_size":250880}`, 112, 57344, 0, 0, 0, 176.25e9, 0.001},
 		// Qwen-7B (7.72 billion) and the text of Molmo-7B-D, which is Qwen2-7B: the file counts gate and up projection together.
 		{`{"architectures":["QWenLMHeadModel"],"hidden_size":4096,"num_hidden_layers":32,"num_attention_heads":32,"intermediate_size":22016,"vocab_size":151936}`, 32, 11008, 0, 0, 0, 7.72e9, 0.001},
 		{`{"architectures":["MolmoForCausalLM"],"hidden_size":3584,"num_hidden_layers":28,"num_attention_heads":28,"num_key_value_heads":4,"intermediate_size":37888,"vocab_size":152064}`, 4, 18944, 0, 0, 0, 7.62e9, 0.001},

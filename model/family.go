@@ -56,6 +56,8 @@ var families = []family{
 	{mark: "gptneox", wide: true, details: Details{Ungated: true, QKVBias: true, OutputBias: true, MLPBias: true, NormBias: true}},
 	{mark: "gpt2", wide: true, tied: true, details: Details{Ungated: true, QKVBias: true, OutputBias: true, MLPBias: true, NormBias: true},
 		defaults: map[string]float64{"vocab_size": 50257}},
+	{mark: "bloom", wide: true, tied: true, details: Details{Ungated: true, QKVBias: true, OutputBias: true, MLPBias: true, NormBias: true}},
+	{mark: "opt", wide: true, tied: true, details: Details{Ungated: true, QKVBias: true, OutputBias: true, MLPBias: true, NormBias: true}},
 	{mark: "jais", wide: true, tied: true, details: Details{QKVBias: true, OutputBias: true, MLPBias: true, NormBias: true}},
 	{mark: "falcon", wide: true, tied: true, details: Details{Ungated: true, NormBias: true, NormsPerLayer: 1}},
 	{mark: "rwforcausal", wide: true, tied: true, details: Details{Ungated: true, NormBias: true, NormsPerLayer: 1}},
