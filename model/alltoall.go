@@ -35,11 +35,13 @@ func Exchanges() []All2All {
 }
 
 // releases returns the first release 0.x of vLLM that has the backend and the first that no longer has it: the
-// all-gather is of pull request 23964 (2025-09), FlashInfer's of 21003 (2025-09); 33728 and 33724 (2026-02) removed
-// naive and pplx. The default was naive in 0.10 (envs.py).
+// all-gather is of pull request 23964 (2025-09), FlashInfer's of 21003 (2025-09); 33724 (2026-02) removed pplx, and 0.19 has no naive:
+// newer releases take the all-gather for them, with a warning. The default was naive in 0.10 (envs.py).
 func (a All2All) releases() (from, until int) {
 	switch a {
-	case All2AllNaive, All2AllPPLX:
+	case All2AllNaive:
+		return oldestMinor, 19
+	case All2AllPPLX:
 		return oldestMinor, 17
 	case All2AllGather, All2AllFlashInfer:
 		return 11, newestMinor + 1
@@ -84,7 +86,7 @@ func (d Deployment) Supports(args EngineArgs) error {
 	switch {
 	case minor < from || minor >= until:
 		return note.New(note.ExchangeUnknown, minor, a.String())
-	case wired && d.Hardware.Link.Kind != LinkNVLink:
+	case wired && d.Hardware.Link.Kind != LinkNVLink && !(a.deepEP() && d.Hardware.CDNA()): // vLLM's image for ROCm has DeepEP
 		return note.New(note.ExchangeUnwired, a.String(), d.Hardware.Name)
 	case a == All2AllFlashInfer && d.Nodes() > 1:
 		return note.New(note.ExchangeOneNode, a.String(), d.Nodes())
@@ -117,7 +119,7 @@ const (
 	nodeHop       = 2e-6  // seconds that the first byte takes longer to another node
 	pplxNode      = 0.5   // of DeepEP's rate between nodes (Perplexity, 2025-04); within a node 128 tokens take 83.6 us, DeepEP 77
 	dboSMs        = 20.0  // multiprocessors that high throughput takes from computing (DeepEPHTAll2AllManager)
-	hopperSMs     = 132.0 // of an H100 or H200
+	hopperSMs     = 132.0 // of an H100 or H200; an H20 has 78, a B200 148
 )
 
 // dpChunk is the number of tokens that low latency and pplx send at once until 0.19 (VLLM_MOE_DP_CHUNK_SIZE). In 0.20

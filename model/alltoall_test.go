@@ -223,7 +223,7 @@ func TestUnsupportedExchanges(t *testing.T) {
 		want    string // part of the error; "": none
 	}{
 		{h200, Exchange{}, "0.10.0", ""}, {h200, Exchange{Backend: All2AllGather}, "0.10.2", "0.10 has no allgather"},
-		{h200, Exchange{Backend: All2AllNaive}, "0.16.1", ""}, {h200, Exchange{Backend: All2AllNaive}, "0.17.0", "0.17 has no naive"},
+		{h200, Exchange{Backend: All2AllNaive}, "0.18.0", ""}, {h200, Exchange{Backend: All2AllNaive}, "0.19.0", "0.19 has no naive"},
 		{h200, Exchange{Backend: All2AllPPLX}, "", "0.33 has no pplx"}, {h200, Exchange{Backend: All2AllLowLatency}, "", ""},
 		{h200, Exchange{Backend: All2AllFlashInfer}, "", "4 nodes"}, {one, Exchange{Backend: All2AllFlashInfer}, "", ""},
 		{h200, Exchange{DBO: true}, "", "all2all_backend auto"}, {h200, Exchange{Backend: All2AllGather, DBO: true}, "", "overlaps no batches"},

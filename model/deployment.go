@@ -77,7 +77,7 @@ func (d Deployment) Unserved(args EngineArgs) string {
 	sparse := at.Sparse.Keys > 0
 	switch {
 	case d.Precision.Weights == INT8 && !d.weightOnly() && (gen == GenerationBlackwell || gen == GenerationBlackwellRTX):
-		return "matrix products in int8 (W8A8)"
+		return "matrix products in int8 (W8A8), but Triton's (--linear-backend triton, 0.22), which are not simulated"
 	case latent && sparse && (gen == GenerationAmpere || gen == GenerationAda):
 		return "sparse latent attention, which needs Hopper or newer"
 	case d.Precision.KV == KVFP8 && gen == GenerationAmpere && (latent || sparse || d.Arch.Details.Sinks):

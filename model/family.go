@@ -73,7 +73,7 @@ var families = []family{
 	{mark: "exaone4", mtp: true, details: Details{QKNorm: true}}, {mark: "olmo3", details: Details{QKNorm: true}},
 	{mark: "deepseekv4", since: 20, mtp: true, details: Details{RouterBias: true, BlockFP8: true}},
 	{mark: "deepseekv3", mtp: true, details: Details{RouterBias: true, BlockFP8: true}}, {mark: "deepseek", mtp: true},
-	{mark: "step3p", mtp: true, details: Details{QKNorm: true, RouterBias: true, WideRouter: true, BlockFP8: true}},
+	{mark: "step3p", since: 16, mtp: true, details: Details{QKNorm: true, RouterBias: true, WideRouter: true, BlockFP8: true}},
 	{mark: "ernie4_5_moe", mtp: true, details: Details{RouterBias: true, WideRouter: true}},
 	{mark: "glm4moe", mtp: true, details: Details{RouterBias: true, WideRouter: true}}, {mark: "glmmoedsa", since: 16, mtp: true, details: Details{RouterBias: true, BlockFP8: true}},
 }

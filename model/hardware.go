@@ -133,6 +133,11 @@ var generationMarks = []struct {
 	{"l4", GenerationAda},
 }
 
+// FromHopper reports whether the generation is NVIDIA's Hopper or one after it.
+func (g Generation) FromHopper() bool {
+	return g == GenerationHopper || g == GenerationBlackwell || g == GenerationBlackwellRTX
+}
+
 // CDNA reports whether the GPU is one of AMD's for data centres.
 func (h Hardware) CDNA() bool { return strings.HasPrefix(string(h.Generation), "cdna") }
 

@@ -221,8 +221,11 @@ func (r *reader) warnUnusedEngine(c *Config) {
 	spread := func(key string, usual any) bool {
 		return slices.ContainsFunc(c.Space[key], func(v any) bool { return v != usual })
 	}
-	r.warnIf(c.Engine.Exchange != (model.Exchange{}) && !(spread("expert_parallel", false) && spread("data_parallel", 1)),
-		"engine: all2all_backend, dbo and eplb have no effect without expert_parallel and data_parallel above 1")
+	x := c.Engine.Exchange
+	parallel := spread("expert_parallel", false)
+	r.at("engine.eplb").refuseIf(x.EPLB && !parallel && c.Model.Known && c.Model.Arch.MoE.Present(), "is true, want expert_parallel = true besides, whose experts it places")
+	r.warnIf(x.EPLB && !parallel || (x.DBO || x.Backend != model.All2AllByDefault) && !(parallel && spread("data_parallel", 1)),
+		"engine: all2all_backend and dbo have no effect without expert_parallel and data_parallel above 1, eplb none without expert_parallel")
 	r.warnIf(kernels.FusedReduce != usual.FusedReduce && !slices.ContainsFunc(c.draft.space["tensor_parallel"], func(v any) bool { return v != any(1) }),
 		"engine: allreduce_fusion has no effect without tensor_parallel above 1")
 }

@@ -155,7 +155,7 @@ func TestExchangeWithExperts(t *testing.T) {
 		{`"H200 SXM"`, `extra_args = ["--all2all-backend", "deepep_low_latency", "--enable-dbo"]`, ""},
 		{`"H200 SXM"`, `all2all_backend = "deepep"`, "deepep_low_latency"}, {`"H200 SXM"`, `dbo = true`, "overlaps no batches"},
 		{`"H200 SXM"`, `all2all_backend = "pplx"`, "no pplx"}, {`"H200 SXM"`, "all2all_backend = \"pplx\"\nversion = \"0.12.0\"", ""},
-		{`"H200 SXM"`, `all2all_backend = "flashinfer_all2allv"`, "2 nodes"}, {`"MI300X"`, `all2all_backend = "deepep_low_latency"`, "needs NVLink"},
+		{`"H200 SXM"`, `all2all_backend = "flashinfer_all2allv"`, "2 nodes"}, {`"MI300X"`, `all2all_backend = "pplx"`, "no pplx"},
 		{`["MI300X", "H200 SXM"]`, `all2all_backend = "deepep_low_latency"`, ""},
 		{`"H200 SXM"`, "kind = \"sglang\"\nall2all_backend = \"naive\"", "SGLang lacks"}, {`"H200 SXM"`, "kind = \"vllm\"\nall2all_backend = \"naive\"", ""},
 	} {

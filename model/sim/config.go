@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -45,6 +46,9 @@ type Config struct {
 	// where a chunk of a prompt ended, and for each block of an answer. A request can begin only at one
 	// of them, and chunks of prompts end at the ends of blocks (mamba_cache_mode align).
 	AlignedStates bool
+	// InnerStates says that kernels also write out the state at the last end of a block within a chunk, so that the
+	// last chunk of a prompt does not end there.
+	InnerStates bool
 	// Watermark is the share of Blocks that an admission must leave free while
 	// other requests run.
 	Watermark float64
@@ -101,9 +105,15 @@ func Configure(r *model.Roofline, m model.Memory, prefixCaching bool) (Config, e
 		shortest = min(shortest, args.LongPrefill)
 	}
 	if aligned && !v.AtLeast(0, 27) && shortest < m.Layout.BlockTokens {
-		return Config{}, fmt.Errorf("with prefix caching vLLM before 0.27 does not start here: max_num_batched_tokens and long_prefill_token_threshold must hold a block of %d tokens, one allows %d",
+		return Config{}, fmt.Errorf("with prefix caching vLLM before 0.27 does not start here, or never computes a prompt: max_num_batched_tokens and long_prefill_token_threshold must hold a block of %d tokens, one allows %d",
 			m.Layout.BlockTokens, shortest)
 	}
+	if aligned && args.WholePrefill {
+		return Config{}, errors.New("vLLM caches prefixes of a model with states only with chunked prefill: leave that on, or set prefix_caching = false")
+	}
+	// Mamba-2's since 0.32 (mamba_mixer2.py); since 0.33 those of FlashInfer for gated delta networks, the default
+	// from Hopper on (qwen_gdn_linear_attn.py).
+	inner := aligned && (v.AtLeast(0, 33) && dep.Hardware.Generation.FromHopper() || v.AtLeast(0, 32) && !state.Delta)
 	layout := m.Layout
 	layout.Window = r.Window()
 	rules := RulesFor(v)
@@ -111,7 +121,7 @@ func Configure(r *model.Roofline, m model.Memory, prefixCaching bool) (Config, e
 	return Config{
 		Rules: rules, Seqs: args.MaxNumSeqs, BatchTokens: args.MaxNumBatchedTokens * dep.PP, ModelLen: args.MaxModelLen,
 		LongPrefill: args.LongPrefill, WholePrefill: args.WholePrefill,
-		PrefixCaching: prefixCaching, AlignedStates: aligned, Blocks: m.Blocks, Layout: layout, Chunked: dep.Arch.Attention.Chunked,
+		PrefixCaching: prefixCaching, AlignedStates: aligned, InnerStates: inner, Blocks: m.Blocks, Layout: layout, Chunked: dep.Arch.Attention.Chunked,
 		Replicas: dep.DP, LockStep: dep.Arch.MoE.Present(),
 		Speculation: args.Speculation, LoRA: args.LoRA,
 	}, nil

@@ -134,8 +134,9 @@ func (s *scheduler) scheduleRunning(b *stepBatch, budget, threshold int) int {
 }
 
 // aligned cuts a sequence's next tokens, n from start, so that they end where a state is to be kept, as
-// vLLM's _mamba_block_aligned_split does (0.28): at the end of a block, of the last whole one before the
-// prompt's last token, and of a prefix that others have. It returns 0 where they reach no such end.
+// vLLM's _mamba_block_aligned_split does (0.33): at the end of a block, of the last whole one before the
+// prompt's last token unless kernels write that out, and of a prefix that others have. It returns 0 where they
+// reach no such end.
 func (s *scheduler) aligned(r *sequence, start, n int) int {
 	size, end, prefill := s.blockTokens, start+n, max(r.prompt, r.total()-1)
 	if !s.config.AlignedStates || start >= prefill {
@@ -145,14 +146,17 @@ func (s *scheduler) aligned(r *sequence, start, n int) int {
 	if t := s.config.LongPrefill; t > 0 {
 		longest = min(longest, t)
 	}
-	if whole := end / size * size; end < prefill && (whole > start || size <= longest) {
-		end = whole
-	}
-	next := start
+	next, last := start, (r.total()-1)/size*size
 	if start%size != 0 {
 		next = (start/size + 1) * size
 	}
-	for _, stop := range [...]int{next, (r.total() - 1) / size * size, r.junction} {
+	if written := (prefill - 1) / size * size; s.config.InnerStates && end >= prefill && start%size == 0 && start+size <= written {
+		last = 0
+	}
+	if whole := end / size * size; end < prefill && (whole > start || size <= longest) {
+		end = whole
+	}
+	for _, stop := range [...]int{next, last, r.junction} {
 		if start < stop {
 			end = min(end, stop)
 		}

@@ -245,6 +245,7 @@ func (s *scheduler) register(r *sequence, tokens int) {
 		return
 	}
 	registered := int(s.pool.count(r.kv.extents))
+	begin := registered * size
 	for i := 0; registered < full; i++ {
 		end := min(full, r.path[i].end/size)
 		if end <= registered {
@@ -257,14 +258,25 @@ func (s *scheduler) register(r *sequence, tokens int) {
 		r.kv.extents = s.pool.register(r.kv.extents, id, int32(end))
 		if s.config.AlignedStates {
 			for block := registered + 1; block <= end; block++ {
-				if at := block * size; at > r.prompt || at == tokens {
-					// Others can begin with it from the step after the one that computed it.
-					s.pool.keepState(id, int32(block), s.step+1-(tokens-at), s.withWindow(1)-1)
-				}
+				s.keepState(r, id, block, begin, tokens)
 			}
 		}
 		registered = end
 	}
+}
+
+// keepState keeps the state after a block, which ends in a node, if a chunk of tokens of the prompt, from begin on, ended
+// there, or if kernels write it out within the chunk; and after each block of the answer, where tokens are known. Others
+// can begin with it from the step after the one that computed it.
+func (s *scheduler) keepState(r *sequence, node int32, block, begin, tokens int) {
+	at, from := block*s.blockTokens, s.step+1
+	switch {
+	case at > r.prompt:
+		from -= tokens - at
+	case at != tokens && !(s.config.InnerStates && begin < r.prompt && at == (tokens-1)/s.blockTokens*s.blockTokens):
+		return
+	}
+	s.pool.keepState(node, int32(block), from, s.withWindow(1)-1)
 }
 
 // tellApart makes the cache distinct: it registers the running sequences' full blocks, so far only

@@ -37,6 +37,7 @@ type recording struct {
 		SchedulerReserveFullISL *bool   `json:"scheduler_reserve_full_isl"`
 		Watermark               float64 `json:"watermark"`
 		NumBlocks               int     `json:"num_blocks"`
+		Inner                   bool    `json:"inner"`  // kernels write states out within a chunk
 		States                  bool    `json:"states"` // layers with states beside those of attention, in an ample pool
 	}
 	Requests []recordedRequest
@@ -152,7 +153,7 @@ func (rec *recording) scheduler() (*scheduler, error) {
 		LongPrefill:  c.LongPrefill,
 		WholePrefill: c.ChunkedPrefill != nil && !*c.ChunkedPrefill, PrefixCaching: c.PrefixCaching,
 		Watermark: c.Watermark, Blocks: c.NumBlocks, Layout: model.KVLayout{BlockTokens: c.BlockSize},
-		AlignedStates: c.States,
+		AlignedStates: c.States, InnerStates: c.Inner,
 	}), nil
 }
 
