@@ -77,13 +77,13 @@ func (d Deployment) Unserved(args EngineArgs) string {
 	sparse := at.Sparse.Keys > 0
 	switch {
 	case d.Precision.Weights == INT8 && !d.weightOnly() && (gen == GenerationBlackwell || gen == GenerationBlackwellRTX):
-		return "matrix products in int8 (W8A8), but Triton's (--linear-backend triton, 0.22), which are not simulated"
+		return "matrix products in int8 (W8A8): want fp8 (those of --linear-backend triton, since 0.22, are not simulated)"
 	case latent && sparse && (gen == GenerationAmpere || gen == GenerationAda):
-		return "sparse latent attention, which needs Hopper or newer"
+		return "sparse latent attention: want Hopper or newer"
 	case d.Precision.KV == KVFP8 && gen == GenerationAmpere && (latent || sparse || d.Arch.Details.Sinks):
-		return "a KV cache in fp8 of such attention, which needs Ada or newer"
+		return "a KV cache in fp8 of such attention: want kv_cache = \"auto\", or Ada or newer"
 	case d.Precision.Weights == NVFP4 && d.Hardware.Vendor != "" && d.Hardware.Vendor != "NVIDIA":
-		return "nvfp4, which it refuses there or unpacks in every step"
+		return "nvfp4, which it refuses there or unpacks in every step: want fp8 or mxfp4"
 	}
 	return ""
 }

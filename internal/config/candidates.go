@@ -108,7 +108,10 @@ func (c *Config) invalid(k measure.Knobs) (key string, why error) {
 		}
 		features, _ := c.Engine.Features().With(strings.Fields(k.ExtraArgs))
 		if err = d.Supports(model.EngineArgs{EngineVersion: c.Engine.Version, EngineFeatures: features}); err != nil {
-			return "engine", err // which names the setting
+			if note.ReasonOf(err).Note.Kind == note.OverlapUnknown {
+				return "engine.dbo", err
+			}
+			return "engine.all2all_backend", err
 		}
 	}
 	switch {
