@@ -64,17 +64,20 @@ func Fit(runs []LoadPoint, o FitOptions) (File, error) {
 		return File{}, err
 	}
 	p := newRegression(runs, &o)
+	leap := true
 	for {
 		if len(p.terms) == 0 {
 			return File{}, fmt.Errorf("calibrate: the %d figures of %d runs identify no term: needed are runs at several concurrencies, from one request at a time to a full batch",
 				len(p.figures), len(runs))
 		}
-		if err := p.solve(); err != nil {
+		if err := p.solve(leap); err != nil {
 			return File{}, err
 		}
-		if !p.dropWeakest() {
+		dropped := p.dropWeakest()
+		if !dropped && leap {
 			return p.result(), nil
 		}
+		leap = !dropped
 	}
 }
 
@@ -268,18 +271,23 @@ const (
 // solve finds the maximum of the posterior. From the starting values slopes lead to the nearest one. If that
 // fits badly, as on hardware of another kind, where a cost may count that GPUs hide, the search is repeated
 // with each term in turn started far up: a host's launch time, for example, moves nothing until it exceeds the
-// time of the GPU.
-func (p *regression) solve() error {
-	p.x = make([]float64, len(p.terms))
+// time of the GPU. While terms are being dropped the search goes on from where it was, without leaps.
+func (p *regression) solve(leaps bool) error {
 	var err error
-	if p.before, err = p.predict(p.x); err != nil {
+	if leaps {
+		p.x = make([]float64, len(p.terms))
+		if p.before, err = p.predict(p.x); err != nil {
+			return err
+		}
+	}
+	if p.now, err = p.predict(p.x); err != nil {
 		return err
 	}
-	p.now, p.best = p.before, p.misfit(p.x, p.before)
+	p.best = p.misfit(p.x, p.now)
 	if err := p.descend(); err != nil {
 		return err
 	}
-	for k := 0; k < len(p.terms) && p.best > poor*float64(len(p.figures)); k++ {
+	for k := 0; leaps && k < len(p.terms) && p.best > poor*float64(len(p.figures)); k++ {
 		for _, leap := range []float64{1.5, 3, 6} {
 			nearest := *p
 			p.x = make([]float64, len(p.terms))
@@ -386,7 +394,7 @@ func (p *regression) dropWeakest() bool {
 	if at < 0 {
 		return false
 	}
-	p.terms = slices.Delete(p.terms, at, at+1)
+	p.terms, p.x = slices.Delete(p.terms, at, at+1), slices.Delete(p.x, at, at+1)
 	p.prior = slices.Delete(p.prior, at, at+1)
 	return true
 }
