@@ -130,7 +130,7 @@ func idleHardware(p *plan.Plan) string {
 	if p.Warnings.Has(note.FewSlots) {
 		change = "a larger engine.lora.slots"
 	}
-	return fmt.Sprintf("an instance carries %s of the %s requests/s that its hardware could serve without limits (%s); %s, or more or faster GPUs to an instance, may cost a fraction",
+	return fmt.Sprintf("an instance carries %s of the %s requests/s that its hardware could serve without limits (%s); %s, or instances of another size or GPU, may cost a fraction",
 		percent(share), number(ceiling, 3), by, change)
 }
 
