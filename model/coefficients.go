@@ -41,9 +41,17 @@ const hopperBF16 = 989e12
 // until experts are cut by eight, where Triton's are faster (vLLM pull request 29346).
 const blockExperts = 0.33 / 0.47
 
-// expertFP4Native is the share of the fp4 rate that grouped products of nvfp4 experts reach on GPUs with fp4
-// units: the ratio of bf16 experts to dense products there (0.64) times 0.40 for dense nvfp4 on B200. Analogy.
-const expertFP4Native = 0.26
+// Experts in nvfp4 on Blackwell's data-centre GPUs run in FlashInfer's fused kernels. They reach expertFP4Native of the fp4
+// rate, fusedPasses of the hidden state for each active expert and fusedStream of the speed at which the same
+// kernels read gpt-oss-120b's mxfp4, fitted to 8 shapes with uneven routing on a B200: 72 timings of 1 to 256 tokens
+// have a mean error of 12 % then (14 % without), 24 of 1,024 to 16,384 tokens 10 % (27 %) (vLLM 0.20.0; aiconfigurator,
+// campaign_checkpoints/b200_sxm/moe_perf.txt, read 2026-11).
+const expertFP4Native, fusedPasses, fusedStream = 0.325, 3.1, 1 / 1.22
+
+// fusedExperts reports whether the experts run in these kernels.
+func (d Deployment) fusedExperts() bool {
+	return d.Arch.MoE.Present() && d.Precision.Weights == NVFP4 && d.Hardware.Generation == GenerationBlackwell
+}
 
 // denseFormat returns the format of the dense matrices; mxfp4 checkpoints of MoE models leave everything but
 // the experts in bf16.
@@ -151,6 +159,9 @@ func (r *Roofline) expertStream(w WeightFormat) float64 {
 	rate := r.c.Experts.For(w) * r.dep.Hardware.Bandwidth
 	if _, native := r.dep.Hardware.Flops.computeFormat(w); !native && w.Bytes() < 1 && r.c.Unpacked > 0 {
 		rate = min(rate, r.c.Unpacked)
+	}
+	if r.dep.fusedExperts() {
+		rate *= fusedStream
 	}
 	return rate
 }
@@ -273,11 +284,7 @@ func (r *Roofline) setAttention() {
 	dims := at.dims()
 	if m := at.MLA; m.Present() {
 		dims = float64(m.NopeDim + m.RopeDim + m.ValueDim)
-		decodeDims := at.latentDims()
-		// Every head multiplies the one latent: with many heads on a GPU that takes longer than reading it.
-		// Ordinary attention stays far from that.
-		r.kv.math = full * 2 * headsHere * decodeDims / (decodeCompute * hw.Flops.BF16)
-		r.kv.full = max(r.kv.full, r.kv.math)
+		r.setLatent(full, headsHere, at.latentDims())
 	}
 	r.kv.past = r.kv.full
 	r.kv.skew = r.c.Attention.Skew
@@ -292,8 +299,9 @@ func (r *Roofline) setAttention() {
 	if m := at.MLA; m.Present() {
 		// Prefill uses the keys and values of every head, and expands those of a chunk's context anew for each
 		// chunk.
-		r.prefill.token = full * headsHere * keyCopy(versionOf(r.args.EngineVersion))
-		r.kv.past += r.prefill.token
+		copies := full * headsHere * keyCopy(versionOf(r.args.EngineVersion))
+		r.prefill.token += copies
+		r.kv.past += copies
 		for _, part := range d.split(full*headsHere*float64(m.KVRank*(m.NopeDim+m.ValueDim)), d.Arch.Details.AttentionFormats, d.denseFormat()) {
 			r.kv.past += 2 * part.parameters / r.prefillRate(part.format)
 		}
@@ -311,6 +319,48 @@ func (r *Roofline) setAttention() {
 	if flash2(hw) && hw.Generation != GenerationBlackwellRTX && !at.MLA.Present() && !d.Arch.Details.Sinks && at.KVHeads < at.Heads {
 		r.kv.rows = flash2Rows
 	}
+}
+
+// Decoding with latent attention, in vLLM 0.20.0's modules of DeepSeek-V3 (aiconfigurator, campaign_checkpoints,
+// mla_generation_module_perf.txt of H200, B200 and A100, 100 timings each, read 2026-11). FlashMLA takes latentKey
+// for each token of the cache on an H200, in bf16 (0.40 ns) and fp8 (0.36) and with 1 to 64 heads alike, which on an
+// H100 is the time to read bf16; with 128 heads computing takes 0.405. Kernels of B200 reach latentShare of the
+// bandwidth of ordinary attention, and compute in the cache's format. Triton's, elsewhere, read the cache again
+// for every tritonHeads heads, at tritonShare. Each head moves latentHead bytes for every request besides: its query
+// goes into the latent space and its result comes back (4.1 to 5.4 ns on H200, 2.8 to 4.1 on B200). A token of a
+// prompt takes 75 to 97 ns in a layer with up to 8 heads and 180 to 220 with more on an H200 beyond what is counted
+// elsewhere (mla_context_module_perf.txt; served, DeepSeek-R1 on eight: 110 to 170).
+const (
+	latentKey                = 0.385e-9
+	latentShare              = 0.85
+	tritonHeads, tritonShare = 16, 0.72
+	latentHead               = 20e3
+	latentPrompt             = 430e3 // as bytes
+)
+
+// setLatent sets the times of decodes with latent attention in some layers.
+func (r *Roofline) setLatent(layers, heads, dims float64) {
+	d, hw := r.dep, r.dep.Hardware
+	usual, _ := profileFor(hw)
+	slower := usual.kv(d.Precision.KV) / r.c.kv(d.Precision.KV)
+	rate := hw.Flops.BF16
+	switch hw.Generation {
+	case GenerationHopper:
+		r.kv.full = max(r.kv.full, layers*latentKey*slower)
+	case GenerationBlackwell:
+		r.kv.full /= latentShare
+		if d.Precision.KV == KVFP8 {
+			rate = hw.Flops.FP8
+		}
+	case GenerationAmpere, GenerationAda, GenerationBlackwellRTX:
+		r.kv.full *= math.Ceil(heads/tritonHeads) / tritonShare
+	}
+	// Every head multiplies the one latent: with many heads on a GPU that takes longer than reading it. Ordinary
+	// attention stays far from that.
+	r.kv.math = layers * 2 * heads * dims / (decodeCompute * rate) * slower
+	r.kv.full = max(r.kv.full, r.kv.math)
+	r.kv.query = layers * heads * latentHead / hw.Bandwidth * slower
+	r.prefill.token = layers * latentPrompt / hw.Bandwidth
 }
 
 // keyCopy returns the seconds per token and head to assemble a key from its part of the latent and the part
@@ -355,6 +405,13 @@ const indexCompute = 0.5
 // to four times to find the largest (vLLM's top_k_per_row_prefill; pull request 41834, 2026-07).
 const indexMoves = 4 * (1 + 3)
 
+// Quantising, scoring, choosing 2,048 tokens and finding their places in the cache take so many seconds a layer for
+// each decoding request, however short its context (vLLM 0.20.0's modules of DeepSeek-V3.2, 48 timings on H200: 0.68
+// us, 45 on B200: 0.28 and 0.23 ns for each chosen token; aiconfigurator, campaign_checkpoints,
+// dsa_generation_module_perf.txt, read 2026-11). For each token of a prompt they move so many bytes (served: 0.24 to
+// 0.53 us, with latentPrompt, explain four loads of DeepSeek-V3.2 on eight H200, 0.13).
+const indexDecode, indexPrompt = 0.6e-6, 1e6
+
 // sparseHeads is the least number of heads that FlashMLA's sparse kernels compute on Hopper: vLLM pads the 16
 // heads per rank of DeepSeek-V3.2 on 8 GPUs to 64 (vllm/v1/attention/backends/mla/flashmla_sparse.py, 0.13 to
 // 0.28). There, too, every query of a prompt is computed against as many tokens as the index may select, even
@@ -397,6 +454,9 @@ func (r *Roofline) setSparse(layers, headsHere, dims, bandwidth float64) {
 	}
 	if at.Compressed.Present() {
 		r.setCompressed(layers, headsHere, dims, bandwidth)
+	} else if s.Block == 0 {
+		r.kv.query += indexed * indexDecode
+		r.prefill.token += indexed * indexPrompt / hw.Bandwidth
 	}
 }
 
@@ -495,7 +555,11 @@ func (r *Roofline) setFixed() {
 		r.fixed.largest = 0
 	}
 	r.fixed.freeTokens = elementwiseFree
-	passes := elementwiseLayer*layers + elementwiseExperts*float64(d.Arch.MoE.Active)*moe
+	each := elementwiseExperts
+	if d.fusedExperts() {
+		each = fusedPasses
+	}
+	passes := elementwiseLayer*layers + each*float64(d.Arch.MoE.Active)*moe
 	if d.Arch.MoE.SharedIntermediate > 0 {
 		passes += elementwiseShared * moe
 	}

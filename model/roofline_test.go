@@ -444,6 +444,58 @@ func TestExpertsAgreeWithKernelTimings(t *testing.T) {
 	}
 }
 
+// FlashInfer's fused experts in nvfp4 on B200, one layer (campaign_checkpoints/b200_sxm/moe_perf.txt, uneven routing).
+func TestFusedExpertsAgreeWithKernelTimings(t *testing.T) {
+	sum, count := 0.0, 0
+	for _, row := range []struct {
+		hidden, width, active, experts, tp int
+		ms                                 map[float64]float64
+	}{
+		{7168, 2048, 8, 384, 8, map[float64]float64{1: 0.024, 16: 0.0809, 128: 0.183, 4096: 0.491, 16384: 1.24}},
+		{4096, 1536, 8, 128, 2, map[float64]float64{1: 0.0229, 16: 0.066, 128: 0.135, 4096: 0.376, 16384: 1.08}},
+		{4096, 1024, 10, 512, 1, map[float64]float64{1: 0.028, 16: 0.172, 128: 0.408, 4096: 0.856, 16384: 1.94}},
+		{6144, 16384, 2, 8, 16, map[float64]float64{1: 0.024, 16: 0.029, 128: 0.044, 4096: 0.173, 16384: 0.55}},
+	} {
+		dep := deploy(t, "Qwen3-235B-A22B", "B200", row.tp)
+		dep.Arch.Hidden, dep.Arch.Attention.KVHeads = row.hidden, dep.Arch.Attention.Heads
+		dep.Arch.Layers, dep.Arch.MoE = 1, MoE{Experts: row.experts, Active: row.active, Intermediate: row.width, Layers: 1}
+		dep.Arch.Native, dep.Precision.Weights = NVFP4, NVFP4
+		r := roofline(t, dep, "0.20.0")
+		for tokens, ms := range row.ms {
+			weights, compute := r.expertTime(tokens)
+			moved := max(0, tokens-elementwiseFree) * r.hiddenSize * fusedPasses * float64(row.active) / dep.Hardware.Bandwidth
+			off := math.Abs(1e3*(weights+compute+moved+r.c.Fixed.MoELayer)/ms - 1)
+			if sum, count = sum+off, count+1; off > 0.30 {
+				t.Errorf("%+v, %g tokens: off by %.0f %%", row, tokens, 100*off)
+			}
+		}
+	}
+	if mean := sum / float64(count); mean > 0.12 {
+		t.Errorf("off by %.0f %% on average", 100*mean)
+	}
+}
+
+// What a token of the cache costs in one layer of DeepSeek-V3 in decode, in ns: the slopes of the timings at
+// latentKey where batches hold more than 500,000 tokens.
+func TestLatentDecodeAgreesWithKernelTimings(t *testing.T) {
+	for _, row := range []struct {
+		gpu string
+		kv  KVFormat
+		tp  int
+		ns  float64
+	}{
+		{"H200 SXM", KVAuto, 8, 0.400}, {"H200 SXM", KVAuto, 4, 0.397}, {"H200 SXM", KVFP8, 8, 0.370}, {"H200 SXM", KVFP8, 1, 0.405},
+		{"B200 SXM", KVAuto, 8, 0.198}, {"B200 SXM", KVFP8, 2, 0.096}, {"B200 SXM", KVFP8, 1, 0.090},
+		{"A100 SXM 80GB", KVAuto, 16, 1.16}, {"A100 SXM 80GB", KVAuto, 4, 2.2}, {"A100 SXM 80GB", KVAuto, 1, 7.9},
+	} {
+		dep := deploy(t, "DeepSeek-V3", row.gpu, row.tp)
+		dep.Precision.KV = row.kv
+		if got := 1e9 * roofline(t, dep, "0.20.0").kv.full / float64(dep.Arch.Layers); math.Abs(got/row.ns-1) > 0.15 {
+			t.Errorf("%+v: %.3f ns", row, got)
+		}
+	}
+}
+
 // A norm over all heads takes a third all-reduce of each layer, which lasts as long as another small one.
 func TestNormsOverAllHeadsAreReduced(t *testing.T) {
 	dep := deploy(t, "MiniMax-M2.5", "H100 SXM", 4)

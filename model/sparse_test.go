@@ -59,7 +59,7 @@ func TestSparseKernelsPadHeads(t *testing.T) {
 	attention := func(gpu string, tp, prompt int) float64 {
 		dep := deploy(t, "DeepSeek-V3.2", gpu, tp)
 		r := must.Get(NewRoofline(dep, ConstantsFor(dep.Hardware, EngineArgs{}), EngineArgs{}))
-		return r.Step(Batch{Chunks: []Chunk{{Tokens: prompt}}, Sampled: 1}).PrefillAttention / float64(prompt)
+		return r.Step(Batch{Chunks: []Chunk{{Tokens: prompt}}, Sampled: 1}).PrefillAttention/float64(prompt) - r.prefill.token
 	}
 	if two, eight := attention("H200 SXM", 2, 1000), attention("H200 SXM", 8, 1000); two != eight {
 		t.Errorf("64 heads take %g s a token, 16 heads %g", two, eight)
