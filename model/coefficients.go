@@ -48,9 +48,12 @@ const blockExperts = 0.33 / 0.47
 // campaign_checkpoints/b200_sxm/moe_perf.txt, read 2026-11).
 const expertFP4Native, fusedPasses, fusedStream = 0.325, 3.1, 1 / 1.22
 
-// fusedExperts reports whether the experts run in these kernels.
-func (d Deployment) fusedExperts() bool {
-	return d.Arch.MoE.Present() && d.Precision.Weights == NVFP4 && d.Hardware.Generation == GenerationBlackwell
+// fusedExperts reports whether the experts run in these kernels, as block-scaled fp8 does too since 0.16
+// (fused_moe/oracle/fp8.py; before, DeepGEMM had it); three public loads on B200 are then 1 % too fast to 8 % too slow (6 to 18 % too slow before).
+func (r *Roofline) fusedExperts() bool {
+	d := r.dep
+	block := d.blockScaled() && versionOf(r.args.EngineVersion).AtLeast(0, 16)
+	return d.Arch.MoE.Present() && d.Hardware.Generation == GenerationBlackwell && (block || d.Precision.Weights == NVFP4)
 }
 
 // denseFormat returns the format of the dense matrices; mxfp4 checkpoints of MoE models leave everything but
@@ -160,7 +163,7 @@ func (r *Roofline) expertStream(w WeightFormat) float64 {
 	if _, native := r.dep.Hardware.Flops.computeFormat(w); !native && w.Bytes() < 1 && r.c.Unpacked > 0 {
 		rate = min(rate, r.c.Unpacked)
 	}
-	if r.dep.fusedExperts() {
+	if w == NVFP4 && r.fusedExperts() {
 		rate *= fusedStream
 	}
 	return rate
@@ -174,7 +177,7 @@ func (r *Roofline) expertRate(w WeightFormat) float64 {
 		return rate * expertFP4Native * r.c.PrefillExperts[FP8] / prefillExperts[FP8]
 	case w == NVFP4:
 		return rate * r.c.PrefillExperts[INT4] // vLLM uses Marlin for both
-	case w == FP8 && r.dep.blockScaled() && (r.dep.TP >= 8 || !r.deepGEMM()):
+	case w == FP8 && r.dep.blockScaled() && !r.fusedExperts() && (r.dep.TP >= 8 || !r.deepGEMM()):
 		rate *= blockExperts
 	}
 	return rate * r.c.PrefillExperts.For(w)
@@ -323,11 +326,14 @@ func (r *Roofline) setCommunication() {
 // deepGEMM reports whether DeepGEMM computes block-scaled experts; it permutes tokens into tiles of 128 rows,
 // however few they are. On Hopper it does in 0.11 to 0.14, but only in 0.11 where experts are cut by eight
 // (vLLM pull request 29346); later FlashInfer's and Triton's kernels take precedence (fused_moe/oracle/fp8.py;
-// 34260). Models with latent attention keep its cost even so: DeepSeek-R1 takes 17 ms a token with Triton's
+// 34260), on Blackwell FlashInfer's fused ones. Models with latent attention keep its cost even so: DeepSeek-R1 takes 17 ms a token with Triton's
 // experts, simulated 16 with the cost and 11 without; FixedConstants.Latent, which other models have instead,
 // was timed.
 func (r *Roofline) deepGEMM() bool {
-	return r.dep.Hardware.Generation != GenerationHopper || r.dep.Arch.Attention.MLA.Present() || r.deepGEMMOnHopper()
+	if r.dep.Hardware.Generation == GenerationHopper {
+		return r.dep.Arch.Attention.MLA.Present() || r.deepGEMMOnHopper()
+	}
+	return !r.fusedExperts()
 }
 
 func (r *Roofline) deepGEMMOnHopper() bool {
@@ -368,7 +374,7 @@ func (r *Roofline) setFixed() {
 	}
 	r.fixed.freeTokens = elementwiseFree
 	each := elementwiseExperts
-	if d.fusedExperts() {
+	if r.fusedExperts() {
 		each = fusedPasses
 	}
 	passes := elementwiseLayer*layers + each*float64(d.Arch.MoE.Active)*moe
