@@ -213,7 +213,7 @@ func (l *layout) fits(data []byte) bool {
 	return !slices.ContainsFunc(l.marks, func(mark string) bool { return !bytes.Contains(data, []byte(mark)) })
 }
 
-// detect finds the format of a result file and its layout. The error lists what is read.
+// detect finds the format of a result file and its layout. The error lists what is read, and the columns of a table.
 func detect(name string, data []byte) (ResultFormat, *layout, error) {
 	var known []string
 	for _, f := range ResultFormats {
@@ -224,7 +224,12 @@ func detect(name string, data []byte) (ResultFormat, *layout, error) {
 		}
 		known = append(known, fmt.Sprintf("%s (%s)", f.Name, f.Reads))
 	}
-	return ResultFormat{}, nil, &fileError{File: name, What: unknownResults + "; read are: " + strings.Join(known, "; ")}
+	err := &fileError{File: name, What: unknownResults}
+	if header, line := headerOf(data); strings.Contains(header, ",") {
+		err.Line, err.What = line, fmt.Sprintf("%s: none of the columns %.200s is known", unknownResults, header)
+	}
+	err.What += "; read are: " + strings.Join(known, "; ")
+	return ResultFormat{}, nil, err
 }
 
 // unknownResults begins the error for a file in no format that is read.

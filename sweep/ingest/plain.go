@@ -19,15 +19,26 @@ import (
 // latencyColumn matches the names of latencies in a plain CSV, which identify it.
 var latencyColumn = regexp.MustCompile(`\b(ttft|tpot|itl|e2e)_(p[0-9.]+|mean)_ms\b`)
 
-// isPlain reports whether a text begins with a header of measured points, complete or not.
-func isPlain(head []byte) bool {
-	for line := range bytes.Lines(head) {
-		text := strings.ToLower(strings.TrimSpace(strings.TrimPrefix(string(line), "\ufeff")))
-		if text != "" && !strings.HasPrefix(text, "#") {
-			return !strings.ContainsAny(text[:1], "{[") && (strings.Contains(text, "rate_per_s") || latencyColumn.MatchString(text))
+// headerOf returns the first line of a text that is neither empty nor a comment, and its number; "" for JSON.
+func headerOf(text []byte) (header string, number int) {
+	for line := range bytes.Lines(text) {
+		number++
+		header = strings.TrimSpace(strings.TrimPrefix(string(line), "\ufeff"))
+		if header != "" && !strings.HasPrefix(header, "#") {
+			if strings.ContainsAny(header[:1], "{[") {
+				break
+			}
+			return header, number
 		}
 	}
-	return false
+	return "", 0
+}
+
+// isPlain reports whether a text begins with a header of measured points, complete or not.
+func isPlain(head []byte) bool {
+	header, _ := headerOf(head)
+	header = strings.ToLower(header)
+	return strings.Contains(header, "rate_per_s") || latencyColumn.MatchString(header)
 }
 
 // plainFigures are the columns of a plain CSV, apart from latencies and knobs.

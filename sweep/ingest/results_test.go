@@ -211,7 +211,8 @@ func TestEvenArrivals(t *testing.T) {
 func TestFormatProblems(t *testing.T) {
 	for _, tc := range []struct{ text, want string }{
 		{"", "f.json: no known results; read are: csv"},
-		{`{"a":1}`, "f.json: no known results"},
+		{`{"a":1}`, "f.json: no known results"}, {`{"a":1,"b":2}`, "f.json: no known results; read"},
+		{"# ours\nqps,P99 TTFT\n1,120\n", "f.json:2: no known results: none of the columns qps,P99 TTFT is known; read are: csv (plain CSV of measured points (rate_per_s,"},
 		{"rate,ttft_p99_ms\n1,120\n", "f.json:1: rate: unknown column; allowed:"},
 		{`{"load_summary":{"requested_rate":"x"},"successes":{"count":1}}`, "f.json:1: load_summary.requested_rate: a string, not a number"},
 		{`{"load_summary":{},"successes":{"count":1,"latency":{"time_to_first_token":{"p99":"x"}}}}`, "f.json:1: successes.latency.time_to_first_token.p99: a string, not a number"},
