@@ -84,6 +84,9 @@ func (p *program) start(c *cli.Context, r *run) error {
 	r.verbose = c.Bool("verbose")
 	r.cfg.Run = config.Invocation{Command: c.Command.Name, Args: c.Args().Slice(), Flags: given(c, e.own)}
 	if err := p.prepare(r); err != nil {
+		if unable, ok := errors.AsType[*measure.Rejection](err); ok && c.Bool("json") {
+			err = cmp.Or(p.printJSON(measure.RejectedLine{Knobs: unable.Knobs, Rejected: unable.Reason.Text, Note: unable.Reason.Note}), err)
+		}
 		return err
 	}
 	p.warn(c, r.dropped)

@@ -23,8 +23,8 @@ func schemas() map[string]schema.Definition {
 			Description: "What `planner search` prints with --json, and search.json of its run folder: the highest rate within the limits. " + units},
 		"fleet": {Title: "replay of planner", Types: []any{fleet.Answer{}},
 			Description: "What `planner fleet` prints with --json: a fleet replayed in time. " + units},
-		"measurement": {Title: "measurement of planner", Types: []any{measure.Measurement{}},
-			Description: "What `planner simulate` and `planner bench` print with --json: one load point. " + units},
+		"measurement": {Title: "measurement of planner", Types: []any{measure.Measurement{}, measure.RejectedLine{}},
+			Description: "What `planner simulate` and `planner bench` print with --json: one load point, or why there is none. " + units},
 		"journal": {Title: "line of a journal of planner", Types: []any{measure.Measurement{}, measure.RejectedLine{}},
 			Description: "One line of journal.jsonl of a run folder: a trial, or a configuration that cannot run. " + units},
 	}

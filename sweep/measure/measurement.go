@@ -428,7 +428,7 @@ type measurementFile struct {
 
 type plainMeasurement Measurement
 
-// RejectedLine is a configuration that cannot run, as a line of the journal.
+// RejectedLine is a configuration that cannot run, as a line of the journal and in place of a load point.
 type RejectedLine struct {
 	Knobs    Knobs     `json:"knobs"`
 	Rejected string    `json:"rejected"` // why it cannot run
