@@ -183,5 +183,5 @@ func (r *reader) checkCandidates(c *Config) {
 	if slices.ContainsFunc(rejected, func(x measure.Rejection) bool { return x.Reason.Text != rejected[0].Reason.Text }) {
 		text += fmt.Sprintf("; nor can any of the other %d combinations run", len(rejected)-1)
 	}
-	r.at(key).refuse("%s; want at least one combination that can run", text)
+	r.at(key).refuse("%s", text)
 }
