@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -33,21 +34,31 @@ func modelled(t testing.TB, dep model.Deployment, l model.EngineArgs, prefixCach
 	return r, c
 }
 
-// Layers with a state had no prefix caching at first.
+// Layers with a state had no prefix caching at first, and what vLLM demands of the length of chunks with it is demanded.
 func TestPrefixesOfStates(t *testing.T) {
 	catalog := must.Get(model.NewCatalog())
 	for _, c := range []struct {
 		model, version string
+		batch          int
+		whole          bool
 		want           bool
+		refused        string
 	}{
-		{"Nemotron-H-56B", "0.11.0", false}, {"Nemotron-H-56B", "0.12.0", true},
-		{"Qwen3-Next-80B-A3B", "0.14.1", false}, {"Qwen3-Next-80B-A3B", "0.15.0", true}, {"Qwen3-Next-80B-A3B", "", true},
-		{"Llama-3.1-8B", "0.10.0", true},
+		{"Nemotron-H-56B", "0.11.0", 8192, false, false, ""}, {"Nemotron-H-56B", "0.12.0", 8192, false, true, ""},
+		{"Qwen3-Next-80B-A3B", "0.14.1", 8192, false, false, ""}, {"Qwen3-Next-80B-A3B", "0.15.0", 8192, false, true, ""}, {"Qwen3-Next-80B-A3B", "", 8192, false, true, ""},
+		{"Llama-3.1-8B", "0.10.0", 8192, false, true, ""}, {"Llama-3.1-8B", "", 8192, true, true, ""},
+		{"Qwen3-Next-80B-A3B", "", 8192, true, false, "only with chunked prefill"}, {"Nemotron-H-56B", "", 8192, true, false, "only with chunked prefill"},
+		{"Qwen3-Next-80B-A3B", "0.14.1", 8192, true, false, ""},
+		{"Qwen3-Next-80B-A3B", "0.26.0", 256, false, false, "must hold a block of"}, {"Qwen3-Next-80B-A3B", "0.27.0", 256, false, true, ""},
+		{"Llama-3.1-8B", "0.26.0", 256, false, true, ""},
 	} {
 		dep := model.Deployment{Arch: must.Get(catalog.Model(c.model)), Hardware: must.Get(catalog.GPU("H200 SXM")), TP: 4}
-		args := model.EngineArgs{EngineVersion: c.version, MaxModelLen: 4096}
-		if _, config := modelled(t, dep, args, true); config.PrefixCaching != c.want {
-			t.Errorf("%s, %q: prefix caching %v", c.model, c.version, config.PrefixCaching)
+		args := model.EngineArgs{EngineVersion: c.version, MaxModelLen: 4096, MaxNumSeqs: 64, MaxNumBatchedTokens: c.batch}
+		args.WholePrefill = c.whole
+		r := must.Get(model.NewRoofline(dep, model.ConstantsFor(dep.Hardware, args), args))
+		config, err := Configure(r, must.Get(model.MemoryPlan(dep, args)), true)
+		if config.PrefixCaching != c.want || (err == nil) != (c.refused == "") || err != nil && !strings.Contains(err.Error(), c.refused) {
+			t.Errorf("%+v: prefix caching %v, %v", c, config.PrefixCaching, err)
 		}
 	}
 }
