@@ -73,7 +73,14 @@ func New(cfg *config.Config, k measure.Knobs, extent Extent) (*Replay, error) {
 		Engine:  func() *sim.Engine { return sim.NewEngine(timer, settings) },
 		Timeout: cfg.Workload.Timeout, Retries: spec.Retries, Limits: spec.Limits, Nodes: spec.Nodes,
 	}}
-	plant.Nodes.Slots = max(cfg.GPUsPerNode(k.GPU)/gpus, 1)
+	each := cfg.GPUsPerNode(k.GPU)
+	plant.Nodes.Slots = max(each/gpus, 1)
+	if span, n := (gpus+each-1)/each, &plant.Nodes; span > 1 { // replicas are placed on groups of nodes, lost with any of them
+		if n.Max > 0 && n.Max < span {
+			return nil, fmt.Errorf("fleet: a replica of %d GPUs takes %d nodes, and fleet.max_nodes is %d", gpus, span, n.Max)
+		}
+		n.Max, n.MTBF, n.SpotMTBF = n.Max/span, n.MTBF/time.Duration(span), n.SpotMTBF/time.Duration(span)
+	}
 	plant.USDPerGPUHour = math.NaN()
 	if g, ok := cfg.GPU(k.GPU); ok && g.Priced() {
 		plant.USDPerGPUHour = g.PricePerGPUHour

@@ -73,6 +73,23 @@ stages = [{ rate = 4, duration = "5m", drain = true }, { rate = 8, duration = "1
 	}
 }
 
+// TestReplicasOverNodes places replicas of two GPUs on two nodes of one each, which are lost with either.
+func TestReplicasOverNodes(t *testing.T) {
+	const text = "hardware.node_gpus = 1\n[fleet]\nreplicas = 2\nmax_nodes = %d\nfailures = { mtbf = \"72h\", repair = \"10m\" }\nstages = [{ rate = 4, duration = \"5m\" }]\n"
+	for nodes, groups := range map[int]int{0: 0, 1: -1, 2: 1, 5: 2} {
+		r, err := prepared(loaded(t, fmt.Sprintf(text, nodes), nil), Extent{Scale: 1, Repeat: 1})
+		if groups < 0 {
+			if err == nil || !strings.Contains(err.Error(), "takes 2 nodes, and fleet.max_nodes is 1") {
+				t.Errorf("on %d nodes: %v", nodes, err)
+			}
+			continue
+		}
+		if n := must.Get(r, err).Plant.Nodes; n.Slots != 1 || n.Max != groups || n.MTBF != 36*time.Hour {
+			t.Errorf("on %d nodes: %+v", nodes, n)
+		}
+	}
+}
+
 // TestHeldOut holds out the last of several days, and of one day other draws of it.
 func TestHeldOut(t *testing.T) {
 	profile := "time_s,rate_per_s\n"
