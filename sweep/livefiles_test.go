@@ -141,22 +141,30 @@ func samplesAndHistograms(t *testing.T, folder Folder, trial int) {
 }
 
 // A run that is resumed starts an engine in the middle: it must not write through the second name
-// of an existing log.
+// of an existing log, and of one that was started by that name nothing is lost, or read again.
 func TestResumedEngineKeepsLogs(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	logs := filepath.Join(dir, "engine")
 	must.OK(os.Mkdir(logs, 0o755))
-	must.OK(os.WriteFile(filepath.Join(logs, "0001.log"), []byte("the first process's\n"), 0o644))
+	const first = "the first process's JIT compilation during inference:\n"
+	must.OK(os.WriteFile(filepath.Join(logs, "0001.log"), []byte(first), 0o644))
 	must.OK(os.Symlink("0001.log", filepath.Join(logs, "0002.log")))
 	l, _ := fakeLive(dir, "")
 	defer l.Close()
 	must.Get(l.Run(t.Context(), liveTrial(goodSeqs, 2)))
-	if got, _ := os.ReadFile(filepath.Join(logs, "0001.log")); string(got) != "the first process's\n" {
+	if got, _ := os.ReadFile(filepath.Join(logs, "0001.log")); string(got) != first {
 		t.Errorf("the first log is now %q", got)
 	}
 	if got, _ := os.ReadFile(filepath.Join(logs, "0002.log")); !bytes.Contains(got, []byte("startup complete")) {
 		t.Errorf("the second log is %q", got)
+	}
+	must.Get(l.Run(t.Context(), liveTrial(goodSeqs+1, 1)))
+	if got, _ := os.ReadFile(filepath.Join(logs, "0001.log")); !bytes.HasPrefix(got, []byte(first+"\n... planner starts the engine again ...\n")) || !bytes.Contains(got, []byte("startup complete")) {
+		t.Errorf("the log that two engines have is %q", got)
+	}
+	if n := l.current.Compiled(); n != 0 {
+		t.Errorf("the first process's lines are taken for the second's: %d compilations", n)
 	}
 }
 

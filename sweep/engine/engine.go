@@ -119,7 +119,7 @@ func (e *Engine) launch(name string) error {
 }
 
 // files writes the engine's command line and its configuration file and creates its log, all within
-// their folder even if that holds symlinks.
+// their folder even if that holds symlinks. To the log of an earlier engine of that name it appends.
 func (e *Engine) files(name string) (log *os.File, err error) {
 	dir, err := os.OpenRoot(e.settings.Dir)
 	if err != nil {
@@ -136,9 +136,12 @@ func (e *Engine) files(name string) (log *os.File, err error) {
 		}
 	}
 	e.Log = filepath.Join(e.settings.Dir, name+".log")
-	log, err = dir.OpenFile(name+".log", os.O_CREATE|os.O_WRONLY|os.O_TRUNC|os.O_APPEND, 0o600)
+	log, err = dir.OpenFile(name+".log", os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("engine: open its log: %w", err)
+	}
+	if info, err := log.Stat(); err == nil && info.Size() > 0 {
+		fmt.Fprintln(log, "\n... planner starts the engine again ...")
 	}
 	return log, nil
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -116,11 +117,15 @@ type logReader struct {
 	state logState
 }
 
-// openLog opens the log at path of an engine of kind a; secrets are hidden in what is read.
+// openLog opens the log at path of an engine of kind a, of which it reads what is yet to be written; secrets are
+// hidden in what is read.
 func openLog(path string, a *adapter, secrets secret.Set) (*logReader, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
+	}
+	if _, err := f.Seek(0, io.SeekEnd); err != nil {
+		return nil, errors.Join(err, f.Close())
 	}
 	l := &logReader{file: f, state: newLogState(a)}
 	l.state.secrets = secrets
