@@ -212,8 +212,8 @@ func (w Watcher) See(event any) {
 
 // Drive runs a study on a ground until it has an answer, stop asks for an end between two trials,
 // or ctx ends; in the last two cases the error wraps [ErrInterrupted], and the answer is what is
-// known by then. What the journal of the folder holds is not run again. Without a folder nothing is
-// kept.
+// known by then, but empty if ctx ended and the folder keeps it: an answer may take long. What the
+// journal of the folder holds is not run again. Without a folder nothing is kept.
 func Drive(ctx context.Context, f *Folder, g Ground, s Study, stop func() bool, see Watcher) (Answer, error) {
 	var j *Journal
 	if f != nil {
@@ -253,14 +253,37 @@ func (j *Journal) answer(ctx context.Context, l Loop, s Study) (Answer, error) {
 	if stopped == nil {
 		stopped = l.Drive(ctx)
 	}
-	if stopped != nil && !errors.Is(stopped, ErrInterrupted) {
+	if j == nil {
+		ctx = context.WithoutCancel(ctx)
+	}
+	if stopped != nil && (!errors.Is(stopped, ErrInterrupted) || ctx.Err() != nil) {
 		return Answer{}, stopped
 	}
-	answer, err := s.Answer()
+	answer, err := Interruptible(ctx, s.Answer)
 	if stopped != nil {
-		answer.State = Unfinished
+		answer.State, err = Unfinished, errors.Join(stopped, err)
 	}
-	return answer, errors.Join(stopped, err)
+	return answer, err
+}
+
+// Interruptible returns what f does, or [ErrInterrupted] as soon as ctx ends. f needs no cleanup: it ends with the
+// process.
+func Interruptible[T any](ctx context.Context, f func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		v, err := f()
+		done <- result{v, err}
+	}()
+	select {
+	case <-ctx.Done():
+		return *new(T), ErrInterrupted
+	case r := <-done:
+		return r.value, r.err
+	}
 }
 
 // keeper returns the function that stores the records of trials: always those of real engines;

@@ -186,24 +186,37 @@ func TestJournalIsLocked(t *testing.T) {
 	}
 }
 
-func TestInterruptedTrialIsDropped(t *testing.T) {
-	path := filepath.Join(t.TempDir(), JournalFile)
-	j := journal(t, path)
-	ctx, cancel := context.WithCancel(t.Context())
-	n := 0
-	run := func(ctx context.Context, tr measure.Trial) (measure.Observation, error) {
-		if n++; n == 5 {
-			cancel()
+// unanswered is a study whose answer takes for ever.
+type unanswered struct{ script }
+
+func (*unanswered) Rejected() []measure.Rejection { return nil }
+
+func (*unanswered) Answer() (Answer, error) { select {} }
+
+// Once its context ends a run ends, in a trial as well as in its answer, and all trials that ended are in the journal.
+func TestInterruptedRunEnds(t *testing.T) {
+	for in, held := range map[int]int{5: 4, 12: 12} {
+		folder := must.Get(CreateFolder(filepath.Join(t.TempDir(), "run"), About{Command: "plan"}, nil))
+		ctx, cancel := context.WithCancel(t.Context())
+		n := 0
+		run := func(ctx context.Context, tr measure.Trial) (measure.Observation, error) {
+			if n++; n == 5 && in == 5 {
+				cancel()
+			}
+			return answer(ctx, tr)
 		}
-		return answer(ctx, tr)
-	}
-	l := Loop{Source: &script{batches: 4, size: 3}, Run: run, Journal: j}
-	if err := l.Drive(ctx); !errors.Is(err, ErrInterrupted) {
-		t.Fatalf("err = %v, want an interruption", err)
-	}
-	held := must.Get(ReadJournal(path))
-	if len(held) != 4 {
-		t.Fatalf("journal holds %d trials, want the 4 that ended before the interruption", len(held))
+		s := &unanswered{script{batches: 4, size: 3}}
+		see := func(any) {
+			if in == 12 && len(s.seen) == 12 {
+				time.AfterFunc(20*time.Millisecond, cancel)
+			}
+		}
+		if got, err := Drive(ctx, &folder, Ground{Run: run}, s, nil, see); !errors.Is(err, ErrInterrupted) || got.Value != nil {
+			t.Errorf("interrupted in trial %d: %v, %v", in, got, err)
+		}
+		if got := must.Get(ReadJournal(folder.File(JournalFile))); len(got) != held {
+			t.Errorf("interrupted in trial %d: %d trials in the journal, want %d", in, len(got), held)
+		}
 	}
 }
 

@@ -79,25 +79,20 @@ func (p *program) calibrate(c *cli.Context) error {
 	beLavish()
 	k := runs[0].Trial.Knobs
 	settings, _ := cfg.Engine.Features().With(strings.Fields(k.ExtraArgs))
-	var wrong error
 	var simulated atomic.Int64
 	show := p.display(c, &run{})
 	show.See(func() string {
 		return fmt.Sprintf("fitting constants to %s, simulated %d times so far", note.Count(len(runs), "run"), simulated.Load()/int64(len(runs)))
 	})
-	result, err := interruptible(c.Context, func() (fitted calibrate.File) { // takes minutes for long runs
-		fitted, wrong = calibrate.Fit(runs, calibrate.FitOptions{
+	result, err := sweep.Interruptible(c.Context, func() (calibrate.File, error) { // takes minutes for long runs
+		return calibrate.Fit(runs, calibrate.FitOptions{
 			Deployment: cfg.Deployment(k), Version: measured, Settings: settings, Date: time.Now().UTC().Format(time.DateOnly),
 			Watch: func() { simulated.Add(1) },
 		})
-		return fitted
 	})
 	show.Close()
 	if err != nil {
 		return err
-	}
-	if wrong != nil {
-		return wrong
 	}
 	var b bytes.Buffer
 	if err := result.Write(&b); err != nil {

@@ -83,7 +83,7 @@ func (s *fleetReplay) replay(ctx context.Context, r *run) (*fleet.Answer, error)
 	var now atomic.Value
 	now.Store("the policy")
 	watch(s.day.Plant, r.see, func() string { return now.Load().(string) })
-	return interruptible(ctx, func() *fleet.Answer {
+	return sweep.Interruptible(ctx, func() (*fleet.Answer, error) {
 		policy := r.cfg.Fleet.Policy
 		answer := s.day.Answer(s.seeds)
 		if !r.flags().is("no-static") {
@@ -94,21 +94,8 @@ func (s *fleetReplay) replay(ctx context.Context, r *run) (*fleet.Answer, error)
 		if other := s.day.OtherRate(); other != "" {
 			answer.Warnings = append(answer.Warnings, other)
 		}
-		return answer
-	})
-}
-
-// interruptible returns what f returns, or an error if interrupted: a replay needs no cleanup and ends with the
-// process.
-func interruptible[T any](ctx context.Context, f func() T) (answer T, err error) {
-	done := make(chan T, 1)
-	go func() { done <- f() }()
-	select {
-	case <-ctx.Done():
-		return answer, sweep.ErrInterrupted
-	case answer = <-done:
 		return answer, nil
-	}
+	})
 }
 
 func watch(plant *fleet.Plant, see sweep.Watcher, now func() string) {
@@ -143,7 +130,7 @@ func inTime(ctx context.Context, cfg *config.Config, p *plan.Plan, display func(
 	show := display()
 	defer show.Close()
 	watch(day.Plant, show.See, func() string { return "the plan's fleet, then an autoscaled one" })
-	t, err := interruptible(ctx, func() *plan.InTime { return day.InTime(policies) })
+	t, err := sweep.Interruptible(ctx, func() (*plan.InTime, error) { return day.InTime(policies), nil })
 	if err != nil {
 		return nil, fmt.Errorf("%w in the replay of the traffic in time", err)
 	}
