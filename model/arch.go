@@ -12,6 +12,9 @@ type Arch struct {
 	Repo   string // Hugging Face id, may be empty
 	Chat   string // Hugging Face id of the instruction-tuned variant of the same shape, if Repo is not that variant
 	Family string // architecture class: "LlamaForCausalLM"
+	// RemoteCode is the first release of vLLM that needs no code of the model's repository, "always" where none is
+	// known to be, and "" where no release needs any.
+	RemoteCode string
 
 	Layers       int
 	Hidden       int
@@ -31,6 +34,16 @@ type Arch struct {
 
 	Source string
 	Notes  string
+}
+
+// always stands for the release of no engine in [Arch.RemoteCode].
+const always = "always"
+
+// TrustsRemoteCode reports whether vLLM of a release loads the model with code of its repository alone
+// (--trust-remote-code).
+func (a Arch) TrustsRemoteCode(release string) bool {
+	until, err := ParseVersion(a.RemoteCode)
+	return err != nil || a.RemoteCode != "" && !versionOf(release).AtLeast(until.Major, until.Minor)
 }
 
 // Attention is the shape of the attention of every layer.

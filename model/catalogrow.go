@@ -68,7 +68,7 @@ var gpuColumns = []CatalogColumn{
 }
 
 var modelColumns = []CatalogColumn{
-	{"model", CellText}, {"hf_repo", CellText}, {"hf_chat_repo", CellText}, {"hf_alike", CellText}, {"config", CellText}, {"arch", CellText}, {"layers", CellCount}, {"hidden", CellCount}, {"heads", CellCount},
+	{"model", CellText}, {"hf_repo", CellText}, {"hf_chat_repo", CellText}, {"hf_alike", CellText}, {"trust_remote_code", CellText}, {"config", CellText}, {"arch", CellText}, {"layers", CellCount}, {"hidden", CellCount}, {"heads", CellCount},
 	{"kv_heads", CellCount}, {"head_dim", CellCount}, {"intermediate", CellCount}, {"vocab", CellCount}, {"tied_embeddings", CellFlag},
 	{"max_position", CellCount}, {"experts_total", CellCount}, {"experts_active", CellCount}, {"n_group", CellCount}, {"topk_group", CellCount}, {"moe_intermediate", CellCount},
 	{"shared_experts", CellCount}, {"dense_layers", CellCount}, {"attention", CellText}, {"sliding_window", CellCount},
@@ -192,12 +192,16 @@ func archOf(r Row) (Arch, error) {
 		return a, err
 	}
 	a.Name, a.Repo, a.Chat, a.Source, a.Notes = r["model"], r["hf_repo"], r["hf_chat_repo"], r["source"], r["notes"]
+	a.RemoteCode = r["trust_remote_code"]
+	if _, err := ParseVersion(a.RemoteCode); err != nil && a.RemoteCode != always {
+		return a, &CellError{"trust_remote_code", fmt.Sprintf("%q, want a release such as 0.24, or %s", a.RemoteCode, always)}
+	}
 	a.Published, err = publishedDraft(r)
 	return a, err
 }
 
 // besideConfig lists the columns that a row with a config.json may also have.
-var besideConfig = []string{"model", "hf_repo", "hf_chat_repo", "hf_alike", "config", "draft_method", "draft_accepted", "draft_source", "source", "notes"}
+var besideConfig = []string{"model", "hf_repo", "hf_chat_repo", "hf_alike", "trust_remote_code", "config", "draft_method", "draft_accepted", "draft_source", "source", "notes"}
 
 func shapeOf(r Row) (Arch, error) {
 	if r["config"] == "" {

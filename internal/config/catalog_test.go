@@ -94,6 +94,7 @@ func TestCatalogRefuses(t *testing.T) {
 		"[[model]]\nmodel = \"X\"\nlayers = 2.5\n":                                     `mine.toml:3: model.layers: "2.5" is not a whole number`,
 		"[[model]]\nlayers = 2\n":                                                      `mine.toml:1: model: lacks the key model, which it needs`,
 		"[[gpu]]\nname = \"X\"\ngeneration = \"volta\"\n":                              `mine.toml:3: gpu.generation: "volta", allowed are ampere`,
+		"[[model]]\nmodel = \"X\"\ntrust_remote_code = \"yes\"\n":                      `mine.toml:3: model.trust_remote_code: "yes", want a release such as 0.24, or always`,
 		"[[model]]\nmodel = \"X\"\nnative_dtype = \"fp6\"\n":                           `mine.toml:3: model.native_dtype: "fp6": allowed are bf16`,
 		"[[gpus]]\nname = \"X\"\n":                                                     `mine.toml:1: gpus: unknown table`,
 		"[gpu]\nname = \"X\"\n":                                                        `mine.toml:1: gpu: want tables written [[gpu]]`,

@@ -211,6 +211,20 @@ func TestStart(t *testing.T) {
 			}
 		}
 	}
+	for _, c := range []struct {
+		model, kind, version string
+		trusts               bool
+	}{
+		{"kimi-k2", "simulated", "", true}, {"kimi-k2.5", "vllm", "0.33.0", true}, {"nvidia/Kimi-K2.5-NVFP4", "simulated", "", true},
+		{"minimax-m2.5", "simulated", "", false}, {"minimax-m2.5", "simulated", "0.23.0", true}, {"minimax-m2.5", "vllm", "", true}, {"minimax-m2.5", "sglang", "", true},
+		{"nemotron-h-56b", "simulated", "", true}, {"deepseek-v2-lite", "simulated", "0.10.2", true}, {"deepseek-v2-lite", "simulated", "0.11.0", false},
+		{"deepseek-v3", "vllm", "", false}, {"qwen3-8b", "vllm", "0.10.0", false}, {"kimi-k2", "lmdeploy", "", false},
+	} {
+		cfg = configured("model.name", c.model, "engine.kind", c.kind, "engine.version", c.version, "engine.tensor_parallel", "4", "hardware.gpu", "B300 SXM")
+		if line := Start(cfg, knobs(cfg)).Line; strings.Contains(line, "--trust-remote-code") != c.trusts {
+			t.Errorf("%+v: %s", c, line)
+		}
+	}
 	cfg = configured("model.name", "qwen2.5-14b", "model.weights", "int4", "engine.tensor_parallel", "8")
 	if notes := strings.Join(Start(cfg, knobs(cfg)).Notes, "\n"); !strings.Contains(notes, "13824 columns") || !strings.Contains(notes, "multiple of 1024") {
 		t.Error(notes)

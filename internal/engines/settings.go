@@ -68,6 +68,14 @@ func Settings(cfg *config.Config) engine.Settings {
 	if n := cfg.Model.Arch.BlockSize(); n > 0 && (e.Kind == "vllm" || e.Kind == "simulated") {
 		e.ExtraArgs = slices.Concat([]string{"--block-size", strconv.Itoa(n)}, e.ExtraArgs) // the last one counts
 	}
+	release := e.Version
+	if e.Kind == "sglang" || e.Kind == "vllm" && release == "" {
+		release = "0.1" // not known until it runs
+	}
+	const trust = "--trust-remote-code"
+	if slices.Contains([]string{"vllm", "sglang", "simulated"}, e.Kind) && cfg.Model.Arch.TrustsRemoteCode(release) && !slices.Contains(e.ExtraArgs, trust) {
+		e.ExtraArgs = slices.Concat([]string{trust}, e.ExtraArgs)
+	}
 	return engine.Settings{
 		Kind: e.Kind, Model: ServedModel(cfg), ServedName: e.ServedName, Argv: e.Command, ExtraArgs: e.ExtraArgs,
 		Format: engine.Format{Weights: precision.Weights.String(), Stored: cfg.Model.Stored.String(), KV: precision.KV.String(),
