@@ -215,8 +215,8 @@ func TestStart(t *testing.T) {
 		model, kind, version string
 		trusts               bool
 	}{
-		{"kimi-k2", "simulated", "", true}, {"kimi-k2.5", "vllm", "0.33.0", true}, {"nvidia/Kimi-K2.5-NVFP4", "simulated", "", true},
-		{"minimax-m2.5", "simulated", "", false}, {"minimax-m2.5", "simulated", "0.23.0", true}, {"minimax-m2.5", "vllm", "", true}, {"minimax-m2.5", "sglang", "", true},
+		{"kimi-k2", "simulated", "", true}, {"kimi-k2.5", "simulated", "0.33.0", true}, {"kimi-k2.5", "vllm", "0.33.0", false}, {"nvidia/Kimi-K2.5-NVFP4", "simulated", "", true},
+		{"minimax-m2.5", "simulated", "", false}, {"minimax-m2.5", "simulated", "0.23.0", true}, {"minimax-m2.5", "sglang", "", false},
 		{"nemotron-h-56b", "simulated", "", true}, {"deepseek-v2-lite", "simulated", "0.10.2", true}, {"deepseek-v2-lite", "simulated", "0.11.0", false},
 		{"deepseek-v3", "vllm", "", false}, {"qwen3-8b", "vllm", "0.10.0", false}, {"kimi-k2", "lmdeploy", "", false},
 	} {

@@ -68,12 +68,9 @@ func Settings(cfg *config.Config) engine.Settings {
 	if n := cfg.Model.Arch.BlockSize(); n > 0 && (e.Kind == "vllm" || e.Kind == "simulated") {
 		e.ExtraArgs = slices.Concat([]string{"--block-size", strconv.Itoa(n)}, e.ExtraArgs) // the last one counts
 	}
-	release := e.Version
-	if e.Kind == "sglang" || e.Kind == "vllm" && release == "" {
-		release = "0.1" // not known until it runs
-	}
+	// Commands to be run by others say it; what planner starts runs a repository's code only if told to.
 	const trust = "--trust-remote-code"
-	if slices.Contains([]string{"vllm", "sglang", "simulated"}, e.Kind) && cfg.Model.Arch.TrustsRemoteCode(release) && !slices.Contains(e.ExtraArgs, trust) {
+	if e.Kind == "simulated" && cfg.Model.Arch.TrustsRemoteCode(e.Version) && !slices.Contains(e.ExtraArgs, trust) {
 		e.ExtraArgs = slices.Concat([]string{trust}, e.ExtraArgs)
 	}
 	return engine.Settings{
