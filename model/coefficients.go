@@ -46,7 +46,7 @@ const blockExperts = 0.33 / 0.47
 // kernels read gpt-oss-120b's mxfp4, fitted to 8 shapes with uneven routing on a B200: 72 timings of 1 to 256 tokens
 // have a mean error of 12 % then (14 % without), 24 of 1,024 to 16,384 tokens 10 % (27 %) (vLLM 0.20.0; aiconfigurator,
 // campaign_checkpoints/b200_sxm/moe_perf.txt, read 2026-11).
-const expertFP4Native, fusedPasses, fusedStream = 0.325, 3.1, 1 / 1.22
+const expertFP4Native, fusedPasses, fusedStream = 0.325, 3.1, 1 / 1.1
 
 // fusedExperts reports whether the experts run in these kernels, as block-scaled fp8 does too since 0.16
 // (fused_moe/oracle/fp8.py; before, DeepGEMM had it); three public loads on B200 are then 1 % too fast to 8 % too slow (6 to 18 % too slow before).
@@ -362,6 +362,29 @@ func (r *Roofline) deepGEMMOnHopper() bool {
 	return d.Hardware.Generation == GenerationHopper && minor >= 11 && minor < 15 && (minor < 12 || d.TP < 8)
 }
 
+// latentLaunch is how much longer the host takes to launch latent attention between graphs than other attention: 12
+// requests of Kimi-K2.5 at max_num_seqs 12 took 18 and 19 ms on four and eight B200 (61 layers; 0.17,
+// cloudrift-ai/deplodock, 2026-03), where 8 took 11 and 9.
+const latentLaunch = 3
+
+// formatFloor returns what dense products of all layers take on top of floors for their formats, two for attention and
+// two for a network or shared experts, where FixedConstants.FormatLayer is of four.
+func (r *Roofline) formatFloor() (seconds float64) {
+	d, details := r.dep, r.dep.Arch.Details
+	moe := float64(d.Arch.MoE.Layers)
+	add := func(layers float64, formats Mix) {
+		for _, part := range d.split(layers/2, formats, d.denseFormat()) {
+			seconds += part.parameters * r.c.Fixed.FormatLayer.For(part.format)
+		}
+	}
+	add(float64(d.Arch.Layers), details.AttentionFormats)
+	add(float64(d.Arch.Layers)-moe, details.MLPFormats)
+	if d.Arch.MoE.SharedIntermediate > 0 {
+		add(moe, details.SharedFormats)
+	}
+	return seconds
+}
+
 func (r *Roofline) setFixed() {
 	d, f := r.dep, r.c.Fixed
 	layers, moe := float64(d.Arch.Layers)-float64(d.Arch.Bare)/2, float64(d.Arch.MoE.Layers)
@@ -373,7 +396,7 @@ func (r *Roofline) setFixed() {
 	case d.Arch.Attention.MLA.Present():
 		block = layers * f.Latent
 	}
-	floor := layers * (f.Layer + f.FormatLayer.For(d.denseFormat()))
+	floor := layers*f.Layer + r.formatFloor()
 	floor += moe * bygoneCosts(d.Arch, versionOf(r.args.EngineVersion))
 	if expertsByTriton(d, versionOf(r.args.EngineVersion)) {
 		floor += moe * matmulOGS
@@ -383,6 +406,15 @@ func (r *Roofline) setFixed() {
 	r.fixed.decodeOnly = graphs == GraphsDecodeOnly
 	r.fixed.piecewise = graphs == GraphsPiecewise
 	r.fixed.launch, r.fixed.launchPieces = layers*f.Launch, layers*f.LaunchPiece
+	if d.Arch.Attention.MLA.Present() {
+		r.fixed.launchPieces *= latentLaunch
+	}
+	// Whole steps are captured for no more rows than max_num_seqs, so that 9 to 12 requests of 12 replay a graph per
+	// layer for want of one between 8 and 16 (vllm/v1/cudagraph_dispatcher.py, 0.13 to 0.24).
+	r.fixed.uniform = math.Inf(1)
+	if n := r.args.MaxNumSeqs; n > 0 {
+		r.fixed.uniform = float64(n * (1 + r.args.Speculation.Tokens))
+	}
 	if r.fixed.decodeOnly || graphs == GraphsNone {
 		r.fixed.launch = layers * f.LaunchAll
 	}

@@ -201,6 +201,9 @@ func (c *Constants) setReleased(hw Hardware, engine EngineArgs) {
 	}
 	integers := engine.integerExperts(hw)
 	c.PrefillExperts[NVFP4], c.PrefillExperts[INT4] = engine.experts(hw).family().at(v).value, integers.at(v).value
+	if integers == familyMarlin {
+		c.PrefillExperts[INT4] *= marlinIntegers
+	}
 	switch {
 	case integers == familyFlashInfer:
 		c.Unpacked = 0
@@ -215,6 +218,10 @@ func (c *Constants) setReleased(hw Hardware, engine EngineArgs) {
 	}
 	c.Sampler.Sort, c.Sampler.Triton = familySort.at(v).value, familySampler.at(v).value
 }
+
+// marlinIntegers is how much faster Marlin multiplies with experts in 4-bit integers than in mxfp4, of which its served
+// figure is: 0.30 of the peak from 1,024 tokens on, timed on H100 (flagos-ai/FlagGems, pull request 4350, 2026-06).
+const marlinIntegers = 1.4
 
 // hopperSync is the share of Hopper's peak that the instructions of earlier GPUs (mma.sync), which Marlin uses,
 // reach on it (arXiv 2402.13499); those GPUs reach all of theirs.
@@ -237,12 +244,11 @@ func (f *FixedConstants) complete(engine EngineArgs) {
 	// Served: Qwen3-235B-A22B-FP8 on 4 x H200, vLLM 0.12, five loads: activations are quantised and permuted
 	// into tiles of 128 rows before each grouped product.
 	f.BlockExpert = 95e-6
-	// vLLM 0.20.0's whole attention module of DeepSeek-V3 takes 80 to 100 us for 1 to 16 tokens, its weights
-	// aside, on H200 and B200 alike (aiconfigurator, campaign_checkpoints, mla_context_module_perf.txt, read
-	// 2026-11), where an ordinary one is some 22 of a layer's 33. That is without the compiler, which fuses
-	// many of its kernels: SGLang takes 115 us per layer with experts, weights and all-reduces on eight B200
-	// (Kimi-K2-Thinking, its pull request 18136, 2026-02). So between 25 and 75.
-	f.Latent = 45e-6
+	// vLLM 0.20.0's whole attention module of DeepSeek-V3 takes 80 to 100 us for 1 to 16 tokens, its weights aside, on
+	// H200 and B200 alike (mla_context_module_perf.txt, see latentKey), where an ordinary one is some 22 of a layer's
+	// 33, but without the compiler. Served: Kimi-K2.5 with four requests on eight H200 and B200, GLM-4.7-Flash with one:
+	// 0 to 25 (docs/predictions.md). On AMD's it was not timed, and all was slower.
+	f.Latent = max(f.Latent, 25e-6)
 	f.Request = 2e-6 // served: 1-3 us; asynchronous scheduling hides the rest
 	if f.MoELayer > 0 {
 		f.BlockExpert *= f.MoELayer / moeLayerH100 // by analogy
@@ -277,7 +283,7 @@ func linkConstants(engine EngineArgs) LinkConstants {
 		Overlap:      0.75,
 		ExpertSpread: 1,
 	}
-	if engine.graphs() == GraphsPiecewise {
+	if engine.graphs() == GraphsPiecewise && versionOf(engine.EngineVersion).minor() < 11 {
 		// Served, Llama-3.1-70B on 0.10.2, both with synchronous scheduling (H100) and without (H200), and
 		// never with full graphs: attention is launched between the pieces of a graph, each rank by its own
 		// host.

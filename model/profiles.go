@@ -93,7 +93,7 @@ var profiles = []profileRow{
 		Weights:   ByFormat{BF16: 0.75, FP8: 0.65, INT8: 0.65, INT4: 0.60, NVFP4: 0.60},
 		Prefill:   ByFormat{BF16: 0.50, FP8: 0.40, INT8: 0.40, INT4: 0.42, NVFP4: 0.35},
 		KV:        ByFormat{BF16: 0.70, FP8: 0.60},
-		Attention: AttentionConstants{Prefill: 0.40, ExtraKeys: 500}, Fixed: FixedConstants{Layer: 45e-6},
+		Attention: AttentionConstants{Prefill: 0.40, ExtraKeys: 500}, Fixed: FixedConstants{Layer: 45e-6, Latent: 45e-6},
 	}},
 	// Anything else: near the lower end of what was measured anywhere.
 	{GenerationUnknown, 0, false, Constants{

@@ -99,6 +99,7 @@ type Roofline struct {
 		floor, request float64
 		launch         float64 // the host's time to launch a step without graphs
 		launchPieces   float64 // the host's time for a step that replays a graph per layer
+		uniform        float64 // rows up to which a graph of decodes alone was captured
 		intake, event  float64 // the front end's time to take in a request, and to stream a request's tokens of a step
 		piecewise      bool    // all steps replay such pieces, not only those with chunks
 		decodeOnly     bool    // only decode-only steps replay graphs
@@ -205,11 +206,12 @@ func (r *Roofline) time(l *batchSums) StepTime {
 	} else {
 		t = r.work(l)
 	}
-	eager := tokens/launches > float64(r.fixed.largest) || r.fixed.decodeOnly && l.tokens > 0
+	mixed := l.tokens > 0 || r.padded(tokens) > r.fixed.uniform
+	eager := tokens/launches > float64(r.fixed.largest) || r.fixed.decodeOnly && mixed
 	switch {
 	case eager:
 		t.waitFor(r.fixed.launch * launches)
-	case r.fixed.piecewise || l.tokens > 0:
+	case r.fixed.piecewise || mixed:
 		t.waitFor(r.fixed.launchPieces * launches)
 	}
 	return t
