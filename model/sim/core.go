@@ -272,11 +272,14 @@ func (c *core) fastForward(r *loadRun) bool {
 	before := k.taken
 	limit := min(r.upcoming(), r.watchAt)
 	stop := min(limit, r.until)
-	// A request that ends on another core may start one here.
-	others := c.engine.nextOther(c)
+	// A request that ends on another core may be followed by one here.
+	others := math.Inf(1)
+	if r.chained || r.onEnd != nil {
+		others = c.engine.nextOther(c)
+	}
 	end := before + sort.Search(k.most-before, func(i int) bool {
 		now := k.now(before + i)
-		return now >= stop || before+i > 0 && now >= others
+		return now >= stop || i > 0 && now >= others
 	})
 	for ; k.taken < end && s.steadyDue() <= s.pool.free; k.taken++ {
 		s.stepSteady(s.steadyDue())
@@ -299,7 +302,7 @@ func (c *core) fastForward(r *loadRun) bool {
 		}
 	}
 	k.paused = k.taken > 0
-	if k.taken < end || k.taken == before || k.taken == k.most || c.now >= limit || c.now >= others {
+	if k.taken < end || k.taken == before || k.taken == k.most || c.now >= limit {
 		c.settle(r)
 	}
 	return k.taken > before

@@ -117,6 +117,9 @@ func (e *Engine) run(load Load) *loadRun {
 	for {
 		c, now := r.next()
 		if c == nil && math.IsInf(now, 1) || r.over(now) {
+			for _, c := range e.cores {
+				c.settle(r)
+			}
 			return r
 		}
 		r.happen(c, now)

@@ -66,7 +66,7 @@ func randomAdapterScenario(t *testing.T, seed uint64, lora model.LoRA) scenario 
 	if rng.IntN(4) == 0 {
 		config.Watermark = 0.05
 	}
-	if rng.IntN(8) == 0 {
+	if rng.IntN(3) == 0 {
 		config.Replicas, config.LockStep = 2, rng.IntN(2) == 0
 	}
 	w := workload.Workload{Arrivals: workload.Poisson, Shapes: []workload.Shape{{Prompt: normal(400, 300), Output: normal(120, 100)}}, MaxLen: 4000}

@@ -20,6 +20,7 @@ type loadRun struct {
 	arrivals, deadlines eventList
 	timeout             float64 // infinite if clients never give up
 	nextSlot            int     // closed loop: the first request not yet sent
+	chained             bool    // requests are sent when others end
 
 	// watchAt is when the load's Watch is next called, end when the run ended or its last request
 	// so far did, and stopped the reason that Watch gave.
@@ -84,6 +85,7 @@ func (r *loadRun) sendFirst() {
 		r.deadlines.known = make([]futureEvent, 0, len(r.records))
 	}
 	r.nextSlot = min(r.load.Slots, len(r.records))
+	r.chained = r.load.Slots > 0
 	for i := range r.load.Requests {
 		q := &r.load.Requests[i]
 		r.records[i] = measure.Record{ID: q.ID, Class: q.Class, Due: q.Due, Sent: measure.Never, First: measure.Never, Last: measure.Never, Prompt: q.Prompt}
@@ -110,6 +112,7 @@ func (r *loadRun) sendFirst() {
 func (r *loadRun) follow(parent, id int) {
 	r.calls[id].nextFollower = r.calls[parent].follower
 	r.calls[parent].follower = int32(id + 1)
+	r.chained = true
 }
 
 // sent records when a request leaves its client.
