@@ -165,8 +165,9 @@ func (s *scheduler) decodeOnly() int {
 	return int(next) - 1 - c.steps
 }
 
-// streak is a run of decode-only steps. It is paused whenever the driver of an online engine looks
-// in, and resumes with the same running sums, so its times do not depend on when the driver looked.
+// streak is a run of decode-only steps. It is paused whenever something happens elsewhere, as at another
+// core or when the driver of an online engine looks in, and resumes with the same running sums, so its
+// times do not depend on that.
 type streak struct {
 	load        model.Batch // of its first step
 	step        model.StepTime
@@ -260,9 +261,8 @@ func (c *core) settle(r *loadRun) {
 	}
 }
 
-// fastForward takes decode-only steps until something else happens. Their times form a series with
-// a closed sum, so only block edges are gone through one by one. It returns false if not even one
-// such step is possible.
+// fastForward takes decode-only steps until something else happens. Their times and their blocks form
+// series with closed sums. It returns false if not even one such step is possible.
 func (c *core) fastForward(r *loadRun) bool {
 	k := &c.streak
 	if !k.paused && !c.begin() {
@@ -270,8 +270,7 @@ func (c *core) fastForward(r *loadRun) bool {
 	}
 	s := c.replicas[0]
 	before := k.taken
-	limit := min(r.upcoming(), r.watchAt)
-	stop := min(limit, r.until)
+	stop := min(r.upcoming(), r.watchAt, r.until)
 	// A request that ends on another core may be followed by one here.
 	others := math.Inf(1)
 	if r.chained || r.onEnd != nil {
@@ -281,9 +280,9 @@ func (c *core) fastForward(r *loadRun) bool {
 		now := k.now(before + i)
 		return now >= stop || i > 0 && now >= others
 	})
-	for ; k.taken < end && s.steadyDue() <= s.pool.free; k.taken++ {
-		s.stepSteady(s.steadyDue())
-	}
+	steps, blocks := s.steadySteps(end - before)
+	s.stepSteady(steps, blocks)
+	k.taken += steps
 	if k.taken > before {
 		first := before
 		if before == 0 && s.steady.counted > 0 {
@@ -302,7 +301,7 @@ func (c *core) fastForward(r *loadRun) bool {
 		}
 	}
 	k.paused = k.taken > 0
-	if k.taken < end || k.taken == before || k.taken == k.most || c.now >= limit {
+	if k.taken < end || k.taken == before || k.taken == k.most {
 		c.settle(r)
 	}
 	return k.taken > before

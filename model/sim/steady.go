@@ -79,7 +79,7 @@ func (s *scheduler) scheduleSteady(b *stepBatch) int {
 			}
 		}
 		if need := s.steadyDue(); need <= s.pool.free {
-			s.stepSteady(need)
+			s.stepSteady(1, need)
 		} else {
 			s.stepShort(b)
 		}
@@ -200,10 +200,28 @@ func (s *scheduler) steadyDue() int {
 	return int(s.steady.due[s.steady.steps%s.blockTokens])
 }
 
-// stepSteady gives every steady sequence one token.
-func (s *scheduler) stepSteady(need int) {
-	s.pool.take(need)
-	s.steady.steps++
+// steadySteps returns how many of the next steps, at most so many, the pool has blocks for, and the
+// blocks that they take. These are the same in every cycle of steps as long as a block.
+func (s *scheduler) steadySteps(most int) (steps, blocks int) {
+	cycle := 0
+	for _, need := range s.steady.due {
+		cycle += int(need)
+	}
+	cycles := min(most/s.blockTokens, s.pool.free/max(cycle, 1))
+	for steps, blocks = cycles*s.blockTokens, cycles*cycle; steps < most; steps++ {
+		need := int(s.steady.due[(s.steady.steps+steps)%s.blockTokens])
+		if blocks+need > s.pool.free {
+			break
+		}
+		blocks += need
+	}
+	return steps, blocks
+}
+
+// stepSteady gives every steady sequence a token in each of some steps, which take blocks in all.
+func (s *scheduler) stepSteady(steps, blocks int) {
+	s.pool.take(blocks)
+	s.steady.steps += steps
 }
 
 // stepShort is [scheduler.stepSteady] for a pool that lacks blocks: sequences that need some get
