@@ -295,11 +295,15 @@ func (d *Decision) certify() sweep.Source {
 	}
 	knobs, found := d.chosen.settled()
 	found.EngineTime = d.chosen.race().EngineTime // the budget is that of all trials
-	prior := search.Prior{Knobs: knobs}
-	if p, ok := list.Find(d.chosen.all(), func(p *search.Prior) bool { return p.Knobs == knobs }); ok {
-		prior = *p
+	return d.certifying(d.chosen.prior(knobs), found)
+}
+
+// prior returns that of a knob set; of one that is not listed it knows nothing.
+func (i *instance) prior(k measure.Knobs) search.Prior {
+	if p, ok := list.Find(i.all(), func(p *search.Prior) bool { return p.Knobs == k }); ok {
+		return *p
 	}
-	return d.certifying(prior, found)
+	return search.Prior{Knobs: k}
 }
 
 // startTime is the time that an engine takes to start: 60 to 120 s for vLLM with weights on a local disk.

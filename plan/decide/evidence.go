@@ -88,7 +88,8 @@ func (d *Decision) addEvidence(p *plan.Plan) {
 	p.Handover.Autoscaling, p.Handover.Modelled = autoscaling(p, d.Seen), modelled(d.cfg, d.ground, k)
 	p.Warnings = append(p.Warnings, unmodelled(p.Handover.Modelled)...)
 	if d.placed == nil || d.placed.Knobs != k {
-		d.placed = &placed{k, d.moves(p.Offer), d.crossed(p), d.otherExchange(p.Offer)}
+		known := d.situation(k)
+		d.placed = &placed{k, d.moves(p.Offer, known), d.crossed(p, known), d.otherExchange(p.Offer, known)}
 	}
 	if x := d.placed.Exchange; x.By > 1.2 {
 		p.Warnings = append(p.Warnings, note.New(note.SlowExchange, x.What, 100*(x.By-1)))

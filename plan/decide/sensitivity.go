@@ -87,13 +87,12 @@ func (m moved) of(p *plan.Plan) plan.Change {
 
 // moves returns how far other requests and other limits move the maximum rate of the chosen instance on the
 // simulated engine. For a real engine the factors are applied to what was measured.
-func (d *Decision) moves(o plan.Offer) (all []moved) {
+func (d *Decision) moves(o plan.Offer, known calibrate.Situation) (all []moved) {
 	if d.ground.Predict == nil || o.Rate.Value <= 0 {
 		return nil
 	}
 	var asked []perturbation
 	var situations []calibrate.Situation
-	known := d.situation(o.Knobs)
 	for _, s := range scenarios() {
 		if s.limits != 1 && len(d.cfg.Objective.Bounds) == 0 {
 			continue // there is none
@@ -175,7 +174,7 @@ func (d *Decision) searched(but measure.Knobs) (out []effects.Setting) {
 // that its race dropped before a full trial, with approximate rates, so that effects can be compared over all
 // listed sets. The latter come from short runs of one set for all that neither a trial nor arithmetic
 // distinguishes, and are left out if there are too many.
-func (d *Decision) crossed(p *plan.Plan) []effects.Setting {
+func (d *Decision) crossed(p *plan.Plan, known calibrate.Situation) []effects.Setting {
 	if p.Offer.Rate.Value <= 0 {
 		return nil
 	}
@@ -208,8 +207,15 @@ func (d *Decision) crossed(p *plan.Plan) []effects.Setting {
 	if len(sets) > mostCrossed {
 		return out
 	}
-	situations := list.Map(sets, func(alike []search.Prior) calibrate.Situation { return d.situation(alike[0].Knobs) })
-	moves, err := calibrate.Moves(p.Offer.Rate.Value, d.situation(p.Offer.Knobs), situations)
+	chosen := d.chosen.prior(p.Offer.Knobs)
+	situations := list.Map(sets, func(alike []search.Prior) calibrate.Situation {
+		in := d.situation(alike[0].Knobs)
+		if chosen.Rate > 0 && alike[0].Rate > 0 {
+			in.Guess = math.Log(alike[0].Rate / chosen.Rate)
+		}
+		return in
+	})
+	moves, err := calibrate.Moves(p.Offer.Rate.Value, known, situations)
 	for i, m := range moves {
 		for _, prior := range sets[i] {
 			if err == nil && m.Err == nil && math.Abs(m.By) < calibrate.WidestMove {
@@ -222,7 +228,7 @@ func (d *Decision) crossed(p *plan.Plan) []effects.Setting {
 
 // otherExchange returns the way to the experts with which the chosen instance carries most on the simulated engine, and
 // how many times as much as with the engine's default; nothing if no tokens travel or another way is configured.
-func (d *Decision) otherExchange(o plan.Offer) (best moved) {
+func (d *Decision) otherExchange(o plan.Offer, known calibrate.Situation) (best moved) {
 	if !d.ground.Virtual || d.ground.Predict == nil || o.Rate.Value <= 0 {
 		return best
 	}
@@ -239,7 +245,7 @@ func (d *Decision) otherExchange(o plan.Offer) (best moved) {
 			backends, situations = append(backends, x), append(situations, other.situation(k))
 		}
 	}
-	moves, err := calibrate.Moves(o.Rate.Value, d.situation(k), situations)
+	moves, err := calibrate.Moves(o.Rate.Value, known, situations)
 	if err != nil {
 		return best // as in moves
 	}

@@ -213,7 +213,7 @@ func TestSlowExchange(t *testing.T) {
 		engine := &sweep.Simulated{Deployment: cfg.Deployment, Version: cfg.Engine.Version, Settings: cfg.Engine.Features()}
 		d := &Decision{searches: searches{cfg: cfg, ground: sweep.SimulatedGround(engine, 1)}}
 		runnable, _ := cfg.Candidates()
-		got := d.otherExchange(plan.Offer{Knobs: runnable[0], Rate: search.Estimate{Value: 180}})
+		got := d.otherExchange(plan.Offer{Knobs: runnable[0], Rate: search.Estimate{Value: 180}}, d.situation(runnable[0]))
 		if !strings.HasPrefix(got.What, c.want) || (got.By > 1.2) != (c.want != "") {
 			t.Errorf("%d replicas by %s: %+v, want %q", c.replicas, c.backend, got, c.want)
 		}
