@@ -113,5 +113,6 @@ const (
 	// whose scatter is wide enough, so that the server would be taken to be the same in all trials.
 	priorReach, kappaBelow, kappaAbove = 4 * math.Ln2, 2 * kappaAbove, 3 * math.Ln2
 	// negligible is the log density, relative to the largest, that grids leave out; half of it that of their end mass.
-	negligible = -16.0
+	// Curves with a probability below unlikely are left out where the gain of a trial is expected.
+	negligible, unlikely = -16.0, 1e-5
 )

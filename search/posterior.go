@@ -19,7 +19,7 @@ type posterior struct {
 	low, step float64
 	// mass is the probability of each node of ln max, and cumulative[i] that of all nodes below i.
 	mass, cumulative []float64
-	// nodes are the points (ln max, ln kappa) that have a mass, and mean is that of ln max.
+	// nodes are the points (ln max, ln kappa) that are not unlikely, and mean is that of ln max.
 	nodes []node
 	mean  float64
 	// kappa and phi are the geometric means of the steepness and the dispersion, and scatter the root mean square of the
@@ -148,11 +148,11 @@ func (p *posterior) normalise(joint, kappas []float64, top float64) {
 					p.steady += mass
 				}
 			}
-			if x.mass > 0 {
+			p.mass[i] += x.mass
+			p.mean += x.mass * x.logMax
+			meanKappa += x.mass * math.Log(kappa)
+			if x.mass > unlikely {
 				p.nodes = append(p.nodes, x)
-				p.mass[i] += x.mass
-				p.mean += x.mass * x.logMax
-				meanKappa += x.mass * math.Log(kappa)
 			}
 		}
 		p.cumulative[i+1] = p.cumulative[i] + p.mass[i]
