@@ -371,15 +371,12 @@ func fullestOf(n float64) float64 {
 	return stat.NormalTail(2*(n-0.375)/(n+0.25) - 1)
 }
 
-// Decode returns the time of a decode-only step and by how much each further one is longer, while the batch
-// stays the same and every context grows by one: step i takes first + i*growth. It does not hold while the GPUs
-// wait for the host ([StepTime].Host), while halves of the batch overlap ([Exchange].DBO), nor, with window layers, once a request reaches or leaves the window. Chunks of
-// the batch are ignored.
-func (r *Roofline) Decode(b Batch) (first, growth float64) {
-	b.Chunks = nil
-	first = r.Step(b).Total
+// Growth returns by how much each further step of a decode-only batch is longer, while the batch stays the same
+// and every context grows by one. It does not hold while the GPUs wait for the host ([StepTime].Host), while halves
+// of the batch overlap ([Exchange].DBO), nor, with window layers, once a request reaches or leaves the window.
+func (r *Roofline) Growth(b Batch) float64 {
 	n := float64(b.Decodes)
-	growth = r.kv.full * n
+	growth := r.kv.full * n
 	if r.kv.size > 0 {
 		growing, longest := float64(b.WindowedGrowing), 0.0
 		if b.Longest < r.kv.size {
@@ -391,5 +388,5 @@ func (r *Roofline) Decode(b Batch) (first, growth float64) {
 		// The cut divides contexts but not the longest one; its pull per request stays the same.
 		growth /= max(1, min(float64(r.dep.PP), n))
 	}
-	return first, growth
+	return growth
 }

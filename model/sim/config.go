@@ -14,10 +14,9 @@ import (
 type Timer interface {
 	// Step returns the time of one step.
 	Step(model.Batch) model.StepTime
-	// Decode describes successive steps of a decode-only batch that are not bound by the host: they
-	// take first, first + growth, first + 2 growth and so on as long as the batch stays the same
-	// and no context reaches the window.
-	Decode(model.Batch) (first, growth float64)
+	// Growth returns by how much each further step of a decode-only batch is longer, unless it is
+	// bound by the host, as long as the batch stays the same and no context reaches the window.
+	Growth(model.Batch) float64
 	// Frontend returns the time that a request of promptTokens spends outside the engine's
 	// loop.
 	Frontend(promptTokens int) float64

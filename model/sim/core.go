@@ -28,7 +28,6 @@ type core struct {
 	flights int
 	// lastOutput is when the last output arrived.
 	lastOutput float64
-	growths    []float64 // cache of core.growth, by number of decodes
 	streak     streak
 }
 
@@ -249,7 +248,7 @@ func (c *core) begin() bool {
 	c.streak.load.Adapters = len(s.slots.running)
 	s.steady.steps--
 	c.streak.step = c.engine.timer.Step(c.streak.load)
-	c.streak.growth = c.growth(&c.streak.load)
+	c.streak.growth = c.engine.timer.Growth(c.streak.load)
 	return true
 }
 
@@ -305,21 +304,4 @@ func (c *core) fastForward(r *loadRun) bool {
 		c.settle(r)
 	}
 	return k.taken > before
-}
-
-// growth returns by how much each further step of the same decodes is longer, in seconds. Without
-// windows that depends on their number alone and is cached.
-func (c *core) growth(load *model.Batch) float64 {
-	if c.replicas[0].config.Layout.Window > 0 {
-		_, g := c.engine.timer.Decode(*load)
-		return g
-	}
-	for len(c.growths) <= load.Decodes {
-		c.growths = append(c.growths, math.NaN())
-	}
-	g := &c.growths[load.Decodes]
-	if math.IsNaN(*g) {
-		_, *g = c.engine.timer.Decode(*load)
-	}
-	return *g
 }

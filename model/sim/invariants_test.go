@@ -18,7 +18,7 @@ func (s steady) Step(model.Batch) model.StepTime {
 	return model.StepTime{Fixed: s.step, Total: s.step}
 }
 
-func (s steady) Decode(model.Batch) (first, growth float64) { return s.step, 0 }
+func (s steady) Growth(model.Batch) float64 { return 0 }
 
 func (s steady) Frontend(int) float64 { return s.frontend }
 
@@ -238,10 +238,7 @@ func (s scaled) Step(b model.Batch) model.StepTime {
 	return t
 }
 
-func (s scaled) Decode(b model.Batch) (first, growth float64) {
-	first, growth = s.Timer.Decode(b)
-	return first * s.by, growth * s.by
-}
+func (s scaled) Growth(b model.Batch) float64 { return s.by * s.Timer.Growth(b) }
 
 func (s scaled) Frontend(tokens int) float64 { return s.by * s.Timer.Frontend(tokens) }
 

@@ -176,7 +176,7 @@ type steady struct{ step, frontend float64 }
 
 func (s steady) Step(model.Batch) model.StepTime { return model.StepTime{Total: s.step} }
 
-func (s steady) Decode(model.Batch) (first, growth float64) { return s.step, 0 }
+func (s steady) Growth(model.Batch) float64 { return 0 }
 
 func (s steady) Frontend(int) float64 { return s.frontend }
 
