@@ -276,6 +276,9 @@ func (r *Roofline) setExchange(latency, rate float64) {
 // (dbo_decode_token_threshold and dbo_prefill_token_threshold).
 const overlapDecodes, overlapPrompts = 32, 512
 
+// Overlaps reports whether halves of steps may overlap ([Exchange].DBO).
+func (r *Roofline) Overlaps() bool { return r.args.Exchange.DBO }
+
 // overlaps reports whether a step's tokens are halved, so that one half is computed while the other travels. vLLM does
 // so if every replica has enough tokens, and none so few that they would fill no second half of the largest's
 // (v1/worker/dp_utils.py).

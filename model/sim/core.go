@@ -168,14 +168,21 @@ func (s *scheduler) decodeOnly() int {
 // core or when the driver of an online engine looks in, and resumes with the same running sums, so its
 // times do not depend on that.
 type streak struct {
-	load        model.Batch // of its first step
-	step        model.StepTime
-	growth      float64 // of the time from one step to the next
+	parts       []part         // of each replica
+	step        model.StepTime // of the slowest one
+	growth      float64        // of the time from one step to the next
 	most, taken int
 	paused      bool
 	// begun is when the loop scheduled the first step, start when the GPUs began it.
 	begun, start float64
 	async        bool
+}
+
+// part is what one replica does in a streak: the load of its first step, the time that this keeps the GPUs
+// busy, and by how much each further one is longer.
+type part struct {
+	load         model.Batch
+	busy, growth float64
 }
 
 // took returns the time of a step of the streak: constant while the host is the bottleneck, growing
@@ -228,28 +235,71 @@ func (k *streak) gaps(to *measure.Gaps, from, end, each int) {
 
 // begin starts a streak if at least one step of it is possible.
 func (c *core) begin() bool {
-	if len(c.replicas) > 1 {
+	k := &c.streak
+	most, async := math.MaxInt, c.engine.config.Rules.Async
+	for i, s := range c.replicas {
+		if async && (c.flights != 1 || len(c.flight[0].batches[i].items) > 0) {
+			return false
+		}
+		if len(s.running) == 0 && s.waiting.len() == 0 {
+			continue
+		}
+		n := s.decodeOnly()
+		if n <= 0 || s.steadyDue() > s.pool.free {
+			return false
+		}
+		most = min(most, n)
+	}
+	if most == math.MaxInt || len(c.replicas) > 1 && c.engine.overlaps() {
 		return false
 	}
-	s := c.replicas[0]
-	if s.config.Rules.Async && (c.flights != 1 || len(c.flight[0].batches[0].items) > 0) {
-		return false
+	*k = streak{parts: k.parts[:0], most: most, begun: c.now, start: c.now, async: async}
+	if async {
+		k.start = c.free
 	}
-	most := s.decodeOnly()
-	if most <= 0 || s.steadyDue() > s.pool.free {
-		return false
+	tokens := 0
+	for _, s := range c.replicas {
+		var p part
+		s.steady.steps++ // the state of the steady sequences in the next step
+		s.addSteadyLoad(&p.load)
+		p.load.Adapters = len(s.slots.running)
+		s.steady.steps--
+		tokens += p.load.Decodes
+		k.parts = append(k.parts, p)
 	}
-	c.streak = streak{most: most, begun: c.now, start: c.now, async: s.config.Rules.Async}
-	if c.streak.async {
-		c.streak.start = c.free
+	for i := range k.parts {
+		p := &k.parts[i]
+		if p.load.Decodes == 0 {
+			continue
+		}
+		if len(k.parts) > 1 {
+			p.load.Everywhere = tokens
+		}
+		t := c.engine.timer.Step(p.load)
+		p.busy, p.growth = t.Total-t.Host, c.engine.timer.Growth(p.load)
+		if t.Total >= k.step.Total {
+			k.step, k.growth = t, p.growth
+		}
 	}
-	s.steady.steps++ // the state of the steady sequences in the next step
-	s.addSteadyLoad(&c.streak.load)
-	c.streak.load.Adapters = len(s.slots.running)
-	s.steady.steps--
-	c.streak.step = c.engine.timer.Step(c.streak.load)
-	c.streak.growth = c.engine.timer.Growth(c.streak.load)
+	for i := range k.parts {
+		k.most = min(k.most, k.waitsFor(&k.parts[i]))
+	}
 	return true
+}
+
+// waitsFor returns the number of steps, from the first on, in which a part is not slower than the slowest
+// one of the first step.
+func (k *streak) waitsFor(p *part) int {
+	steps := math.Inf(1)
+	if p.growth > 0 {
+		steps = (k.step.Total - p.busy) / p.growth
+	}
+	if over := k.step.Total - k.step.Host - p.busy; over >= 0 && p.growth > k.growth {
+		steps = max(steps, over/(p.growth-k.growth))
+	} else if over >= 0 {
+		return math.MaxInt
+	}
+	return int(min(steps, 1e9)) + 1
 }
 
 // settle ends a paused streak.
@@ -267,7 +317,6 @@ func (c *core) fastForward(r *loadRun) bool {
 	if !k.paused && !c.begin() {
 		return false
 	}
-	s := c.replicas[0]
 	before := k.taken
 	stop := min(r.upcoming(), r.watchAt, r.until)
 	// A request that ends on another core may be followed by one here.
@@ -279,24 +328,30 @@ func (c *core) fastForward(r *loadRun) bool {
 		now := k.now(before + i)
 		return now >= stop || i > 0 && now >= others
 	})
-	steps, blocks := s.steadySteps(end - before)
-	s.stepSteady(steps, blocks)
+	steps, counted := end-before, 0
+	for _, s := range c.replicas {
+		steps, _ = s.steadySteps(steps)
+		counted += s.steady.counted
+	}
 	k.taken += steps
 	if k.taken > before {
 		first := before
-		if before == 0 && s.steady.counted > 0 {
+		if before == 0 && counted > 0 {
 			first++
-			r.gaps.Add(duration(k.now(1)), duration(k.now(1)-c.lastOutput), s.steady.counted)
+			r.gaps.Add(duration(k.now(1)), duration(k.now(1)-c.lastOutput), counted)
 		}
 		c.now, c.free = k.now(k.taken), k.start+k.spent(k.taken)
 		c.lastOutput = c.now
-		r.stats.peakKV = max(r.stats.peakKV, s.usage())
-		s.steady.outputs = s.steady.steps
+		for _, s := range c.replicas {
+			s.stepSteady(s.steadySteps(steps))
+			s.steady.outputs = s.steady.steps
+			r.stats.peakKV = max(r.stats.peakKV, s.usage())
+		}
 		if k.async {
 			c.flight[0].end = c.free
 		}
-		if s.steady.counted > 0 {
-			k.gaps(r.gaps, first, k.taken, s.steady.counted)
+		if counted > 0 {
+			k.gaps(r.gaps, first, k.taken, counted)
 		}
 	}
 	k.paused = k.taken > 0

@@ -151,6 +151,9 @@ func (e *Engine) lightest() (at *core, replica *scheduler) {
 	return at, replica
 }
 
+// overlaps reports whether halves of a batch may overlap, whose times are no series.
+func (e *Engine) overlaps() bool { return e.roofline != nil && e.roofline.Overlaps() }
+
 // nextOther returns when the first of the other cores has its turn, infinite if they are idle.
 func (e *Engine) nextOther(than *core) float64 {
 	at := math.Inf(1)

@@ -45,11 +45,13 @@ func (s *stats) addStep(c *core, t model.StepTime, batches []*stepBatch) {
 // addSteps counts the steps of a streak.
 func (s *stats) addSteps(c *core, k *streak) {
 	n := k.taken
-	// Bytes and FLOPs are linear in the contexts, so the mean step stands for all.
-	mean := k.load
-	mean.Context += k.load.Decodes * (n - 1) / 2
-	mean.Windowed += k.load.WindowedGrowing * (n - 1) / 2
-	s.addWork(c, &mean, float64(n), 1)
+	for i := range k.parts {
+		// Bytes and FLOPs are linear in the contexts, so the mean step stands for all.
+		mean := k.parts[i].load
+		mean.Context += mean.Decodes * (n - 1) / 2
+		mean.Windowed += mean.WindowedGrowing * (n - 1) / 2
+		s.addWork(c, &mean, float64(n), float64(len(k.parts)))
+	}
 	longer := k.spent(n) - k.step.Total*float64(n)
 	further := k.growth * float64(n) * float64(n-1) / 2
 	s.steps += n
