@@ -112,7 +112,6 @@ const (
 	// grows only like a root of the rate. It reaches kappaAbove above it, a factor of 8: a steeper curve has no form
 	// whose scatter is wide enough, so that the server would be taken to be the same in all trials.
 	priorReach, kappaBelow, kappaAbove = 4 * math.Ln2, 2 * kappaAbove, 3 * math.Ln2
-	// negligible is the log density, relative to the largest, that grids leave out; half of it that of their end mass.
-	// Curves with a probability below unlikely are left out where the gain of a trial is expected.
+	// Grids leave out log densities below negligible, of the largest, and half of it at their ends; gain what is unlikely.
 	negligible, unlikely = -16.0, 1e-5
 )
