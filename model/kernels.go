@@ -128,6 +128,11 @@ func (l EngineArgs) experts(hw Hardware) ExpertKernels {
 	return ExpertsMarlin
 }
 
+// IntegersByMarlin reports whether experts are in 4-bit integers that FlashInfer could multiply faster.
+func (l EngineArgs) IntegersByMarlin(dep Deployment) bool {
+	return dep.Arch.MoE.Present() && dep.Precision.Weights == INT4 && dep.Hardware.Generation == GenerationBlackwell && l.integerExperts(dep.Hardware) == familyMarlin
+}
+
 // integerExperts returns the kernels of int4 experts: Marlin, or FlashInfer if chosen on data-centre Blackwell
 // (VLLM_USE_FLASHINFER_MOE_INT4; vLLM pull request 32437).
 func (l EngineArgs) integerExperts(hw Hardware) kernelFamily {

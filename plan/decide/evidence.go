@@ -89,11 +89,9 @@ func (d *Decision) addEvidence(p *plan.Plan) {
 	p.Warnings = append(p.Warnings, unmodelled(p.Handover.Modelled)...)
 	if d.placed == nil || d.placed.Knobs != k {
 		known := d.situation(k)
-		d.placed = &placed{k, d.moves(p.Offer, known), d.crossed(p, known), d.otherExchange(p.Offer, known)}
+		d.placed = &placed{k, d.moves(p.Offer, known), d.crossed(p, known), d.faster(p.Offer, known)}
 	}
-	if x := d.placed.Exchange; x.By > 1.2 {
-		p.Warnings = append(p.Warnings, note.New(note.SlowExchange, x.What, 100*(x.By-1)))
-	}
+	p.Warnings = append(p.Warnings, d.placed.Faster...)
 	p.Evidence.Crossed = d.placed.Crossed
 	for _, m := range d.placed.Moves {
 		p.AddChanges(m.of(p))

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"planner/internal/list"
+	"planner/internal/note"
 	"planner/model/calibrate"
 	"planner/plan/effects"
 	"planner/search"
@@ -40,8 +41,8 @@ type placed struct {
 	Knobs   measure.Knobs     `json:"knobs"`
 	Moves   []moved           `json:"moves"`
 	Crossed []effects.Setting `json:"crossed"`
-	// Exchange is the way to the experts that carries most, where the engine's default is used.
-	Exchange moved `json:"exchange,omitzero"`
+	// Faster names kernels that carry more than the engine's default ones.
+	Faster note.Notes `json:"faster,omitempty"`
 }
 
 // PlanStudy is the study of a plan, whose searches can be kept and recalled.

@@ -226,32 +226,56 @@ func (d *Decision) crossed(p *plan.Plan, known calibrate.Situation) []effects.Se
 	return out
 }
 
-// otherExchange returns the way to the experts with which the chosen instance carries most on the simulated engine, and
-// how many times as much as with the engine's default; nothing if no tokens travel or another way is configured.
-func (d *Decision) otherExchange(o plan.Offer, known calibrate.Situation) (best moved) {
-	if !d.ground.Virtual || d.ground.Predict == nil || o.Rate.Value <= 0 {
-		return best
-	}
-	k := o.Knobs
-	if dep := d.ground.Predict.Deployment(k); !dep.EP || dep.DP <= 1 || d.ground.Predict.Args(k).Exchange.Backend != model.All2AllByDefault {
-		return best
-	}
-	var backends []model.All2All
-	var situations []calibrate.Situation
-	for _, x := range model.Exchanges() {
-		other, engine := *d, *d.ground.Predict
-		engine.Settings.Exchange.Backend, other.ground.Predict = x, &engine
-		if _, err := engine.Fit(k); err == nil && x > model.All2AllGather {
-			backends, situations = append(backends, x), append(situations, other.situation(k))
+// unset are kernels that an engine uses only if told to.
+type unset struct {
+	kind    note.Kind
+	backend string
+	set     func(*model.EngineFeatures)
+}
+
+// others lists kernels for a deployment beside the engine's default ones: ways to the experts, where tokens travel, and
+// FlashInfer's for 4-bit integers.
+func others(dep model.Deployment, args model.EngineArgs) (out []unset) {
+	if dep.EP && dep.DP > 1 && args.Exchange.Backend == model.All2AllByDefault {
+		for _, x := range model.Exchanges() {
+			if x > model.All2AllGather {
+				out = append(out, unset{note.SlowExchange, x.String(), func(f *model.EngineFeatures) { f.Exchange.Backend = x }})
+			}
 		}
+	}
+	if x := model.ExpertsFlashInfer; args.IntegersByMarlin(dep) && args.Kernels.Experts == model.ExpertsByDefault {
+		out = append(out, unset{note.SlowExperts, x.String(), func(f *model.EngineFeatures) { f.Kernels.Experts = x }})
+	}
+	return out
+}
+
+// faster names the kernels with which the chosen instance carries most on the simulated engine, if that is a fifth more
+// than with the engine's default and none are configured.
+func (d *Decision) faster(o plan.Offer, known calibrate.Situation) (best note.Notes) {
+	if !d.ground.Virtual || d.ground.Predict == nil || o.Rate.Value <= 0 {
+		return nil
+	}
+	var kernels []unset
+	var situations []calibrate.Situation
+	for _, x := range others(d.ground.Predict.Deployment(o.Knobs), d.ground.Predict.Args(o.Knobs)) {
+		other, engine := *d, *d.ground.Predict
+		x.set(&engine.Settings)
+		other.ground.Predict = &engine
+		if _, err := engine.Fit(o.Knobs); err == nil {
+			kernels, situations = append(kernels, x), append(situations, other.situation(o.Knobs))
+		}
+	}
+	if len(kernels) == 0 {
+		return nil
 	}
 	moves, err := calibrate.Moves(o.Rate.Value, known, situations)
 	if err != nil {
-		return best // as in moves
+		return nil // as in moves
 	}
+	most := 1.2
 	for i, m := range moves {
-		if by := math.Exp(m.By); m.Err == nil && by > max(best.By, 1) {
-			best = moved{What: backends[i].String(), By: by}
+		if by := math.Exp(m.By); m.Err == nil && by > most {
+			most, best = by, note.Notes{note.New(kernels[i].kind, kernels[i].backend, 100*(by-1))}
 		}
 	}
 	return best

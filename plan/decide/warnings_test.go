@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -199,23 +200,27 @@ func TestJobTail(t *testing.T) {
 	}
 }
 
-// Where another way to the experts carries more than the engine's default in runs of the very traffic, a plan says which:
-// short prompts of DeepSeek-V3 on 16 H200, two nodes. Nothing is said where another way was asked for, or tokens stay.
-func TestSlowExchange(t *testing.T) {
+// Where other kernels carry more than the engine's default ones in runs of the very traffic, a plan says which: another way
+// to the experts for short prompts of DeepSeek-V3 on 16 H200, two nodes, and FlashInfer's 4-bit experts on B200. Nothing is
+// said where a way was asked for, tokens stay or the GPU has no others.
+func TestFasterKernels(t *testing.T) {
 	for _, c := range []struct {
-		model, backend string
-		replicas       int
-		want           string
-	}{{"deepseek-v3", "auto", 16, "deepep"}, {"deepseek-v3", "deepep_low_latency", 16, ""}, {"qwen3-30b-a3b", "auto", 1, ""}} {
-		cfg := configtest.Load("estimate", "demand.rate", "100", "model.name", c.model, "hardware.gpu", "H200 SXM", "slo.tpot.p99", "60ms", "engine.version", "0.13.0",
+		model, gpu, backend string
+		tp, replicas        int
+		want                string
+	}{
+		{"deepseek-v3", "H200 SXM", "auto", 1, 16, "deepep"}, {"deepseek-v3", "H200 SXM", "deepep_low_latency", 1, 16, ""}, {"qwen3-30b-a3b", "H200 SXM", "auto", 1, 1, ""},
+		{"kimi-k2.5", "B200 SXM", "auto", 8, 1, "moe_backend"}, {"kimi-k2.5", "H200 SXM", "auto", 8, 1, ""},
+	} {
+		cfg := configtest.Load("estimate", "demand.rate", "100", "model.name", c.model, "hardware.gpu", c.gpu, "slo.tpot.p99", "60ms", "engine.version", "0.13.0", "engine.tensor_parallel", strconv.Itoa(c.tp),
 			"engine.data_parallel", strconv.Itoa(c.replicas), "engine.expert_parallel", "true", "engine.all2all_backend", c.backend, "knobs.max_num_batched_tokens", "2048",
 			"knobs.max_num_seqs", "256", "workload.prompt", `{dist = "fixed", value = 50}`, "workload.output", `{dist = "fixed", value = 100}`)
 		engine := &sweep.Simulated{Deployment: cfg.Deployment, Version: cfg.Engine.Version, Settings: cfg.Engine.Features()}
 		d := &Decision{searches: searches{cfg: cfg, ground: sweep.SimulatedGround(engine, 1)}}
 		runnable, _ := cfg.Candidates()
-		got := d.otherExchange(plan.Offer{Knobs: runnable[0], Rate: search.Estimate{Value: 180}}, d.situation(runnable[0]))
-		if !strings.HasPrefix(got.What, c.want) || (got.By > 1.2) != (c.want != "") {
-			t.Errorf("%d replicas by %s: %+v, want %q", c.replicas, c.backend, got, c.want)
+		got := d.faster(plan.Offer{Knobs: runnable[0], Rate: search.Estimate{Value: 180}}, d.situation(runnable[0]))
+		if said := fmt.Sprint(got); !strings.Contains(said, c.want) || (len(got) > 0) != (c.want != "") {
+			t.Errorf("%+v: %s", c, said)
 		}
 	}
 }
