@@ -46,7 +46,7 @@ func (s *subject) truth() truth {
 	c := curve{subject: s, requests: quickRequests, seeds: 1}
 	low := about
 	for c.at(low).value > 0 {
-		if low /= 2; low < capacity/5000 {
+		if low /= 2; low < capacity/50_000 {
 			return truth{}
 		}
 	}
