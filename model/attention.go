@@ -53,14 +53,14 @@ func (r *Roofline) setAttention() {
 }
 
 // Decoding with latent attention, in vLLM 0.20.0's modules of DeepSeek-V3 (aiconfigurator, campaign_checkpoints,
-// mla_generation_module_perf.txt of H200, B200 and A100, 100 timings each, read 2026-11). FlashMLA takes latentKey
-// for each token of the cache on an H200, in bf16 (0.40 ns) and fp8 (0.36) and with 1 to 64 heads alike, which on
-// an H100 is the time to read bf16; with 128 heads computing takes 0.405. It computes 64 heads at least, which is
-// what takes long on an H20 (arXiv 2506.01969). Kernels of B200 reach latentShare of the bandwidth of ordinary
-// attention, and compute in the cache's format. Triton's, elsewhere, read the cache again for every tritonHeads
-// heads, at tritonShare. Each head moves latentHead bytes for every request besides: its query goes into the latent
-// space and its result comes back (4.1 to 5.4 ns on H200, 2.8 to 4.1 on B200). A token of a prompt takes 75 to 97
-// ns in a layer with up to 8 heads and 180 to 220 with more on an H200 beyond what is counted elsewhere
+// mla_generation_module_perf.txt of H200, B200 and A100, 100 timings each, read 2026-11). On an H200
+// FlashAttention (bf16, 0.40 ns) and FlashMLA (fp8, 0.36; bf16 too until 0.11) take latentKey for each token of the
+// cache, with 1 to 64 heads alike, which on an H100 is the time to read bf16; with 128 heads computing takes 0.405.
+// They compute 64 heads at least, which is what takes long on an H20 (arXiv 2506.01969, of FlashMLA). Kernels of B200 reach latentShare of the bandwidth
+// of ordinary attention, and compute in the cache's format. Triton's, elsewhere, read the cache again for every
+// tritonHeads heads, at tritonShare. Each head moves latentHead bytes for every query besides, which goes into the
+// latent space and whose result comes back (4.1 to 5.4 ns on H200, 2.8 to 4.1 on B200). A token of a prompt takes 75
+// to 97 ns in a layer with up to 8 heads and 180 to 220 with more on an H200 beyond what is counted elsewhere
 // (mla_context_module_perf.txt; served, DeepSeek-R1 on eight: 110 to 170).
 const (
 	latentKey                = 0.385e-9

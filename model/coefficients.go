@@ -378,11 +378,21 @@ func (r *Roofline) formatFloor() (seconds float64) {
 		}
 	}
 	add(float64(d.Arch.Layers), details.AttentionFormats)
-	add(float64(d.Arch.Layers)-moe, details.MLPFormats)
+	add(float64(d.Arch.denseLayers()), details.MLPFormats)
 	if d.Arch.MoE.SharedIntermediate > 0 {
 		add(moe, details.SharedFormats)
 	}
 	return seconds
+}
+
+// graphs returns the mode of CUDA graphs of the model's attention: that of Triton for latents is in no graph of a whole
+// step until 0.21 (vllm/v1/attention/backends/mla/triton_mla.py; _cudagraph_support of 0.11 to 0.22).
+func (r *Roofline) graphs() GraphMode {
+	mode := r.args.graphs()
+	if mode == GraphsFull && flash2(r.dep.Hardware) && r.dep.Arch.Attention.MLA.Present() && !versionOf(r.args.EngineVersion).AtLeast(0, 22) {
+		return GraphsPiecewise
+	}
+	return mode
 }
 
 func (r *Roofline) setFixed() {
@@ -402,7 +412,7 @@ func (r *Roofline) setFixed() {
 		floor += moe * matmulOGS
 	}
 	r.fixed.floor = floor + moe*f.MoELayer + block + step
-	graphs := r.args.graphs()
+	graphs := r.graphs()
 	r.fixed.decodeOnly = graphs == GraphsDecodeOnly
 	r.fixed.piecewise = graphs == GraphsPiecewise
 	r.fixed.launch, r.fixed.launchPieces = layers*f.Launch, layers*f.LaunchPiece
@@ -410,9 +420,9 @@ func (r *Roofline) setFixed() {
 		r.fixed.launchPieces *= latentLaunch
 	}
 	// Whole steps are captured for no more rows than max_num_seqs, so that 9 to 12 requests of 12 replay a graph per
-	// layer for want of one between 8 and 16 (vllm/v1/cudagraph_dispatcher.py, 0.13 to 0.24).
+	// layer for want of one between 8 and 16 (vllm/v1/cudagraph_dispatcher.py, 0.11 to 0.33).
 	r.fixed.uniform = math.Inf(1)
-	if n := r.args.MaxNumSeqs; n > 0 {
+	if n := r.args.MaxNumSeqs; n > 0 && !r.args.capturesMost() {
 		r.fixed.uniform = float64(n * (1 + r.args.Speculation.Tokens))
 	}
 	if r.fixed.decodeOnly || graphs == GraphsNone {

@@ -131,6 +131,13 @@ func (l EngineArgs) largestGraph(hw Hardware) int {
 	return min(2*l.MaxNumSeqs*(1+l.Speculation.Tokens), top, l.MaxNumBatchedTokens)
 }
 
+// capturesMost reports whether graphs are also captured for max_num_seqs requests, where that is no usual size: since
+// 0.31, with speculation since 0.30, unless sizes are configured (vllm/config/vllm.py).
+func (l EngineArgs) capturesMost() bool {
+	v := versionOf(l.EngineVersion)
+	return l.Kernels.GraphTokens == 0 && (v.AtLeast(0, 31) || v.AtLeast(0, 30) && l.Speculation.Tokens > 0)
+}
+
 const (
 	kib = 1024.0
 	mib = 1024 * kib

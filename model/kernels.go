@@ -128,9 +128,13 @@ func (l EngineArgs) experts(hw Hardware) ExpertKernels {
 	return ExpertsMarlin
 }
 
-// IntegersByMarlin reports whether experts are in 4-bit integers that FlashInfer could multiply faster.
+// IntegersByMarlin reports whether experts are in 4-bit integers that FlashInfer could multiply faster: those with a
+// scale for 32 of them, since 0.16 but for 0.23 and 0.24, which take no SiLU there (fused_moe/experts/trtllm_mxint4_moe.py).
 func (l EngineArgs) IntegersByMarlin(dep Deployment) bool {
-	return dep.Arch.MoE.Present() && dep.Precision.Weights == INT4 && dep.Hardware.Generation == GenerationBlackwell && l.integerExperts(dep.Hardware) == familyMarlin
+	published := dep.Precision.Weights == INT4 && dep.Arch.Native == INT4 && dep.Arch.Details.Group == 32
+	minor := versionOf(l.EngineVersion).minor()
+	return dep.Arch.MoE.Present() && published && minor >= 16 && minor != 23 && minor != 24 &&
+		dep.Hardware.Generation == GenerationBlackwell && l.integerExperts(dep.Hardware) == familyMarlin
 }
 
 // integerExperts returns the kernels of int4 experts: Marlin, or FlashInfer if chosen on data-centre Blackwell

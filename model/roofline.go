@@ -53,7 +53,7 @@ type Roofline struct {
 		full, window           float64
 		past                   float64 // full, for the context of a chunk
 		math                   float64 // least value of full where every head multiplies one latent (MLA)
-		query                  float64 // seconds per decoding request, whatever it attends to
+		query                  float64 // seconds per row that a decode computes, whatever it attends to
 		fullBytes, windowBytes float64
 		skew                   float64
 		size                   int     // of the window, in tokens; 0: none
@@ -293,7 +293,7 @@ func (r *Roofline) kvTime(l *batchSums) float64 {
 	if l.tokens > 0 {
 		full, window = max(full, k.rows*r.prefill.full), max(window, k.rows*r.prefill.window)
 	}
-	t := k.query*l.decodes + full*(l.context+k.skew*(l.decodes*l.longest-l.context)) + k.past*l.past
+	t := k.query*(l.decodes+l.drafted) + full*(l.context+k.skew*(l.decodes*l.longest-l.context)) + k.past*l.past
 	if k.size > 0 {
 		longest := min(l.longest, float64(k.size))
 		if k.chunked && l.longest > longest {

@@ -574,25 +574,49 @@ func TestStepsWithoutGraphsWaitForTheirHost(t *testing.T) {
 }
 
 // Until 0.10 a step replays a graph for each layer and launches attention between them; later only
-// steps with chunks do (vLLM pull requests 16072, 51167). A host needs 0.10 ms a layer for it.
+// steps with chunks do (vLLM pull requests 16072, 51167), decodes between the last size of graphs and max_num_seqs, for
+// which there is one since 0.31, and decodes with latents in Triton's kernels until 0.21. A host needs 0.10 ms a layer for
+// it, and three times that with latents.
 func TestStepsInPiecesWaitForTheirHost(t *testing.T) {
-	d := deploy(t, "Llama-3.1-8B", "B200 SXM", 8)
-	least := float64(d.Arch.Layers) * 0.10e-3
+	llama, lite := deploy(t, "Llama-3.1-8B", "B200 SXM", 8), deploy(t, "DeepSeek-V2-Lite", "A100 SXM 80GB", 1)
 	for _, c := range []struct {
+		d       Deployment
 		version string
+		seqs    int
 		b       Batch
 		waits   bool
 	}{
-		{"0.10.2", Batch{Decodes: 1}, true},
-		{"0.10.2", Batch{Chunks: []Chunk{{Tokens: 8192}}}, false},
-		{"0.20.0", Batch{Decodes: 1}, false},
-		{"0.20.0", Batch{Decodes: 1, Chunks: []Chunk{{Tokens: 16}}}, true},
+		{llama, "0.10.2", 0, Batch{Decodes: 1}, true},
+		{llama, "0.10.2", 0, Batch{Chunks: []Chunk{{Tokens: 8192}}}, false},
+		{llama, "0.20.0", 0, Batch{Decodes: 1}, false},
+		{llama, "0.20.0", 0, Batch{Decodes: 1, Chunks: []Chunk{{Tokens: 16}}}, true},
+		{llama, "0.30.0", 12, Batch{Decodes: 8}, false},
+		{llama, "0.30.0", 12, Batch{Decodes: 9}, true},
+		{llama, "0.31.0", 12, Batch{Decodes: 12}, false},
+		{lite, "0.21.0", 0, Batch{Decodes: 1}, true},
+		{lite, "0.22.0", 0, Batch{Decodes: 1}, false},
 	} {
-		args := EngineArgs{EngineVersion: c.version}
+		d, least := c.d, float64(c.d.Arch.Layers)*0.10e-3
+		if d.Arch.Attention.MLA.Present() {
+			least *= 3
+		}
+		args := EngineArgs{EngineVersion: c.version, MaxNumSeqs: c.seqs}
 		r := must.Get(NewRoofline(d, ConstantsFor(d.Hardware, args), args))
 		s := r.Step(c.b)
 		if s.Host > 0 != c.waits || c.waits && math.Abs(s.Total-least) > 1e-9 {
-			t.Errorf("%s, %+v: takes %g s, %g of them waiting for the host", c.version, c.b, s.Total, s.Host)
+			t.Errorf("%s, %s, %+v: takes %g s, %g of them waiting for the host", d.Arch.Name, c.version, c.b, s.Total, s.Host)
+		}
+	}
+}
+
+// A layer of Nemotron-H without a network or experts behind its mixer has two products of four.
+func TestFloorsOfFormats(t *testing.T) {
+	for _, name := range []string{"Llama-3.1-8B", "Nemotron-3-Nano-30B-A3B", "Nemotron-H-56B"} {
+		d := deploy(t, name, "B200 SXM", 1)
+		d.Precision.Weights, d.Arch.Details.AttentionFormats = FP8, Mix{}
+		want := (float64(d.Arch.Layers) - float64(d.Arch.Bare)/2) * 10e-6
+		if got := roofline(t, d, "").formatFloor(); math.Abs(got-want) > 1e-9 {
+			t.Errorf("%s: %g s, want %g", name, got, want)
 		}
 	}
 }

@@ -212,7 +212,7 @@ func TestFasterKernels(t *testing.T) {
 		{"deepseek-v3", "H200 SXM", "auto", 1, 16, "deepep"}, {"deepseek-v3", "H200 SXM", "deepep_low_latency", 1, 16, ""}, {"qwen3-30b-a3b", "H200 SXM", "auto", 1, 1, ""},
 		{"kimi-k2.5", "B200 SXM", "auto", 8, 1, "moe_backend"}, {"kimi-k2.5", "H200 SXM", "auto", 8, 1, ""},
 	} {
-		cfg := configtest.Load("estimate", "demand.rate", "100", "model.name", c.model, "hardware.gpu", c.gpu, "slo.tpot.p99", "60ms", "engine.version", "0.13.0", "engine.tensor_parallel", strconv.Itoa(c.tp),
+		cfg := configtest.Load("estimate", "demand.rate", "100", "model.name", c.model, "hardware.gpu", c.gpu, "slo.tpot.p99", "60ms", "engine.version", "0.16.0", "engine.tensor_parallel", strconv.Itoa(c.tp),
 			"engine.data_parallel", strconv.Itoa(c.replicas), "engine.expert_parallel", "true", "engine.all2all_backend", c.backend, "knobs.max_num_batched_tokens", "2048",
 			"knobs.max_num_seqs", "256", "workload.prompt", `{dist = "fixed", value = 50}`, "workload.output", `{dist = "fixed", value = 100}`)
 		engine := &sweep.Simulated{Deployment: cfg.Deployment, Version: cfg.Engine.Version, Settings: cfg.Engine.Features()}
