@@ -53,21 +53,22 @@ func (r *Roofline) setAttention() {
 }
 
 // Decoding with latent attention, in vLLM 0.20.0's modules of DeepSeek-V3 (aiconfigurator, campaign_checkpoints,
-// mla_generation_module_perf.txt of H200, B200 and A100, 100 timings each, read 2026-11). On an H200
-// FlashAttention (bf16, 0.40 ns) and FlashMLA (fp8, 0.36; bf16 too until 0.11) take latentKey for each token of the
-// cache, with 1 to 64 heads alike, which on an H100 is the time to read bf16; with 128 heads computing takes 0.405.
-// They compute 64 heads at least, which is what takes long on an H20 (arXiv 2506.01969, of FlashMLA). Kernels of B200 reach latentShare of the bandwidth
-// of ordinary attention, and compute in the cache's format. Triton's, elsewhere, read the cache again for every
-// tritonHeads heads, at tritonShare. Each head moves latentHead bytes for every query besides, which goes into the
-// latent space and whose result comes back (4.1 to 5.4 ns on H200, 2.8 to 4.1 on B200). A token of a prompt takes 75
-// to 97 ns in a layer with up to 8 heads and 180 to 220 with more on an H200 beyond what is counted elsewhere
-// (mla_context_module_perf.txt; served, DeepSeek-R1 on eight: 110 to 170).
+// mla_generation_module_perf.txt of H200, B200 and A100, 100 timings each, read 2026-11). On an H200 FlashAttention
+// (bf16, 0.40 ns) and FlashMLA (fp8, 0.36; bf16 too until 0.11) take latentKey for each token of the cache, with 1
+// to 64 heads alike, which on an H100 is the time to read bf16; with 128 heads computing takes 0.405. They compute
+// 64 heads at least, which is what takes long on an H20 (arXiv 2506.01969, of FlashMLA). Kernels of B200 reach
+// latentShare of the bandwidth of ordinary attention, and compute in the cache's format. Triton's, elsewhere, read
+// the cache again for every tritonHeads heads, at tritonShare. Each head moves latentHead bytes for every query
+// besides, which goes into the latent space and whose result comes back (4.1 to 5.4 ns on H200, 2.8 to 4.1 on
+// B200). A token of a prompt takes 75 to 97 ns in a layer with up to 8 heads on an H200 beyond what is counted
+// elsewhere (mla_context_module_perf.txt), 30 passes of its hidden state, but without the compiler; served, half as
+// many fit eight H200 and B200 of DeepSeek-R1 and Kimi-K2.5 best.
 const (
 	latentKey                = 0.385e-9
 	latentShare              = 0.85
 	tritonHeads, tritonShare = 16, 0.72
 	latentHead               = 20e3
-	latentPrompt             = 430e3 // as bytes
+	latentPrompt             = 15 // passes of the hidden state
 )
 
 // setLatent sets the times of decodes with latent attention in some layers.
@@ -93,7 +94,7 @@ func (r *Roofline) setLatent(layers, heads, dims float64) {
 	r.kv.math = layers * 2 * heads * dims / (decodeCompute * rate) * slower
 	r.kv.full = max(r.kv.full, r.kv.math)
 	r.kv.query = layers * heads * latentHead / hw.Bandwidth * slower
-	r.prefill.token = layers * latentPrompt / hw.Bandwidth
+	r.prefill.token = layers * latentPrompt * 2 * float64(d.Arch.Hidden) / hw.Bandwidth
 }
 
 // keyCopy returns the seconds per token and head to assemble a key from its part of the latent and the part

@@ -41,19 +41,25 @@ const hopperBF16 = 989e12
 // until experts are cut by eight, where Triton's are faster (vLLM pull request 29346).
 const blockExperts = 0.33 / 0.47
 
-// Experts in nvfp4 on Blackwell's data-centre GPUs run in FlashInfer's fused kernels. They reach expertFP4Native of the fp4
-// rate, fusedPasses of the hidden state for each active expert and fusedStream of the speed at which the same
-// kernels read gpt-oss-120b's mxfp4, fitted to 8 shapes with uneven routing on a B200: 72 timings of 1 to 256 tokens
-// have a mean error of 12 % then (14 % without), 24 of 1,024 to 16,384 tokens 10 % (27 %) (vLLM 0.20.0; aiconfigurator,
-// campaign_checkpoints/b200_sxm/moe_perf.txt, read 2026-11).
-const expertFP4Native, fusedPasses, fusedStream = 0.325, 3.1, 1 / 1.1
+// Experts in nvfp4 on Blackwell's data-centre GPUs run in FlashInfer's fused kernels. They reach fusedFP4 of the fp4
+// rate, fusedPasses of the hidden state for each active expert and fusedStream of the speed at which the same kernels
+// read gpt-oss-120b's mxfp4, fitted to 8 shapes with uneven routing on a B200: 24 timings of 1,024 to 16,384 tokens
+// have a mean error of 10 % then (27 % without), 72 of 1 to 256 tokens 12 % with 1/1.22 (14 %), of which half was served
+// (vLLM 0.20.0; aiconfigurator, campaign_checkpoints/b200_sxm/moe_perf.txt, read 2026-11).
+const fusedFP4, fusedPasses, fusedStream = 0.325, 3.1, 1 / 1.1
 
-// fusedExperts reports whether the experts run in these kernels, as block-scaled fp8 does too since 0.16
-// (fused_moe/oracle/fp8.py; before, DeepGEMM had it); three public loads on B200 are then 1 % too fast to 8 % too slow (6 to 18 % too slow before).
+// expertFP4Native is the share of the fp4 rate that grouped products of nvfp4 experts reach on other GPUs with fp4 units
+// and in other kernels: the ratio of bf16 experts to dense products there (0.64) times 0.40 for dense nvfp4 on B200.
+// Analogy.
+const expertFP4Native = 0.26
+
+// fusedExperts reports whether the experts run in these kernels, as nvfp4 and block-scaled fp8 do by default since 0.16
+// (fused_moe/oracle/nvfp4.py and fp8.py; before, vLLM's own and DeepGEMM had them); three public loads in fp8 on B200
+// are then 1 % too fast to 8 % too slow (6 to 18 % too slow before).
 func (r *Roofline) fusedExperts() bool {
 	d := r.dep
-	block := d.blockScaled() && versionOf(r.args.EngineVersion).AtLeast(0, 16)
-	return d.Arch.MoE.Present() && d.Hardware.Generation == GenerationBlackwell && (block || d.Precision.Weights == NVFP4)
+	return d.Arch.MoE.Present() && d.Hardware.Generation == GenerationBlackwell && versionOf(r.args.EngineVersion).AtLeast(0, 16) &&
+		(d.Precision.Weights == NVFP4 || d.blockScaled())
 }
 
 // denseFormat returns the format of the dense matrices; mxfp4 checkpoints of MoE models leave everything but
@@ -194,9 +200,13 @@ func (r *Roofline) expertRate(w WeightFormat) float64 {
 	rate, native := r.dep.Hardware.Flops.computeFormat(w)
 	switch {
 	case w == NVFP4 && native:
-		return rate * expertFP4Native * r.c.PrefillExperts[FP8] / prefillExperts[FP8]
+		share := expertFP4Native
+		if r.fusedExperts() {
+			share = fusedFP4
+		}
+		return rate * share * r.c.PrefillExperts[FP8] / prefillExperts[FP8]
 	case w == NVFP4:
-		return rate * r.c.PrefillExperts[INT4] // vLLM uses Marlin for both
+		return rate * r.c.PrefillExperts[INT4] / marlinIntegers // by Marlin
 	case w == FP8 && r.dep.blockScaled() && !r.fusedExperts() && (r.dep.TP >= 8 || !r.deepGEMM()):
 		rate *= blockExperts
 	}

@@ -201,7 +201,7 @@ func (c *Constants) setReleased(hw Hardware, engine EngineArgs) {
 	}
 	integers := engine.integerExperts(hw)
 	c.PrefillExperts[NVFP4], c.PrefillExperts[INT4] = engine.experts(hw).family().at(v).value, integers.at(v).value
-	if integers == familyMarlin {
+	if integers == familyMarlin && !hw.CDNA() {
 		c.PrefillExperts[INT4] *= marlinIntegers
 	}
 	switch {
