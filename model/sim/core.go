@@ -2,6 +2,7 @@ package sim
 
 import (
 	"math"
+	"slices"
 	"sort"
 
 	"planner/model"
@@ -153,7 +154,7 @@ func (s *scheduler) decodeOnly() int {
 	if c.members < len(s.running) {
 		return 0
 	}
-	if s.waiting.len() > 0 && !s.stuck && len(s.running) < s.config.Seqs && len(s.running) < s.config.BatchTokens {
+	if s.waiting.len() > 0 && (!s.stuck || s.awaitsText()) && len(s.running) < s.config.Seqs && len(s.running) < s.config.BatchTokens {
 		return 0
 	}
 	s.passWindow(c.steps + 1)
@@ -162,6 +163,17 @@ func (s *scheduler) decodeOnly() int {
 		next = min(next, c.passes[0].at)
 	}
 	return int(next) - 1 - c.steps
+}
+
+// awaitsText reports whether the next sequence to be admitted continues text that a steady one is generating: each
+// block that this completes is one less to allocate.
+func (s *scheduler) awaitsText() bool {
+	for _, r := range s.waiting.items[s.waiting.head:] {
+		if s.slots.takes(r.adapter) {
+			return slices.ContainsFunc(r.path, func(n nodeSpan) bool { return s.pool.cache.nodes[n.node].writer != nil })
+		}
+	}
+	return false
 }
 
 // streak is a run of decode-only steps. It is paused whenever something happens elsewhere, as at another

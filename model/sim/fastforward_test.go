@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -137,6 +138,48 @@ func TestFastForwardOverLongRun(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestFastForwardOfTextInTheMaking: a request that begins with what another one is just generating finds each block
+// of it as soon as it is done, and is admitted in the step in which that makes it fit, whether the text has a name of
+// its own or is known beforehand.
+func TestFastForwardOfTextInTheMaking(t *testing.T) {
+	hits := 0
+	for _, async := range []bool{false, true} {
+		for _, known := range []bool{false, true} {
+			for i := range 160 {
+				blocks, prompt := 28+i/16, 180+i%16
+				first := workload.Request{Prompt: 64, Output: 300, Own: 1, Generated: 2}
+				if known {
+					first.Shared, first.Own, first.Generated = []workload.Segment{{Content: 1, Tokens: 64}, {Content: 2, Tokens: 300}}, 0, 0
+				}
+				second := workload.Request{ID: 2, Due: 505 * time.Millisecond, Prompt: 200, Output: 10, Shared: []workload.Segment{{Content: 1, Tokens: 64}, {Content: 2, Tokens: 130}}}
+				config := plain(async, 8)
+				config.Rules.FullSequenceGate, config.PrefixCaching, config.Blocks = true, true, blocks
+				s := scenario{timer: steady{0.01, 0}, config: config, load: Load{Gaps: true, GapsTo: time.Hour, Requests: []workload.Request{first, {ID: 1, Prompt: prompt, Output: 150}, second}}}
+				fast, slow := s.run(false), s.run(true)
+				if err := equalToMicrosecond(fast, slow); err != nil {
+					t.Errorf("asynchronous %v, text known %v, %d blocks: %v", async, known, blocks, err)
+				}
+				hits += fast.stats.counts.Hits
+			}
+		}
+	}
+	if hits == 0 {
+		t.Error("nothing was found in the cache")
+	}
+}
+
+// TestWorkOfStreaks: what steps move and compute adds up to the same, to rounding.
+func TestWorkOfStreaks(t *testing.T) {
+	timer, config := modelled(t, model.Deployment{Arch: windowed(), Hardware: h100()}, model.EngineArgs{MaxModelLen: 4096}, false)
+	s := scenario{timer: timer, config: config, load: Load{Requests: []workload.Request{{Prompt: 10, Output: 1001}, {ID: 1, Due: time.Second, Prompt: 100, Output: 32}}}}
+	a, b := s.run(false).stats.work, s.run(true).stats.work
+	if !near(a.WeightBytes, b.WeightBytes) || !near(a.KVBytes, b.KVBytes) || !near(a.Flops, b.Flops) {
+		t.Errorf("%+v, step by step %+v", a, b)
+	}
+}
+
+func near(a, b float64) bool { return a > 0 && math.Abs(a-b) <= 1e-9*b }
 
 func equalToMicrosecond(a, b *result) error {
 	near := func(x, y time.Duration) bool { return (x - y).Abs() <= time.Microsecond }

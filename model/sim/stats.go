@@ -46,11 +46,12 @@ func (s *stats) addStep(c *core, t model.StepTime, batches []*stepBatch) {
 func (s *stats) addSteps(c *core, k *streak) {
 	n := k.taken
 	for i := range k.parts {
-		// Bytes and FLOPs are linear in the contexts, so the mean step stands for all.
-		mean := k.parts[i].load
-		mean.Context += mean.Decodes * (n - 1) / 2
-		mean.Windowed += mean.WindowedGrowing * (n - 1) / 2
-		s.addWork(c, &mean, float64(n), float64(len(k.parts)))
+		// Bytes and FLOPs are linear in the contexts, so the first step and the last stand for all.
+		load := k.parts[i].load
+		s.addWork(c, &load, float64(n)/2, float64(len(k.parts)))
+		load.Context += load.Decodes * (n - 1)
+		load.Windowed += load.WindowedGrowing * (n - 1)
+		s.addWork(c, &load, float64(n)/2, float64(len(k.parts)))
 	}
 	longer := k.spent(n) - k.step.Total*float64(n)
 	further := k.growth * float64(n) * float64(n-1) / 2

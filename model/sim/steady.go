@@ -125,6 +125,9 @@ func (s *scheduler) joinSteady() {
 			return
 		}
 		if n := len(r.path); n > 0 {
+			if n > 1 && r.path[n-2].end >= r.computed {
+				return // it still generates text that is known and that nodes without a writer stand for
+			}
 			reply := &s.pool.cache.nodes[r.path[n-1].node]
 			if reply.writer != nil {
 				return
