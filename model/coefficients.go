@@ -55,7 +55,7 @@ const expertFP4Native = 0.26
 
 // fusedExperts reports whether the experts run in these kernels, as nvfp4 and block-scaled fp8 do by default since 0.16
 // (fused_moe/oracle/nvfp4.py and fp8.py; before, vLLM's own and DeepGEMM had them); three public loads in fp8 on B200
-// are then 1 % too fast to 8 % too slow (6 to 18 % too slow before).
+// are then 5 % too fast to 7 % too slow (6 to 18 % too slow before).
 func (r *Roofline) fusedExperts() bool {
 	d := r.dep
 	return d.Arch.MoE.Present() && d.Hardware.Generation == GenerationBlackwell && versionOf(r.args.EngineVersion).AtLeast(0, 16) &&
