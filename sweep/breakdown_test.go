@@ -207,7 +207,7 @@ func TestServerRestartsBehindAProxy(t *testing.T) {
 				switch {
 				case sheds && flying > 1:
 					return http.StatusServiceUnavailable
-				case !sheds && n >= 20 && since < 2500*time.Millisecond:
+				case !sheds && n >= 20 && since < 3500*time.Millisecond:
 					return http.StatusBadGateway
 				case sheds:
 					return slow
@@ -229,7 +229,7 @@ func TestServerRestartsBehindAProxy(t *testing.T) {
 			defer server.Close()
 			l := attached(t, server.URL, 5*time.Second)
 			trial := liveTrial(goodSeqs, 1)
-			trial.Rate, trial.Window = 20, 4*time.Second
+			trial.Rate, trial.Window = 20, 5*time.Second
 			o, err := l.Run(t.Context(), trial)
 			m := measure.Reduce(trial, o)
 			if err != nil || m.Failed > 0 != sheds || m.Requests < 50 || m.Warnings.Has(note.TrialRepeated) == sheds {
