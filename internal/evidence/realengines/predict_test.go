@@ -11,6 +11,7 @@ import (
 
 	stats "gonum.org/v1/gonum/stat"
 
+	"planner/model/calibrate"
 	"planner/sweep/measure"
 )
 
@@ -70,9 +71,18 @@ func TestPredict(t *testing.T) {
 	d.measure(calibrationRates, "calibrated")
 	out, _ := d.must(nil, "calibrate", "calibrated", "--config", "planner.toml", "--catalog", "gpus.toml", "-o", "vllm.calibration")
 	t.Logf("%s", out)
+	f, err := os.Open(d.path("vllm.calibration"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	fitted, err := calibrate.Read(f)
+	if err != nil {
+		t.Fatal(err)
+	}
 	seen := d.measure(strconv.Itoa(predictedRate), "predicted")
 	out, _ = d.must([]int{3, 4}, "simulate", "planner.toml", "--catalog", "gpus.toml", "--rate", strconv.Itoa(predictedRate), "--duration", "600s", "--json",
-		"--set", "engine.kind=simulated", "--set", "engine.calibration=vllm.calibration")
+		"--set", "engine.kind=simulated", "--set", "engine.version="+fitted.FittedTo.EngineVersion, "--set", "engine.calibration=vllm.calibration")
 	var simulated measure.Measurement
 	if err := json.Unmarshal(out, &simulated); err != nil {
 		t.Fatalf("%v in %.300s", err, out)
