@@ -165,7 +165,7 @@ func chooseMapping(e *logEntry, o TraceOptions) (format string, m mapping, err e
 	case len(e.columns) == 1 && strings.ContainsAny(e.columns[0], ";\t"):
 		return "", nil, fmt.Errorf("%s are not divided by commas, as they must be", e.describe())
 	case twoUnits:
-		return "", nil, errors.New("timestamp may be in seconds or in milliseconds and nothing here tells: name the format, --format guidellm or --format mooncake")
+		return "", nil, errors.New("timestamp may be in seconds or in milliseconds and nothing here tells: name the format, guidellm or mooncake (--format, in a configuration workload.trace_format)")
 	}
 	return "", nil, fmt.Errorf("no known trace has %s; say which of them are what: planner trace FILE --map arrival=KEY:s,prompt=KEY,output=KEY"+
 		" (KEY:ms for milliseconds, KEY alone for dates), or name them arrival_s, input_tokens and output_tokens", e.describe())
