@@ -248,7 +248,7 @@ func TestKernelsFollowTheRelease(t *testing.T) {
 	if off := (EngineArgs{EngineFeatures: EngineFeatures{Kernels: Kernels{FusedReduce: Off}}}); off.fusedReduce(Deployment{DP: 1, PP: 1}) {
 		t.Error("fused all-reduces cannot be switched off")
 	}
-	if got := (EngineArgs{}).experts(oss.Hardware); got != ExpertsTriton {
+	if got := (EngineArgs{}).experts(oss); got != ExpertsTriton {
 		t.Errorf("experts on H100 by %v", got)
 	}
 }

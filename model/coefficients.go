@@ -22,46 +22,6 @@ func (f Flops) computeFormat(w WeightFormat) (rate float64, native bool) {
 	return f.BF16, false
 }
 
-// Grouped products pad each expert's rows to tiles, whose size kernels choose by the number of rows: by half of
-// 64 rows on average (128 with DeepGEMM), and by no more than a quarter. Tiles with few rows wait for memory
-// while tiles with many do not, so reading and computing add as squares. For 36 timings of Triton's experts in
-// bf16, fp8 and block-scaled fp8 on H200, 1,024 to 16,384 tokens, all of vLLM's fused_experts included, the
-// mean error is then 8, 7 and 13 %, against 16, 7 and 31 % without, always too fast (vLLM 0.20.0;
-// aiconfigurator, campaign_checkpoints/h200_sxm/moe_perf.txt, read 2026-11).
-const expertTile, deepGEMMTile = 64, 128
-
-// hopperBF16 is the rate of an H100 or H200, in operations per second. BlockExpert, served there, holds what
-// DeepGEMM's tiles of few rows take: 128 rows are computed for each expert that a token visits. A Hopper of less
-// compute takes longer for them; an H20, with a seventh of the rate, is faster without DeepGEMM
-// (vllm-project/recipes, pull request 100).
-const hopperBF16 = 989e12
-
-// blockExperts is the ratio of the rates of fp8 experts scaled in blocks of 128 x 128, which rescale every
-// 128th step, and by channel: 0.33 and 0.47 of the peak (the same timings, Triton). DeepGEMM's lose nothing
-// until experts are cut by eight, where Triton's are faster (vLLM pull request 29346).
-const blockExperts = 0.33 / 0.47
-
-// Experts in nvfp4 on Blackwell's data-centre GPUs run in FlashInfer's fused kernels. They reach fusedFP4 of the fp4
-// rate, fusedPasses of the hidden state for each active expert and fusedStream of the speed at which the same kernels
-// read gpt-oss-120b's mxfp4, fitted to 8 shapes with uneven routing on a B200: 24 timings of 1,024 to 16,384 tokens
-// have a mean error of 10 % then (27 % without), 72 of 1 to 256 tokens 12 % with 1/1.22 (14 %), of which half was served
-// (vLLM 0.20.0; aiconfigurator, campaign_checkpoints/b200_sxm/moe_perf.txt, read 2026-11).
-const fusedFP4, fusedPasses, fusedStream = 0.325, 3.1, 1 / 1.1
-
-// expertFP4Native is the share of the fp4 rate that grouped products of nvfp4 experts reach on other GPUs with fp4 units
-// and in other kernels: the ratio of bf16 experts to dense products there (0.64) times 0.40 for dense nvfp4 on B200.
-// Analogy.
-const expertFP4Native = 0.26
-
-// fusedExperts reports whether the experts run in these kernels, as nvfp4 and block-scaled fp8 do by default since 0.16
-// (fused_moe/oracle/nvfp4.py and fp8.py; before, vLLM's own and DeepGEMM had them); three public loads in fp8 on B200
-// are then 5 % too fast to 7 % too slow (6 to 18 % too slow before).
-func (r *Roofline) fusedExperts() bool {
-	d := r.dep
-	return d.Arch.MoE.Present() && d.Hardware.Generation == GenerationBlackwell && versionOf(r.args.EngineVersion).AtLeast(0, 16) &&
-		(d.Precision.Weights == NVFP4 || d.blockScaled())
-}
-
 // denseFormat returns the format of the dense matrices; mxfp4 checkpoints of MoE models leave everything but
 // the experts in bf16.
 func (d Deployment) denseFormat() WeightFormat {
@@ -146,73 +106,6 @@ func (r *Roofline) prefillRate(w WeightFormat) float64 {
 // in SGLang's pull request 5820, 2025-04), against 0.57.
 const deepGEMMBlocks, cutlassBlocks = 0.52 / 0.57, 0.37 / 0.57
 
-// padTo is the multiple to which FlashInfer's mxfp4 kernels pad the width of an expert: gpt-oss on 8 GPUs has
-// 512 columns instead of 360.
-const padTo = 256
-
-// Triton's experts take max(1, narrowLeast + narrowColumns/width) times as long where cutting leaves few columns: tiles
-// have 64 and more, and few of them leave processors idle. In 37 series of bf16 and fp8 on A100, H100 and H200 with
-// uneven routing, 64 and 256 tokens on experts of 32, 64, 128 and 256 columns take 2.2, 1.6 to 1.8, 1.1 and 1.05 times
-// as long as simulated without, on wider ones 0.9 (the timings at expertTile).
-const narrowLeast, narrowColumns = 0.91, 39.0
-
-// narrowness returns by how much longer experts in a format take for being narrow.
-func (r *Roofline) narrowness(w WeightFormat) float64 {
-	d := r.dep
-	if w.Bytes() < 1 || d.Hardware.CDNA() || r.fusedExperts() || d.blockScaled() && r.deepGEMM() {
-		return 1
-	}
-	return max(1, narrowLeast+narrowColumns/float64(d.expertWidth()))
-}
-
-// expertWidth returns the columns of an expert on a GPU.
-func (d Deployment) expertWidth() int {
-	if d.EP {
-		return d.Arch.MoE.Intermediate
-	}
-	return ceilDiv(d.Arch.MoE.Intermediate, d.TP*d.DP)
-}
-
-// expertPadding returns the factor by which padding enlarges the experts' matrices on a GPU.
-func (d Deployment) expertPadding() float64 {
-	_, native := d.Hardware.Flops.computeFormat(MXFP4)
-	if d.Precision.Weights != MXFP4 || !native || !d.Arch.MoE.Present() {
-		return 1
-	}
-	width := d.expertWidth()
-	return float64(padTo*ceilDiv(width, padTo)) / float64(width)
-}
-
-// expertStream returns the bytes per second at which routed experts in a format are read.
-func (r *Roofline) expertStream(w WeightFormat) float64 {
-	rate := r.c.Experts.For(w) * r.dep.Hardware.Bandwidth
-	if _, native := r.dep.Hardware.Flops.computeFormat(w); !native && w.Bytes() < 1 && r.c.Unpacked > 0 {
-		rate = min(rate, r.c.Unpacked)
-	}
-	if w == NVFP4 && r.fusedExperts() {
-		rate *= fusedStream
-	}
-	return rate
-}
-
-// expertRate returns operations per second of grouped products in a format.
-func (r *Roofline) expertRate(w WeightFormat) float64 {
-	rate, native := r.dep.Hardware.Flops.computeFormat(w)
-	switch {
-	case w == NVFP4 && native:
-		share := expertFP4Native
-		if r.fusedExperts() {
-			share = fusedFP4
-		}
-		return rate * share * r.c.PrefillExperts[FP8] / prefillExperts[FP8]
-	case w == NVFP4:
-		return rate * r.c.PrefillExperts[INT4] / marlinIntegers // by Marlin
-	case w == FP8 && r.dep.blockScaled() && !r.fusedExperts() && (r.dep.TP >= 8 || !r.deepGEMM()):
-		rate *= blockExperts
-	}
-	return rate * r.c.PrefillExperts.For(w)
-}
-
 // Routers in fp32 (vLLM's glm4_moe.py, minimax_m2.py and step3p5.py) run on the fp32 units after hidden states
 // are widened from two bytes to four: at 59 TFLOP/s on GB300 (16,384 tokens; 37 at 4,096; vLLM pull request
 // 55899, 2026-09) or at what the GPU has, a sixteenth of its bf16 on A100 and H100. One thread block walks
@@ -277,9 +170,9 @@ func (r *Roofline) setMatrices() {
 		to.replicas, to.active, to.ranks = float64(d.DP), float64(moe.Active), 1
 		to.uneven = r.c.Uneven
 		to.visits, to.tile = float64(moe.Active)/float64(moe.Experts), expertTile
-		if d.blockScaled() && r.deepGEMM() {
+		if r.tiledExperts() {
 			to.tile = deepGEMMTile
-			if r.deepGEMMOnHopper() {
+			if r.kernels == ExpertsDeepGEMM && d.Hardware.Generation == GenerationHopper {
 				to.padded = deepGEMMTile * max(0, 1-hw.Flops.BF16/hopperBF16)
 			}
 		}
@@ -354,24 +247,6 @@ func (r *Roofline) setCommunication() {
 	}
 }
 
-// deepGEMM reports whether DeepGEMM computes block-scaled experts; it permutes tokens into tiles of 128 rows,
-// however few they are. On Hopper it does in 0.11 to 0.14, but only in 0.11 where experts are cut by eight
-// (vLLM pull request 29346); later FlashInfer's and Triton's kernels take precedence (fused_moe/oracle/fp8.py;
-// 34260), on Blackwell FlashInfer's fused ones. Models with latent attention keep its cost even so: DeepSeek-R1 takes 17 ms a token with Triton's
-// experts, simulated 16 with the cost and 11 without; FixedConstants.Latent, which other models have instead,
-// was timed.
-func (r *Roofline) deepGEMM() bool {
-	if r.dep.Hardware.Generation == GenerationHopper {
-		return r.dep.Arch.Attention.MLA.Present() || r.deepGEMMOnHopper()
-	}
-	return !r.fusedExperts()
-}
-
-func (r *Roofline) deepGEMMOnHopper() bool {
-	d, minor := r.dep, versionOf(r.args.EngineVersion).minor()
-	return d.Hardware.Generation == GenerationHopper && minor >= 11 && minor < 15 && (minor < 12 || d.TP < 8)
-}
-
 // latentLaunch is how much longer the host takes to launch latent attention between graphs than other attention: 12
 // requests of Kimi-K2.5 at max_num_seqs 12 took 18 and 19 ms on four and eight B200 (61 layers; 0.17,
 // cloudrift-ai/deplodock, 2026-03), where 8 took 11 and 9.
@@ -411,14 +286,14 @@ func (r *Roofline) setFixed() {
 	step := (f.Step + f.SyncStep) * float64(d.PP)
 	block := 0.0
 	switch {
-	case d.blockScaled() && r.deepGEMM():
+	case r.tiledExperts():
 		block = moe * f.BlockExpert
 	case d.Arch.Attention.MLA.Present():
 		block = layers * f.Latent
 	}
 	floor := layers*f.Layer + r.formatFloor()
 	floor += moe * bygoneCosts(d.Arch, versionOf(r.args.EngineVersion))
-	if expertsByTriton(d, versionOf(r.args.EngineVersion)) {
+	if r.args.byMatmulOGS(d) {
 		floor += moe * matmulOGS
 	}
 	r.fixed.floor = floor + moe*f.MoELayer + block + step

@@ -199,8 +199,8 @@ func (c *Constants) setReleased(hw Hardware, engine EngineArgs) {
 		c.Weights[NVFP4] = familyFP4Gen5.at(v).value
 		c.Experts[NVFP4] = 0.92 // served: gpt-oss-120b by FlashInfer's kernels
 	}
-	integers := engine.integerExperts(hw)
-	c.PrefillExperts[NVFP4], c.PrefillExperts[INT4] = engine.experts(hw).family().at(v).value, integers.at(v).value
+	integers, floats := engine.fourBit(hw, INT4), engine.fourBit(hw, MXFP4)
+	c.PrefillExperts[NVFP4], c.PrefillExperts[INT4] = floats.at(v).value, integers.at(v).value
 	if integers == familyMarlin && !hw.CDNA() {
 		c.PrefillExperts[INT4] *= marlinIntegers
 	}
@@ -212,7 +212,7 @@ func (c *Constants) setReleased(hw Hardware, engine EngineArgs) {
 	}
 	if flash2(hw) {
 		c.PrefillExperts[INT4] /= hopperSync
-		if engine.experts(hw) == ExpertsMarlin {
+		if floats == familyMarlin {
 			c.PrefillExperts[NVFP4] /= hopperSync
 		}
 	}

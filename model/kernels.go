@@ -48,13 +48,15 @@ const (
 // ExpertKernels are the kernels of routed experts.
 type ExpertKernels int
 
-// The kernels of experts. Marlin multiplies unpacked 4-bit weights; FlashInfer's are for Blackwell's own
-// formats.
+// The kernels of experts. Marlin multiplies unpacked 4-bit weights; DeepGEMM's are for fp8 scaled in blocks, CUTLASS's
+// for nvfp4; FlashInfer's are for data-centre Blackwell, mxfp4 apart.
 const (
 	ExpertsByDefault ExpertKernels = iota
 	ExpertsTriton
 	ExpertsMarlin
 	ExpertsFlashInfer
+	ExpertsDeepGEMM
+	ExpertsCUTLASS
 )
 
 // Sampler draws tokens from the rows of the LM head.
@@ -82,7 +84,9 @@ func (s Sampler) String() string { return s.names()[s] }
 func (GraphMode) names() []string {
 	return []string{"auto", "full", "piecewise", "decode-only", "eager"}
 }
-func (ExpertKernels) names() []string { return []string{"auto", "triton", "marlin", "flashinfer"} }
+func (ExpertKernels) names() []string {
+	return []string{"auto", "triton", "marlin", "flashinfer", "deepgemm", "cutlass"}
+}
 func (Sampler) names() []string {
 	return []string{"auto", "greedy", "sort", "triton", "flashinfer"}
 }
@@ -114,40 +118,23 @@ func (l EngineArgs) graphs() GraphMode {
 	return GraphsPiecewise
 }
 
-// experts returns the kernels of 4-bit experts: FlashInfer's on GPUs with fp4 units, Triton's on Hopper, Marlin
-// elsewhere.
-func (l EngineArgs) experts(hw Hardware) ExpertKernels {
-	switch {
-	case l.Kernels.Experts != ExpertsByDefault:
-		return l.Kernels.Experts
-	case hw.Flops.FP4 > 0:
-		return ExpertsFlashInfer
-	case hw.Generation == GenerationHopper:
-		return ExpertsTriton
-	}
-	return ExpertsMarlin
-}
-
 // IntegersByMarlin reports whether experts are in 4-bit integers that FlashInfer could multiply faster: those with a
 // scale for 32 of them, since 0.16 but for 0.23 and 0.24, which take no SiLU there (fused_moe/experts/trtllm_mxint4_moe.py).
 func (l EngineArgs) IntegersByMarlin(dep Deployment) bool {
 	published := dep.Precision.Weights == INT4 && dep.Arch.Native == INT4 && dep.Arch.Details.Group == 32
 	minor := versionOf(l.EngineVersion).minor()
 	return dep.Arch.MoE.Present() && published && minor >= 16 && minor != 23 && minor != 24 &&
-		dep.Hardware.Generation == GenerationBlackwell && l.integerExperts(dep.Hardware) == familyMarlin
+		dep.Hardware.Generation == GenerationBlackwell && l.experts(dep) == ExpertsMarlin
 }
 
-// integerExperts returns the kernels of int4 experts: Marlin, or FlashInfer if chosen on data-centre Blackwell
-// (VLLM_USE_FLASHINFER_MOE_INT4; vLLM pull request 32437).
-func (l EngineArgs) integerExperts(hw Hardware) kernelFamily {
-	if hw.Generation == GenerationBlackwell && l.Kernels.Experts == ExpertsFlashInfer {
-		return familyFlashInfer
-	}
-	return familyMarlin
+// fourBit returns the family of a format's 4-bit experts on hardware, whatever the model.
+func (l EngineArgs) fourBit(hw Hardware, w WeightFormat) kernelFamily {
+	return l.experts(Deployment{Hardware: hw, Precision: Precision{Weights: w}}).family()
 }
 
+// family returns the family of 4-bit experts' kernels, "" if they are of none.
 func (e ExpertKernels) family() kernelFamily {
-	return [...]kernelFamily{familyMarlin, familyTriton, familyMarlin, familyFlashInfer}[e]
+	return map[ExpertKernels]kernelFamily{ExpertsTriton: familyTriton, ExpertsMarlin: familyMarlin, ExpertsFlashInfer: familyFlashInfer}[e]
 }
 
 // sampler returns how tokens are sampled. Requests that do not set them use the top-p and top-k of the model's

@@ -267,7 +267,7 @@ func paddedBytes(dep Deployment, args EngineArgs) float64 {
 	}
 	to := func(n, multiple int) float64 { return float64(multiple * ceilDiv(n, multiple)) }
 	padded := 3 * to(hidden, 256) * to(width, 128)
-	switch args.experts(dep.Hardware) {
+	switch args.experts(dep) {
 	case ExpertsFlashInfer:
 		padded = 3 * to(hidden, 256) * to(width, 256)
 	case ExpertsTriton:

@@ -99,12 +99,8 @@ func familiesOf(dep Deployment, args EngineArgs) [doubtCount]kernelFamily {
 		uses[DoubtCommunication] = familyReduce
 	}
 	if dep.Arch.MoE.Present() {
-		_, native := dep.Hardware.Flops.computeFormat(dep.Precision.Weights)
-		switch w := dep.Precision.Weights; {
-		case w == MXFP4:
-			uses[DoubtPrefillExperts] = args.experts(dep.Hardware).family()
-		case w == INT4 || w == NVFP4 && !native:
-			uses[DoubtPrefillExperts] = args.integerExperts(dep.Hardware)
+		if w := dep.Precision.Weights; w == MXFP4 || w == INT4 || w == NVFP4 && args.experts(dep) == ExpertsMarlin {
+			uses[DoubtPrefillExperts] = args.experts(dep).family()
 		}
 	}
 	switch args.sampler(dep) {
@@ -172,9 +168,9 @@ var bygones = []struct {
 // pull request 55934, 2026-09). It grows with requests, to 298 us at 128 of them, which is of the spread.
 const matmulOGS = 104e-6
 
-// expertsByTriton reports whether experts run in these, as gpt-oss did on CDNA3 until 0.30 (vLLM pull request 50622).
-func expertsByTriton(d Deployment, v Version) bool {
-	return d.Hardware.Generation == GenerationCDNA3 && d.Precision.Weights == MXFP4 && d.Arch.MoE.Present() && d.Arch.Details.Sinks && v.minor() < 30
+// byMatmulOGS reports whether experts run in these.
+func (l EngineArgs) byMatmulOGS(d Deployment) bool {
+	return d.Hardware.Generation == GenerationCDNA3 && d.Precision.Weights == MXFP4 && d.Arch.MoE.Present() && l.experts(d) == ExpertsTriton
 }
 
 // bygoneCosts returns the sum of them per layer with experts for a model and a release.

@@ -31,6 +31,7 @@ type Roofline struct {
 	dense   weightStream
 	tiled   bool // the dense matrices are read in tiles that depend on the number of rows
 	wide    bool // routers are multiplied in fp32
+	kernels ExpertKernels
 	experts weightStream
 	head    weightStream // the LM head; its time is the longer of reading and computing
 	sample  float64      // seconds to sample from one row of the LM head
@@ -139,6 +140,7 @@ func NewRoofline(dep Deployment, c Constants, args EngineArgs) (*Roofline, error
 	}
 	dep = dep.Serving(args)
 	r := &Roofline{dep: dep, c: c, args: args.withDefaults(dep)}
+	r.kernels = r.args.experts(dep)
 	r.args.Speculation = args.Speculation.scaled(c.Draft.Refusals)
 	r.setMatrices()
 	r.setAttention()

@@ -757,15 +757,20 @@ func TestBlockExpertsByDeepGEMM(t *testing.T) {
 		want                bool
 	}{
 		{"Qwen/Qwen3-235B-A22B-FP8", "H200 SXM", "0.12.0", 4, true},
-		{"Qwen/Qwen3-Coder-480B-A35B-Instruct-FP8", "H200 SXM", "0.12.0", 8, false},
-		{"Qwen/Qwen3-Coder-480B-A35B-Instruct-FP8", "H200 SXM", "0.11.0", 8, true},
+		{"Qwen/Qwen3-Coder-480B-A35B-Instruct-FP8", "H200 SXM", "0.11.0", 4, true},
 		{"Qwen/Qwen3-235B-A22B-FP8", "H200 SXM", "0.15.0", 4, false},
 		{"Qwen/Qwen3-235B-A22B-FP8", "B200 SXM", "0.15.0", 4, true},
 		{"deepseek-ai/DeepSeek-V3", "H200 SXM", "0.15.0", 8, true},
+		{"Qwen/Qwen3-235B-A22B-FP8", "B200 SXM", "0.16.0", 4, false},
+		{"Qwen/Qwen3-235B-A22B-FP8", "MI300X", "0.12.0", 4, false},
 	} {
 		d := deploy(t, c.model, c.gpu, c.tp)
-		r := &Roofline{dep: d, args: EngineArgs{EngineVersion: c.version}}
-		if got := r.deepGEMM(); got != c.want {
+		args := EngineArgs{EngineVersion: c.version}
+		r, err := NewRoofline(d, ConstantsFor(d.Hardware, args), args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := r.tiledExperts(); got != c.want {
 			t.Errorf("%s on %d x %s, %s: %v", c.model, c.tp, c.gpu, c.version, got)
 		}
 	}

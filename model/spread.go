@@ -117,7 +117,7 @@ func leastSpread(dep Deployment, args EngineArgs) (s Spread) {
 		{w == INT4 || w == INT8 || w == NVFP4, Spread{DoubtWeights: 0.12, DoubtPrefill: 0.20}},
 		{moe, Spread{DoubtExperts: 0.05, DoubtPrefillExperts: 0.15, DoubtRouting: 0.30, DoubtLaunch: 0.70}},
 		{moe && w != BF16 && w != FP16 && (w != MXFP4 || flash2(hw)), Spread{DoubtExperts: 0.12, DoubtPrefillExperts: 0.30}},
-		{expertsByTriton(dep, versionOf(args.EngineVersion)), Spread{DoubtExperts: 0.40, DoubtPrefillExperts: 0.40}},
+		{args.byMatmulOGS(dep), Spread{DoubtExperts: 0.40, DoubtPrefillExperts: 0.40}},
 		{moe && dep.blockScaled(), Spread{DoubtLayer: 0.25}},
 		// Triton's products, which are in no table: a Qwen3-VL-32B on an L40S took 1.4 times as long (vLLM pull
 		// request 29217).

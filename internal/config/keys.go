@@ -146,7 +146,7 @@ func (c *Config) engineRows() []tomlKey {
 		{"graphs", "simulated: auto full piecewise decode-only eager, the steps that replay CUDA graphs; auto = the release's default, full since 0.11",
 			enumerated[model.GraphMode]().in(&e.Kernels.Graphs)},
 		{"graph_tokens", "simulated: the largest step that replays a CUDA graph; 0 = the engine's default", wholeIn(atLeast(0)).in(&e.Kernels.GraphTokens)},
-		{"moe_backend", "simulated: auto triton marlin flashinfer, the kernels of 4-bit experts; auto = flashinfer on Blackwell, triton on Hopper, else marlin, which takes integers everywhere",
+		{"moe_backend", "simulated: auto triton marlin flashinfer deepgemm cutlass, the kernels of experts in 4 bits or fp8 blocks; auto = those that the release prefers, as for a format that the chosen ones do not take",
 			enumerated[model.ExpertKernels]().in(&e.Kernels.Experts)},
 		{"allreduce_fusion", "simulated: auto true false, all-reduces joined with norms; auto follows the release", switched().in(&e.Kernels.FusedReduce)},
 		{"sampler", "simulated: auto greedy sort triton flashinfer; auto = by the model's generation config, its top-p and top-k by sort up to 0.16, by triton from 0.17, by flashinfer from 0.21",
