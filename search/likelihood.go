@@ -3,8 +3,8 @@ package search
 import (
 	"cmp"
 	"math"
-	"slices"
 
+	"planner/internal/parallel"
 	"planner/internal/stat"
 	"planner/sweep/measure"
 )
@@ -52,8 +52,8 @@ func (a *assumed) observe(c measure.Count, rate float64, atLeast bool) likelihoo
 func (e *likelihood) tabulate(a *assumed) {
 	nodes := len(a.forms) * phiNodes
 	e.table = make([]float64, zNodes*nodes)
-	for j, offset := range phiOffsets {
-		phi := a.phi * math.Exp(phiSpread*offset)
+	_ = parallel.Do(phiNodes, func(j int) error {
+		phi := a.phi * math.Exp(phiSpread*phiOffsets[j])
 		most, floor := math.Inf(-1), math.Log(disturbed*(1-e.k/e.n))
 		var column [zNodes]float64
 		for i := zNodes - 1; i >= 0; i-- {
@@ -61,9 +61,8 @@ func (e *likelihood) tabulate(a *assumed) {
 			most = max(most, l)
 			column[i] = max(l, most+floor)
 		}
-		top := slices.Max(column[:])
 		for i := range column {
-			column[i] = math.Exp(column[i] - top)
+			column[i] = math.Exp(column[i] - most)
 		}
 		for n := range a.forms {
 			for i := range zNodes {
@@ -73,10 +72,11 @@ func (e *likelihood) tabulate(a *assumed) {
 					k := min(int(at), zNodes-2)
 					seen += weight * (column[k] + (at-float64(k))*(column[k+1]-column[k]))
 				}
-				e.table[i*nodes+n*phiNodes+j] = top + math.Log(seen)
+				e.table[i*nodes+n*phiNodes+j] = most + math.Log(seen)
 			}
 		}
-	}
+		return nil
+	})
 }
 
 // flowFreedom is the number of degrees of freedom of the spread of a throughput, which comes from eight blocks.

@@ -184,3 +184,21 @@ func TestRoundedDown(t *testing.T) {
 		}
 	}
 }
+
+// Select puts the k-th smallest value where sorting does, with repeated and infinite values too.
+func TestSelectIsASortedPlace(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 1))
+	for range 2000 {
+		v := make([]float64, 1+rng.IntN(60))
+		for i := range v {
+			if v[i] = float64(rng.IntN(40)); v[i] == 0 {
+				v[i] = math.Inf(1)
+			}
+		}
+		sorted, k := slices.Sorted(slices.Values(v)), rng.IntN(len(v))
+		Select(v, k)
+		if v[k] != sorted[k] || k > 0 && slices.Max(v[:k]) > v[k] || slices.Min(v[k:]) < v[k] {
+			t.Fatalf("place %d of %v: %v", k, sorted, v)
+		}
+	}
+}

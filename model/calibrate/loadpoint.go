@@ -14,6 +14,7 @@ import (
 	"reflect"
 	"slices"
 
+	"planner/internal/stat"
 	"planner/model"
 	"planner/model/sim"
 	"planner/sweep/measure"
@@ -234,10 +235,12 @@ func inWindow(t *measure.Trial, r *measure.Record) bool {
 // latencies returns a metric of the requests due in the window, sorted, in seconds; infinite for those that
 // failed.
 func latencies(t *measure.Trial, records []measure.Record, m measure.Metric) []float64 {
-	return values(t, records, func(r *measure.Record) (float64, bool) { return latency(r, m) })
+	v := values(t, records, func(r *measure.Record) (float64, bool) { return latency(r, m) })
+	slices.Sort(v)
+	return v
 }
 
-// values returns a function's values for the requests due in the window that have one, sorted.
+// values returns a function's values for the requests due in the window that have one.
 func values(t *measure.Trial, records []measure.Record, of func(*measure.Record) (float64, bool)) []float64 {
 	var out []float64
 	for i := range records {
@@ -247,7 +250,6 @@ func values(t *measure.Trial, records []measure.Record, of func(*measure.Record)
 			}
 		}
 	}
-	slices.Sort(out)
 	return out
 }
 
@@ -260,20 +262,25 @@ func latency(r *measure.Record, m measure.Metric) (float64, bool) {
 	return d.Seconds(), ok
 }
 
-// statisticOf returns the quantile of sorted values, interpolated linearly; for 0 their mean.
+// statisticOf returns a quantile of values, interpolated linearly, and reorders them; for 0 their mean.
 func statisticOf(v []float64, quantile float64) float64 {
 	if quantile == 0 {
 		return mean(v)
 	}
 	at := quantile * float64(len(v)-1)
 	i := int(at)
+	stat.Select(v, i)
 	switch {
 	case at == float64(i):
 		return v[i]
-	case i+1 >= len(v) || math.IsInf(v[i+1], 0):
-		return v[min(i+1, len(v)-1)]
+	case i+1 >= len(v):
+		return v[i]
 	}
-	return v[i] + (v[i+1]-v[i])*(at-float64(i))
+	next := slices.Min(v[i+1:])
+	if math.IsInf(next, 0) {
+		return next
+	}
+	return v[i] + (next-v[i])*(at-float64(i))
 }
 
 func mean(v []float64) float64 {

@@ -89,7 +89,18 @@ func (d *Decision) addEvidence(p *plan.Plan) {
 	p.Warnings = append(p.Warnings, unmodelled(p.Handover.Modelled)...)
 	if d.placed == nil || d.placed.Knobs != k {
 		known := d.situation(k)
-		d.placed = &placed{k, d.moves(p.Offer, known), d.crossed(p, known), d.faster(p.Offer, known)}
+		d.placed = &placed{Knobs: k}
+		_ = parallel.Do(3, func(i int) error {
+			switch i {
+			case 0:
+				d.placed.Moves = d.moves(p.Offer, known)
+			case 1:
+				d.placed.Crossed = d.crossed(p, known)
+			default:
+				d.placed.Faster = d.faster(p.Offer, known)
+			}
+			return nil
+		})
 	}
 	p.Warnings = append(p.Warnings, d.placed.Faster...)
 	p.Evidence.Crossed = d.placed.Crossed

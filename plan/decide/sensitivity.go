@@ -289,16 +289,20 @@ func (d *Decision) situation(k measure.Knobs) calibrate.Situation {
 		err   error
 	}
 	var lock sync.Mutex
-	w, runs := probed(&d.cfg.Workload), map[[2]float64]outcome{}
+	w, runs := probed(&d.cfg.Workload), map[[2]float64]func() outcome{}
 	return calibrate.Situation{Objective: d.cfg.Objective, Run: func(rate, times float64) (measure.Trial, measure.Observation, error) {
 		lock.Lock()
-		defer lock.Unlock()
-		o, known := runs[[2]float64{rate, times}]
+		run, known := runs[[2]float64{rate, times}]
 		if !known {
-			t := measure.Trial{Knobs: k, Workload: w, Rate: rate, Seed: d.cfg.Workload.Seed}
-			o.trial, o.seen, o.err = d.probe(t, int(times*scenarioRequests), d.ground.Predict)
-			runs[[2]float64{rate, times}] = o
+			run = sync.OnceValue(func() (o outcome) {
+				t := measure.Trial{Knobs: k, Workload: w, Rate: rate, Seed: d.cfg.Workload.Seed}
+				o.trial, o.seen, o.err = d.probe(t, int(times*scenarioRequests), d.ground.Predict)
+				return o
+			})
+			runs[[2]float64{rate, times}] = run
 		}
+		lock.Unlock()
+		o := run()
 		return o.trial, o.seen, o.err
 	}}
 }
