@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
@@ -35,7 +37,7 @@ func (c *Curve) bootstrap(steady []Point, best *fitted, seed uint64) (mu [2]floa
 	var mus []float64
 	for range bandRefits {
 		redraw(s, steady, &best.model, src)
-		f := descend(s, best.model, best.x, refitEvaluations, opened/5)
+		f := refit(s, best)
 		models = append(models, f.model)
 		mus = append(mus, f.model.Mu)
 	}
@@ -58,6 +60,57 @@ func (c *Curve) bootstrap(steady []Point, best *fitted, seed uint64) (mu [2]floa
 	}
 	mu[0], mu[1] = percentiles(mus)
 	return mu
+}
+
+// A refit takes at most refitSteps steps of Gauss and Newton, each halved until it lessens the squares, at most refitHalvings
+// times, and ends with a gain of less than refitGain of them. Derivatives are taken over refitStep in the
+// optimiser's coordinates; refitDamping, a share of the largest, keeps a coordinate that nothing tells from running away.
+const (
+	refitSteps, refitHalvings = 50, 8
+	refitGain                 = 1e-5
+	refitStep, refitDamping   = 1e-4, 1e-3
+)
+
+// refit fits a form anew from the optimum of a similar sample, or to the end from a rough one.
+func refit(s *sample, best *fitted) fitted {
+	n, p := len(s.obs), len(best.x)
+	m, errs, moved := newModel(s, best.model), make([]float64, n+p), make([]float64, n)
+	loss := func(x, errs []float64) float64 {
+		m.decode(s, x)
+		return squares(m, s, errs)
+	}
+	x, next := slices.Clone(best.x), make([]float64, p)
+	slopes, right, step := mat.NewDense(n+p, p, nil), mat.NewVecDense(n+p, errs), mat.NewVecDense(p, nil)
+	least, gain := loss(x, errs), math.Inf(1)
+	for i := 0; i < refitSteps && gain > refitGain*least; i++ {
+		for k := range p {
+			copy(next, x)
+			next[k] += refitStep
+			loss(next, moved)
+			for i := range moved {
+				slopes.Set(i, k, (moved[i]-errs[i])/refitStep)
+			}
+		}
+		damping := refitDamping * mat.Norm(slopes.Slice(0, n, 0, p), 2)
+		for k := range p {
+			slopes.Set(n+k, k, damping)
+		}
+		if step.SolveVec(slopes, right) != nil {
+			break
+		}
+		gain = 0
+		for h := 0; h < refitHalvings && gain == 0; h++ {
+			floats.SubTo(next, x, step.RawVector().Data)
+			gain = max(least-loss(next, moved), 0)
+			step.ScaleVec(0.5, step)
+		}
+		if gain > 0 {
+			least -= gain
+			copy(x, next)
+			copy(errs, moved)
+		}
+	}
+	return fitted{rss: loss(x, errs), model: *m, x: x, n: n}
 }
 
 // percentiles returns the 5th and the 95th percentile of the values, which it sorts.

@@ -16,11 +16,10 @@ const (
 )
 
 // starts is the number of random starting points per fit, finishers how many of them are followed to
-// the end, restarts how often at most the best one is restarted from its end point.
+// the end.
 const (
 	starts    = 16
-	finishers = 2
-	restarts  = 4
+	finishers = 4
 )
 
 // fitted is a model and how well it describes its sample.
@@ -56,73 +55,55 @@ func fit(s *sample, form Model, seed uint64) fitted {
 	rng := rand.New(rand.NewPCG(seed, streamStarts))
 	rough := make([]fitted, starts)
 	for i := range rough {
-		rough[i] = descend(s, form, s.start(rng, form), roughEvaluations, opened)
+		rough[i] = descend(s, form, s.start(rng, form), roughEvaluations)
 	}
 	slices.SortStableFunc(rough, func(a, b fitted) int { return cmp.Compare(a.rss, b.rss) })
-	best := descend(s, form, rough[0].x, fullEvaluations, opened)
+	best := refit(s, &rough[0])
 	for _, r := range rough[1:finishers] {
-		if f := descend(s, form, r.x, fullEvaluations, opened); f.rss < best.rss {
+		if f := refit(s, &r); f.rss < best.rss {
 			best = f
-		}
-	}
-	// A simplex that collapsed short of the optimum is reopened.
-	for range restarts {
-		f := descend(s, form, best.x, fullEvaluations, reopened)
-		gain := best.rss - f.rss
-		if gain > 0 {
-			best = f
-		}
-		if gain <= 1e-9*best.rss {
-			break
 		}
 	}
 	return best
 }
 
-// The evaluations of the loss that a descent may take per parameter, and the size of its first simplex
-// in logarithms and log-odds.
-const (
-	opened   = 0.5
-	reopened = 0.02
-
-	roughEvaluations = 25
-	refitEvaluations = 50 // from a nearby optimum
-	fullEvaluations  = 250
-)
+// The evaluations of the loss that a rough descent may take per parameter, and the size of its first simplex in
+// logarithms and log-odds.
+const roughEvaluations, simplexSize = 25, 0.5
 
 // descend minimises from one starting point.
-func descend(s *sample, form Model, start []float64, evaluations int, size float64) fitted {
-	m := newModel(s, form)
+func descend(s *sample, form Model, start []float64, evaluations int) fitted {
+	m, errs := newModel(s, form), make([]float64, len(s.obs))
 	loss := func(x []float64) float64 {
 		m.decode(s, x)
-		return squares(m, s)
+		return squares(m, s, errs)
 	}
 	settings := &optimize.Settings{
 		FuncEvaluations: evaluations * len(start),
 		Converger:       &optimize.FunctionConverge{Absolute: 1e-12, Relative: 1e-8, Iterations: 8 * len(start)},
 	}
 	// Hitting the limit of evaluations is no failure: another start wins if it got lower.
-	result, _ := optimize.Minimize(optimize.Problem{Func: loss}, start, settings, &optimize.NelderMead{SimplexSize: size})
+	result, _ := optimize.Minimize(optimize.Problem{Func: loss}, start, settings, &optimize.NelderMead{SimplexSize: simplexSize})
 	x := start
 	if result != nil && len(result.X) == len(start) {
 		x = result.X
 	}
-	m.decode(s, x)
-	return fitted{model: *m, x: x, rss: squares(m, s), n: len(s.obs)}
+	return fitted{rss: loss(x), model: *m, x: x, n: len(s.obs)}
 }
 
 // hopeless is the loss of a form without finite latencies.
 const hopeless = 1e9
 
-func squares(m *Model, s *sample) float64 {
+// squares returns the sum of the squares of the weighted errors in ln latency, which it stores.
+func squares(m *Model, s *sample, errs []float64) float64 {
 	sum, rate, growth := 0.0, math.NaN(), 0.0
 	for i := range s.obs {
 		o := &s.obs[i]
 		if o.rate != rate { // the levels of a point are adjacent
 			rate, growth = o.rate, m.growth(o.rate/m.Mu)
 		}
-		d := math.Log(m.grown(o.level, rate, growth)) - o.lnY
-		sum += o.weight * d * d
+		errs[i] = math.Sqrt(o.weight) * (math.Log(m.grown(o.level, rate, growth)) - o.lnY)
+		sum += errs[i] * errs[i]
 	}
 	if math.IsNaN(sum) || sum > hopeless {
 		return hopeless
@@ -271,7 +252,7 @@ func leaveOneOut(s *sample, f *fitted) float64 {
 		if len(rest.obs) < f.model.parameters() {
 			return math.Inf(1)
 		}
-		g := descend(rest, f.model, f.x, fullEvaluations, opened)
+		g := refit(rest, f)
 		for _, o := range s.obs {
 			if o.point == p {
 				d := math.Log(g.model.at(o.level, o.rate)) - o.lnY
