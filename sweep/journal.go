@@ -192,35 +192,50 @@ func sameObjective(a, b measure.SLO) (bool, error) {
 	return bytes.Equal(x, y), err
 }
 
-// append writes one line, syncs it, and returns the measurement as it will be
-// read back.
-func (j *Journal) append(m measure.Measurement) (measure.Measurement, error) {
-	line, err := wire.Marshal(m)
-	if err != nil {
-		return m, fmt.Errorf("journal: %w", err)
+// entry is a line of a journal and the measurement as it will be read back.
+type entry struct {
+	line []byte
+	back measure.Measurement
+}
+
+func newEntry(m measure.Measurement) (e entry, err error) {
+	if e.line, err = wire.Marshal(m); err != nil {
+		return e, fmt.Errorf("journal: %w", err)
 	}
-	back, err := parseLine(line)
-	if err != nil {
-		return m, fmt.Errorf("journal: a line does not read back: %w", err)
+	if e.back, err = parseLine(e.line); err != nil {
+		return e, fmt.Errorf("journal: a line does not read back: %w", err)
 	}
+	return e, nil
+}
+
+// append writes one line and syncs it.
+func (j *Journal) append(m measure.Measurement) error {
+	e, err := newEntry(m)
+	if err != nil {
+		return err
+	}
+	return j.write(e)
+}
+
+func (j *Journal) write(e entry) error {
 	if j == nil {
-		return back, nil
+		return nil
 	}
 	if j.file == nil {
-		return m, fmt.Errorf("%w: the journal ends there", ErrInterrupted)
+		return fmt.Errorf("%w: the journal ends there", ErrInterrupted)
 	}
 	if j.confirm != nil {
 		if err := j.confirm(); err != nil {
-			return m, err
+			return err
 		}
 	}
-	if _, err := j.file.Write(append(line, '\n')); err != nil {
-		return m, fmt.Errorf("write journal: %w", err)
+	if _, err := j.file.Write(append(e.line, '\n')); err != nil {
+		return fmt.Errorf("write journal: %w", err)
 	}
 	if err := j.file.Sync(); err != nil {
-		return m, fmt.Errorf("sync journal: %w", err)
+		return fmt.Errorf("sync journal: %w", err)
 	}
-	return back, nil
+	return nil
 }
 
 // reject journals configurations that cannot run and were never tried. On a
@@ -234,7 +249,7 @@ func (j *Journal) reject(all []measure.Rejection) error {
 			j.held = j.held[1:]
 			continue
 		}
-		if _, err := j.append(measure.Measurement{Trial: measure.Trial{Knobs: r.Knobs}, Rejected: r.Reason}); err != nil {
+		if err := j.append(measure.Measurement{Trial: measure.Trial{Knobs: r.Knobs}, Rejected: r.Reason}); err != nil {
 			return err
 		}
 	}
@@ -271,7 +286,7 @@ func (f Folder) WriteJournal(all []measure.Measurement) error {
 	}
 	defer j.Close()
 	for _, m := range all {
-		if _, err := j.append(m); err != nil {
+		if err := j.append(m); err != nil {
 			return err
 		}
 	}

@@ -93,9 +93,9 @@ func TestJournalOfALostLease(t *testing.T) {
 	j := must.Get(openJournal(f.File(JournalFile)))
 	defer j.Close()
 	j.confirm = l.Confirm
-	must.Get(j.append(measure.Measurement{Trial: measure.Trial{Number: 1}}))
+	must.OK(j.append(measure.Measurement{Trial: measure.Trial{Number: 1}}))
 	must.OK(f.WriteJSON(leaseFile, "SOMEBODY"))
-	if _, err := j.append(measure.Measurement{Trial: measure.Trial{Number: 2}}); !errors.Is(err, ErrLeaseLost) {
+	if err := j.append(measure.Measurement{Trial: measure.Trial{Number: 2}}); !errors.Is(err, ErrLeaseLost) {
 		t.Errorf("wrote without the lease: %v", err)
 	}
 	if held, err := ReadJournal(f.File(JournalFile)); err != nil || len(held) != 1 {
