@@ -217,15 +217,14 @@ func begin(s shiftSearch, from Situation) (*shiftSearch, error) {
 	if err != nil {
 		return nil, err
 	}
-	below, err := s.pressure(from, x-firstStep)
-	if err != nil {
+	var ends [2]float64
+	if err := parallel.Do(2, func(i int) (err error) {
+		ends[i], err = s.pressure(from, x+float64(2*i-1)*firstStep)
+		return err
+	}); err != nil {
 		return nil, err
 	}
-	above, err := s.pressure(from, x+firstStep)
-	if err != nil {
-		return nil, err
-	}
-	s.slope, s.start = max(min(s.level-below, above-s.level)/firstStep, leastSlope), x
+	s.slope, s.start = max(min(s.level-ends[0], ends[1]-s.level)/firstStep, leastSlope), x
 	s.origin, err = s.move(from)
 	return &s, err
 }
