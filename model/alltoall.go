@@ -217,8 +217,15 @@ func (d Deployment) dispatched(a All2All) float64 {
 	return 2
 }
 
-// setExchange sets the way between attention replicas and experts. latency and rate are those of a collective within a
-// node.
+// What NCCL takes to gather a few tokens, or to scatter their sums, among n GPUs: ringFloor + (n-1) ringHop, the 8.3 and
+// 13.6 us of two and four GPUs (FlashInfer's pull request 5023, 2026-09; over PCIe, but its all-reduce takes as long on
+// eight H100, 19 us). Two models with eight replicas on a B200 took 68 us a layer for both, twice as long as that, with
+// whatever else is slower there (vLLM 0.17; gddezero/b200-perf-opt, 2026-03).
+const ringFloor, ringHop = 5.7e-6, 2.65e-6
+
+// setExchange sets the way between attention replicas and experts, latency and rate being those of a send within a node.
+// With experts in parallel, the GPUs of a replica share its tokens between them (use_sequence_parallel_moe in vLLM's
+// config/parallel.py, 0.11 to 0.33).
 func (r *Roofline) setExchange(latency, rate float64) {
 	d, l, x := r.dep, r.c.Link, &r.toExperts
 	a, layers, nodes := r.args.all2all(d), float64(d.Arch.MoE.Layers), float64(d.Nodes())
@@ -230,15 +237,21 @@ func (r *Roofline) setExchange(latency, rate float64) {
 	if a <= All2AllGather {
 		// Each replica gathers the tokens of all others and scatters the sums, whichever experts were chosen. The GPUs
 		// of a node fetch the tokens of all other nodes, each a part.
-		calls, times := 2.0, 2.0
+		gpus := d.DP
+		if d.EP && a == All2AllGather {
+			gpus *= d.TP
+		}
+		across := 0.0
+		if nodes > 1 {
+			across = l.NodeLatency * l.Scale * math.Log2(2*nodes) / 2
+		}
+		ring := (ringFloor+float64(gpus-1)*ringHop)*l.Scale + across
+		calls, times := 2*ring, 2.0
 		if a == All2AllNaive {
-			calls, times = 1+x.replicas, 3 // one broadcast for each replica; an all-reduce moves everything twice
+			calls, times = ring+x.replicas*(latency+across), 3 // one broadcast for each replica; an all-reduce moves everything twice
 		}
 		within := max(1, float64(d.NodeGPUs/d.PP))
-		if nodes > 1 {
-			latency += l.NodeLatency * l.Scale * math.Log2(2*nodes) / 2
-		}
-		x.floor = layers * calls * latency
+		x.floor = layers * calls
 		x.gathered = layers * times * r.hiddenSize * ((x.replicas-1)/x.replicas/rate + (nodes-1)/nodes/within*between/l.NodeShare)
 		return
 	}

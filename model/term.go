@@ -54,17 +54,18 @@ func (c Constants) Value(t Doubt, dep Deployment) float64 {
 }
 
 // WithValue returns the constants with one term set to a value in the sense of [Constants.Value], efficiencies
-// limited to what kernels reach. Experts and LM head scale with the dense matrices, an MoE model's layer costs
-// with the layer, sampling with the request.
+// limited to what kernels reach unless the peaks are those that a user guessed. Experts and LM head scale with the dense
+// matrices, an MoE model's layer costs with the layer, sampling with the request.
 func (c Constants) WithValue(t Doubt, dep Deployment, v float64) Constants {
 	old := c.Value(t, dep)
 	if old <= 0 {
 		return c
 	}
-	if t.Efficiency() {
-		v = min(v, highestShare)
+	most := math.Inf(1)
+	if t.Efficiency() && dep.Hardware.Generation != GenerationUnknown {
+		v, most = min(v, highestShare), 1
 	}
-	return c.times(t, v/old, 1)
+	return c.times(t, v/old, most)
 }
 
 // times multiplies the constants of a term, limiting shares to most.

@@ -103,18 +103,21 @@ func TestFitRecoversAServer(t *testing.T) {
 	}
 }
 
-// On hardware of another kind a cost counts that does not on GPUs, so that no slope at the defaults shows it.
+// On hardware of another kind a cost counts that does not on GPUs, so that no slope at the defaults shows it, and a peak is
+// what its user guessed, too high or too low.
 func TestFitFarFromTheDefaults(t *testing.T) {
 	o := options()
 	o.Deployment.Hardware.Name, o.Deployment.Hardware.Generation = "two processors", model.GenerationUnknown
 	c := model.ConstantsFor(o.Deployment.Hardware, o.engine())
-	truth := c.WithValue(model.DoubtRequest, o.Deployment, 400*c.Value(model.DoubtRequest, o.Deployment)).
-		WithValue(model.DoubtPrefill, o.Deployment, 0.3*c.Value(model.DoubtPrefill, o.Deployment))
-	got := must.Get(Fit(served(o, truth, chat(0.1, 0.3, 0.6, 1)), o))
-	// Times to first token of so few requests are known to 7 to 17 %, so that they tell the front end badly from prefill.
-	for m, most := range map[string]float64{"tpot": 0.03, "ttft": 0.07} {
-		if before, after := meanError(got, m); after > most {
-			t.Errorf("error of %s %.1f %% before, %.1f %% after the fit: %+v", m, 100*before, 100*after, got.Terms)
+	for _, peak := range []float64{0.3, 4} {
+		truth := c.WithValue(model.DoubtRequest, o.Deployment, 400*c.Value(model.DoubtRequest, o.Deployment)).
+			WithValue(model.DoubtPrefill, o.Deployment, peak*c.Value(model.DoubtPrefill, o.Deployment))
+		got := must.Get(Fit(served(o, truth, chat(0.1, 0.3, 0.6, 1)), o))
+		// Times to first token of so few requests are known to 7 to 17 %, so that they tell the front end badly from prefill.
+		for m, most := range map[string]float64{"tpot": 0.03, "ttft": 0.07} {
+			if before, after := meanError(got, m); after > most {
+				t.Errorf("peak %g, error of %s %.1f %% before, %.1f %% after the fit: %+v", peak, m, 100*before, 100*after, got.Terms)
+			}
 		}
 	}
 }
