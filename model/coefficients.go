@@ -291,6 +291,9 @@ func (r *Roofline) setFixed() {
 	case d.Arch.Attention.MLA.Present():
 		block = layers * f.Latent
 	}
+	if at := d.Arch.Attention; at.MLA.Present() && at.Sparse.Keys > 0 && !at.Compressed.Present() && d.Hardware.Generation != GenerationHopper {
+		block += float64(at.Sparse.Layers) * indexFloor
+	}
 	floor := layers*f.Layer + r.formatFloor()
 	floor += moe * bygoneCosts(d.Arch, versionOf(r.args.EngineVersion))
 	if r.args.byMatmulOGS(d) {
