@@ -61,6 +61,7 @@ const (
 	mostProbeTokens = 4096
 	probeOutput     = 48
 	leastLongest    = 2 * probeOutput
+	leastLengthened = 60
 	firstPrompt     = 32
 	secondSlots     = 8
 )
@@ -141,13 +142,13 @@ func (p *ProbeStudy) trial(slots, prompt, output int, why string) measure.Trial 
 	return measure.Trial{Knobs: p.knobs, Workload: w, Concurrency: slots, Requests: max(2*slots, 4), Whole: true, Why: why}
 }
 
-// lengthened gives a trial as many requests, up to 12 per slot, as its share of the budget allows.
+// lengthened gives a trial as many requests, up to 12 per slot and at least leastLengthened, as its share of the budget allows.
 func (p *ProbeStudy) lengthened(t measure.Trial) measure.Trial {
 	share := p.Budget.Seconds() / float64(p.Points+p.Held)
 	f, err := calibrate.Predict(&calibrate.LoadPoint{Trial: t}, p.constants(), p.options)
 	if err == nil && f.Seconds > 0 {
 		rounds := 0.8 * share / (f.Seconds * p.slowdown / 2)
-		t.Requests = max(t.Requests, t.Concurrency*int(min(rounds, 12)))
+		t.Requests = max(t.Requests, min(t.Concurrency*int(min(rounds, leastLengthened)), max(12*t.Concurrency, leastLengthened)))
 	}
 	return t
 }
