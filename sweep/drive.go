@@ -92,14 +92,14 @@ func (l *Loop) step(ctx context.Context, batch []measure.Trial) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	brought, done := make([]entry, len(batch)), make([]chan error, len(batch))
+	brought, done := make([]journalLine, len(batch)), make([]chan error, len(batch))
 	for i := range done {
 		done[i] = make(chan error, 1)
 	}
 	go parallel.DoAtMost(max(l.Parallel, 1), len(batch), func(i int) error {
 		m, err := l.measure(ctx, batch[i])
 		if err == nil {
-			brought[i], err = newEntry(m)
+			brought[i], err = newJournalLine(m)
 		}
 		done[i] <- err
 		return err
@@ -146,7 +146,7 @@ func (l *Loop) measure(ctx context.Context, t measure.Trial) (m measure.Measurem
 
 // observe journals a measurement and passes on what the journal would give
 // back, so that a resumed run sees exactly what this one saw.
-func (l *Loop) observe(t measure.Trial, e entry) error {
+func (l *Loop) observe(t measure.Trial, e journalLine) error {
 	if err := l.Journal.write(e); err != nil {
 		return fmt.Errorf("trial %d: %w", t.Number, err)
 	}

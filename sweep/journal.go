@@ -192,13 +192,13 @@ func sameObjective(a, b measure.SLO) (bool, error) {
 	return bytes.Equal(x, y), err
 }
 
-// entry is a line of a journal and the measurement as it will be read back.
-type entry struct {
+// journalLine is a line of a journal and the measurement as it will be read back.
+type journalLine struct {
 	line []byte
 	back measure.Measurement
 }
 
-func newEntry(m measure.Measurement) (e entry, err error) {
+func newJournalLine(m measure.Measurement) (e journalLine, err error) {
 	if e.line, err = wire.Marshal(m); err != nil {
 		return e, fmt.Errorf("journal: %w", err)
 	}
@@ -210,14 +210,14 @@ func newEntry(m measure.Measurement) (e entry, err error) {
 
 // append writes one line and syncs it.
 func (j *Journal) append(m measure.Measurement) error {
-	e, err := newEntry(m)
+	e, err := newJournalLine(m)
 	if err != nil {
 		return err
 	}
 	return j.write(e)
 }
 
-func (j *Journal) write(e entry) error {
+func (j *Journal) write(e journalLine) error {
 	if j == nil {
 		return nil
 	}
