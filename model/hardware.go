@@ -130,7 +130,7 @@ var generationMarks = []struct {
 	{"a30", GenerationAmpere}, {"a40", GenerationAmpere}, {"rtx 30", GenerationAmpere},
 	{"mi355", GenerationCDNA4}, {"mi350", GenerationCDNA4},
 	{"mi300", GenerationCDNA3}, {"mi325", GenerationCDNA3},
-	{"l4", GenerationAda},
+	{"l20", GenerationAda}, {"l4", GenerationAda},
 }
 
 // FromHopper reports whether the generation is NVIDIA's Hopper or one after it.

@@ -125,7 +125,7 @@ func TestIncompleteRowSaysWhatIsMissing(t *testing.T) {
 
 func TestCatalogGolden(t *testing.T) {
 	c := catalog()
-	if n, m := len(c.GPUs()), len(c.Models()); n != 35 || m != 108 {
+	if n, m := len(c.GPUs()), len(c.Models()); n != 37 || m != 108 {
 		t.Errorf("%d GPUs and %d models", n, m)
 	}
 	h := must.Get(c.GPU("H100 SXM"))
