@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/xrash/smetrics"
 )
 
 // Nearest returns the first of the names, at least one, that is the fewest [Steps] from a word.
@@ -36,21 +38,4 @@ func inOrder(name string) string {
 
 // Distance is the Levenshtein distance of two words in bytes: the least number of insertions, deletions and
 // substitutions that turn one into the other.
-func Distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			diagonal, row[j+1] = row[j+1], min(diagonal+cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
-}
+func Distance(a, b string) int { return smetrics.WagnerFischer(a, b, 1, 1, 1) }
