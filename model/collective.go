@@ -51,10 +51,7 @@ var (
 		{2, [...]float64{6.2, 11, 18, 32, 117, 450, 1777, 7007, 27988}},
 		{8, [...]float64{27, 62, 99, 179, 678, 2562, 9694, 38428, 153486}},
 	}
-	// A pair of GeForce cards: at 1, 4 and 16 MB the geometric mean of 158, 567 and 2214 us on vLLM 0.19 and of
-	// 56, 245 and 933 us on 0.24; otherwise the L40S row in proportion.
-	allReduceGeForce = allReduceRow{2, [...]float64{6.2, 11, 18, 28, 86, 373, 1437, 5700, 22700}}
-	allReduceRTXPro  = []allReduceRow{ // PCIe 5
+	allReduceRTXPro = []allReduceRow{ // PCIe 5
 		{2, [...]float64{5.1, 8.2, 11, 18, 56, 245, 933, 3630, 13845}},
 		{8, [...]float64{27.5, 49, 84, 156, 223, 675, 2547, 9923, 38802}},
 	}
@@ -168,36 +165,15 @@ func nvlinkCollective(hw Hardware, tp int, c LinkConstants, fused bool) collecti
 // nvlink4Rate and nvlink3Rate are the link rates behind the tables of H100 and H200, and of A100, in bytes/s.
 const nvlink4Rate, nvlink3Rate = 450e9, 300e9
 
-// pcieCollective uses tables at all sizes, one for PCIe 5 and one for PCIe 4.
+// pcieCollective uses tables at all sizes, one for PCIe 5 and one for PCIe 4. Four GPUs lie between two and eight; a patched
+// driver that lets four RTX 4090 copy from each other halves their times (nccl-tests output in pull request 22 of
+// tinygrad/open-gpu-kernel-modules, 2024), but served RTX 3090 and 4090 take longer than the tables say.
 func pcieCollective(hw Hardware, tp int) collective {
 	rows := allReduceL40S
 	if hw.PCIe >= 50e9 {
 		rows = allReduceRTXPro
 	}
-	if hw.GeForce() {
-		rows = []allReduceRow{allReduceGeForce, rows[1]}
-	}
-	rows = []allReduceRow{rows[0], besidePair(rows[0], rows[1]), rows[1]}
 	return collective{sizes: allReduceSizes[:], seconds: interpolateDegree(rows, tp), limit: math.Inf(1)}
-}
-
-// besidePair returns the row of four GPUs over PCIe, between those measured for two and eight: a ring with the
-// pair's bus bandwidth, so that bytes take 2(n-1)/n times as long as with the pair (NCCL tests,
-// PERFORMANCE.md), above a floor between those of the two rows, or a power law between the rows where that is
-// faster. Measured are 12.8 GB/s with four RTX 4090 (nccl-tests output in
-// pull request 22 of tinygrad/open-gpu-kernel-modules, 2024, with peer-to-peer enabled; 7.9 ms for 64 MiB, this
-// row 10.5 ms), 35 GB/s with four and 28 GB/s with eight RTX 5090 (NVIDIA/nccl issue 1639, 2025), and with a
-// pair of RTX 4090 without peer-to-peer copies 8.4 GB/s in each direction at once, about the 9.6 GB/s of the
-// L40S pair's all-reduce. Four GPUs on two sockets are slower than this.
-func besidePair(pair, eight allReduceRow) allReduceRow {
-	const degree = 4
-	floor := math.Sqrt(pair.micros[0] * eight.micros[0])
-	row := allReduceRow{degree: degree}
-	for i := range row.micros {
-		ring := floor + (pair.micros[i]-pair.micros[0])*2*(degree-1)/degree
-		row.micros[i] = min(ring, math.Sqrt(pair.micros[i]*eight.micros[i]))
-	}
-	return row
 }
 
 // fabricCollective models AMD's fully connected mesh: every GPU sends a 1/tp part to each peer over that peer's

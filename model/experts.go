@@ -142,7 +142,7 @@ func (r *Roofline) expertRate(w WeightFormat) float64 {
 		}
 		return rate * share * r.c.PrefillExperts[FP8] / prefillExperts[FP8]
 	case w == NVFP4:
-		return rate * r.c.PrefillExperts[INT4] / marlinIntegers // by Marlin
+		return rate * r.c.PrefillExperts[INT4] // by Marlin
 	case w == FP8 && r.dep.blockScaled() && (r.kernels == ExpertsTriton || r.kernels == ExpertsDeepGEMM && r.dep.TP >= 8):
 		rate *= blockExperts
 	}
