@@ -320,7 +320,7 @@ func (r *Roofline) setFixed() {
 	r.fixed.request = f.Request
 	replicas := float64(d.DP) / float64(r.args.frontEnds(d)) // for each process of the API server
 	r.fixed.intake, r.fixed.event = r.c.Frontend.Intake*replicas, r.c.Frontend.Event*replicas
-	r.fixed.largest = r.args.largestGraph(d.Hardware)
+	r.fixed.largest = r.args.LargestGraph(d.Hardware)
 	if graphs == GraphsNone {
 		r.fixed.largest = 0
 	}

@@ -117,10 +117,10 @@ func (l EngineArgs) withDefaults(dep Deployment) EngineArgs {
 // frontEnds returns the processes of the API server.
 func (l EngineArgs) frontEnds(dep Deployment) int { return cmp.Or(l.FrontEnds, dep.DP) }
 
-// largestGraph returns the size in tokens of the largest captured CUDA graph: as configured, or twice what the
+// LargestGraph returns the size in tokens of the largest captured CUDA graph: as configured, or twice what the
 // running requests decode in a step, at most 512 (1024 on data-centre Blackwell since 0.20); in either case no
 // more than a step's tokens.
-func (l EngineArgs) largestGraph(hw Hardware) int {
+func (l EngineArgs) LargestGraph(hw Hardware) int {
 	if l.Kernels.GraphTokens > 0 {
 		return min(l.Kernels.GraphTokens, l.MaxNumBatchedTokens)
 	}

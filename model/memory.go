@@ -112,7 +112,7 @@ func divide(dep Deployment, args EngineArgs) Memory {
 	}
 	m.NonTorch += args.exchangeBytes(dep)
 	if versionOf(args.EngineVersion).AtLeast(0, 21) && args.graphs() != GraphsNone {
-		m.Graphs = graphsBase + graphsPerHidden*float64(dep.Arch.Hidden)*float64(args.largestGraph(dep.Hardware))/512
+		m.Graphs = graphsBase + graphsPerHidden*float64(dep.Arch.Hidden)*float64(args.LargestGraph(dep.Hardware))/512
 	}
 	m.KV = m.Usable - m.Weights - m.Activation - m.Graphs - m.NonTorch - m.Vision
 	block := m.Layout.blockBytes(dep)

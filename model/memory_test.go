@@ -221,10 +221,10 @@ func TestDefaultArgs(t *testing.T) {
 		}
 	}
 	h100, _ := c.GPU("H100 SXM")
-	if got := (EngineArgs{MaxNumSeqs: 100, MaxNumBatchedTokens: 8192}).largestGraph(h100); got != 200 {
+	if got := (EngineArgs{MaxNumSeqs: 100, MaxNumBatchedTokens: 8192}).LargestGraph(h100); got != 200 {
 		t.Errorf("largest graph %d, want 200", got)
 	}
-	if got := (EngineArgs{MaxNumSeqs: 1024, MaxNumBatchedTokens: 8192}).largestGraph(h100); got != 512 {
+	if got := (EngineArgs{MaxNumSeqs: 1024, MaxNumBatchedTokens: 8192}).LargestGraph(h100); got != 512 {
 		t.Errorf("largest graph %d, want 512", got)
 	}
 }

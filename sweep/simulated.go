@@ -35,6 +35,11 @@ type Simulated struct {
 // Args are the engine's settings under knobs.
 func (s *Simulated) Args(k measure.Knobs) model.EngineArgs { return sim.Args(k, s.Version, s.Settings) }
 
+// Captures reports whether a CUDA graph holds as many tokens as a step may have.
+func (s *Simulated) Captures(k measure.Knobs) bool {
+	return s.Args(k).LargestGraph(s.Deployment(k).Hardware) >= k.MaxNumBatchedTokens
+}
+
 // Fit divides the memory of the deployment and says with a *measure.Rejection whether the
 // knobs leave room for the model and one request.
 func (s *Simulated) Fit(k measure.Knobs) (model.Memory, error) {

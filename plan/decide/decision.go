@@ -126,7 +126,7 @@ func searchesOf(cfg *config.Config, g sweep.Ground) (s searches, err error) {
 	s.Unable = rejected
 	if g.Predict != nil && !g.Virtual && limitsGaps(cfg.Objective, "") {
 		for _, k := range slices.Clone(runnable) { // for a simulated engine the race asks for them
-			runnable = append(runnable, smallerSteps(cfg, k)...)
+			runnable = append(runnable, smallerSteps(cfg, g.Predict, k)...)
 		}
 		runnable = list.Distinct(runnable)
 	}

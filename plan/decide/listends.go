@@ -104,7 +104,7 @@ func pastEnds(cfg *config.Config, sim *sweep.Simulated, r search.RaceResult) []s
 		sets = append(sets, append(e.beyond(2), e.inner.Knobs)...)
 	}
 	if limitsGaps(cfg.Objective, r.Best.Binding) {
-		sets = append(sets, smallerSteps(cfg, r.Knobs)...)
+		sets = append(sets, smallerSteps(cfg, sim, r.Knobs)...)
 	}
 	var further []search.Prior
 	for _, k := range sets {
@@ -125,15 +125,26 @@ func limitsGaps(slo measure.SLO, bound string) bool {
 // smallerSteps returns variants of a knob set with step sizes below the default list, if the user gave no list.
 // A step with a prompt in it is a gap in every running answer. Either few prompts keep these rare, or small
 // steps keep them short: the rate rises at both ends, so no neighbour of a large step shows that a small one is
-// better.
-func smallerSteps(cfg *config.Config, k measure.Knobs) []measure.Knobs {
+// better. Nor does one show that they want more slots: CUDA graphs are captured for so many tokens as these can decode, and a
+// step beyond them waits for its launches.
+func smallerSteps(cfg *config.Config, sim *sweep.Simulated, k measure.Knobs) []measure.Knobs {
 	n, _ := measure.KnobNamed("max_num_batched_tokens")
+	slots, _ := measure.KnobNamed("max_num_seqs")
 	if !cfg.Open(n) {
 		return nil
 	}
 	n.Set(&k, n.Usual[0])
 	e := edge{axis: n, knobs: k, lower: true}
-	return e.beyond(math.MaxInt)
+	sets := e.beyond(math.MaxInt)
+	for _, k := range sets {
+		if cfg.Open(slots) && !sim.Captures(k) {
+			k.MaxNumSeqs = max(k.MaxNumSeqs, k.MaxNumBatchedTokens/2)
+			if sim.Captures(k) {
+				sets = append(sets, k)
+			}
+		}
+	}
+	return sets
 }
 
 // edgeWarnings warns where the best set is at an end of the values tried and its neighbour was measured to

@@ -120,7 +120,8 @@ func secured(race func() search.RaceResult, also map[measure.Knobs]*search.MaxRa
 
 // secure searches further sets if the uncertainty of the engine's constants makes a fleet of the best set a
 // quarter larger than its likely rate would: those with smaller steps that the race measured beside it, as
-// their gaps have more room. It does nothing under a budget, which is the race's alone.
+// their gaps have more room; of those with other slots the ones whose steps replay CUDA graphs, so that they wait for no
+// launches. It does nothing under a budget, which is the race's alone.
 func (d *Decision) secure() sweep.Source {
 	if d.failed != nil || d.cfg.Search.BudgetGiven {
 		return nil
@@ -135,6 +136,9 @@ func (d *Decision) secure() sweep.Source {
 		for _, c := range race.Contestants {
 			smaller := c.Knobs
 			smaller.MaxNumBatchedTokens = race.Knobs.MaxNumBatchedTokens
+			if d.ground.Predict != nil && d.ground.Predict.Captures(c.Knobs) {
+				smaller.MaxNumSeqs = race.Knobs.MaxNumSeqs
+			}
 			if smaller != race.Knobs || c.Knobs.MaxNumBatchedTokens > race.Knobs.MaxNumBatchedTokens || c.Found != nil || c.Status != search.Beaten && c.Status != search.Tied {
 				continue
 			}
