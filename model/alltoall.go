@@ -219,7 +219,7 @@ func (d Deployment) dispatched(a All2All) float64 {
 
 // What NCCL takes to gather a few tokens, or to scatter their sums, among n GPUs: ringFloor + (n-1) ringHop, the 8.3 and
 // 13.6 us of two and four GPUs (FlashInfer's pull request 5023, 2026-09; over PCIe, but its all-reduce takes as long on
-// eight H100, 19 us). Two models with eight replicas on a B200 took 68 us a layer for both, twice as long as that, with
+// eight H100, 19 us). Two models with eight replicas on B200 took 68 us a layer for both, 1.4 times as long as that, with
 // whatever else is slower there (vLLM 0.17; gddezero/b200-perf-opt, 2026-03).
 const ringFloor, ringHop = 5.7e-6, 2.65e-6
 
@@ -238,7 +238,7 @@ func (r *Roofline) setExchange(latency, rate float64) {
 		// Each replica gathers the tokens of all others and scatters the sums, whichever experts were chosen. The GPUs
 		// of a node fetch the tokens of all other nodes, each a part.
 		gpus := d.DP
-		if d.EP && a == All2AllGather {
+		if d.EP && versionOf(r.args.EngineVersion).AtLeast(0, 11) {
 			gpus *= d.TP
 		}
 		across := 0.0

@@ -110,13 +110,13 @@ func TestTokensReachParts(t *testing.T) {
 	}
 }
 
-// However tokens get to them, evenly loaded experts take as long as sliced ones, and a link of infinite rate takes no time.
+// However tokens get to them, evenly loaded experts take as long as sliced ones in the same kernels, and a link of infinite rate takes no time.
 func TestExpertsTakeAsLongWhicheverWay(t *testing.T) {
 	sliced := deploy(t, "DeepSeek-V3", "H200 SXM", 4)
 	spread := sliced
 	spread.TP, spread.DP, spread.EP = 1, 4, true
 	for x := range All2AllFlashInfer + 1 {
-		args := EngineArgs{EngineVersion: "0.16.0", EngineFeatures: EngineFeatures{Exchange: Exchange{Backend: x}}}
+		args := EngineArgs{EngineVersion: "0.16.0", EngineFeatures: EngineFeatures{Exchange: Exchange{Backend: x}, Kernels: Kernels{Experts: ExpertsTriton}}}
 		c := ConstantsFor(spread.Hardware, args)
 		c.Link.Scale, c.Link.ExpertSpread = 1e-12, 0
 		if x == All2AllNaive {

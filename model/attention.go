@@ -146,8 +146,8 @@ const indexMoves = 4 * (1 + 3)
 // 0.53 us, with latentPrompt, explain four loads of DeepSeek-V3.2 on eight H200, 0.13).
 const indexDecode, indexPrompt = 0.6e-6, 1e6
 
-// indexFloor is what the index's kernels take a layer however few tokens there are, on others than Hopper, where
-// FixedConstants.BlockExpert holds it. With it the modules take 70 to 115 us longer on a B200 than those without an index,
+// indexFloor is what the index's kernels take a layer however few tokens there are, unless there are the costs of DeepGEMM,
+// without which eight H200 are met. With it the modules take 70 to 115 us longer on a B200 than those without an index,
 // for one to 64 requests (the same timings and mla_generation_module_perf.txt), but are not compiled. Served, 50 and 85 us
 // of one request's are missing without it (DeepSeek-V3.2 in nvfp4 and fp8 on eight B200, vLLM 0.17;
 // gddezero/b200-perf-opt, 2026-03), and 10 of eight on vLLM 0.20.

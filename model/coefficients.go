@@ -292,7 +292,7 @@ func (r *Roofline) setFixed() {
 	case d.Arch.Attention.MLA.Present():
 		block = layers * f.Latent
 	}
-	if at := d.Arch.Attention; at.MLA.Present() && at.Sparse.Keys > 0 && !at.Compressed.Present() && d.Hardware.Generation != GenerationHopper {
+	if at := d.Arch.Attention; at.MLA.Present() && at.Sparse.Keys > 0 && !at.Compressed.Present() && !r.tiledExperts() {
 		block += float64(at.Sparse.Layers) * indexFloor
 	}
 	floor := layers*f.Layer + r.formatFloor()

@@ -17,8 +17,10 @@ func (l EngineArgs) experts(d Deployment) ExpertKernels {
 		return ExpertsMarlin
 	case w == NVFP4 && blackwell && v.AtLeast(0, 16):
 		return prefer(ExpertsFlashInfer, ExpertsCUTLASS, ExpertsMarlin)
-	case w == NVFP4 && hw.Flops.FP4 > 0:
+	case w == NVFP4 && blackwell:
 		return prefer(ExpertsCUTLASS, ExpertsFlashInfer, ExpertsMarlin)
+	case w == NVFP4 && hw.Flops.FP4 > 0:
+		return prefer(ExpertsCUTLASS, ExpertsMarlin)
 	case w == NVFP4:
 		return ExpertsMarlin
 	case w == MXFP4 && hw.Flops.FP4 > 0:
@@ -29,8 +31,12 @@ func (l EngineArgs) experts(d Deployment) ExpertKernels {
 		return prefer(ExpertsMarlin, ExpertsTriton)
 	case d.blockScaled() && blackwell && v.AtLeast(0, 16):
 		return prefer(ExpertsFlashInfer, ExpertsDeepGEMM, ExpertsTriton)
-	case d.blockScaled() && (blackwell || hopper && v.AtLeast(0, 11) && !v.AtLeast(0, 15) && (d.TP < 8 || !v.AtLeast(0, 12))):
+	case d.blockScaled() && (blackwell || hopper && v.AtLeast(0, 11) && !v.AtLeast(0, 15) && (d.EP || d.TP*d.DP < 8 || !v.AtLeast(0, 12))):
 		return prefer(ExpertsDeepGEMM, ExpertsTriton) // on Hopper until FlashInfer's and Triton's came first (34260), cut by eight only in 0.11 (29346)
+	case d.blockScaled() && hopper && d.EP && v.AtLeast(0, 15):
+		return prefer(ExpertsCUTLASS, ExpertsTriton, ExpertsDeepGEMM)
+	case d.blockScaled() && hw.Generation == GenerationAmpere:
+		return ExpertsMarlin // which multiplies in bf16
 	case d.blockScaled() && hopper:
 		return prefer(ExpertsTriton, ExpertsDeepGEMM)
 	}
@@ -122,7 +128,7 @@ func (d Deployment) expertPadding() float64 {
 // expertStream returns the bytes per second at which routed experts in a format are read.
 func (r *Roofline) expertStream(w WeightFormat) float64 {
 	rate := r.c.Experts.For(w) * r.dep.Hardware.Bandwidth
-	if _, native := r.dep.Hardware.Flops.computeFormat(w); !native && w.Bytes() < 1 && r.c.Unpacked > 0 {
+	if _, native := r.dep.Hardware.Flops.computeFormat(w); (!native || r.kernels == ExpertsMarlin) && w.Bytes() < 1 && r.c.Unpacked > 0 {
 		rate = min(rate, r.c.Unpacked)
 	}
 	if w == NVFP4 && r.fusedExperts() {
@@ -133,16 +139,16 @@ func (r *Roofline) expertStream(w WeightFormat) float64 {
 
 // expertRate returns operations per second of grouped products in a format.
 func (r *Roofline) expertRate(w WeightFormat) float64 {
-	rate, native := r.dep.Hardware.Flops.computeFormat(w)
+	rate, _ := r.dep.Hardware.Flops.computeFormat(w)
 	switch {
-	case w == NVFP4 && native:
+	case w == NVFP4 && r.kernels == ExpertsMarlin:
+		return r.dep.Hardware.Flops.BF16 * r.c.PrefillExperts[INT4]
+	case w == NVFP4:
 		share := expertFP4Native
 		if r.fusedExperts() {
 			share = fusedFP4
 		}
 		return rate * share * r.c.PrefillExperts[FP8] / prefillExperts[FP8]
-	case w == NVFP4:
-		return rate * r.c.PrefillExperts[INT4] // by Marlin
 	case w == FP8 && r.dep.blockScaled() && (r.kernels == ExpertsTriton || r.kernels == ExpertsDeepGEMM && r.dep.TP >= 8):
 		rate *= blockExperts
 	}

@@ -523,10 +523,11 @@ func TestExpertParallelOfPerfectBalanceIsTensorParallel(t *testing.T) {
 		sliced := deploy(t, name, "H200 SXM", tp)
 		whole := sliced
 		whole.EP = true
-		c := ConstantsFor(sliced.Hardware, EngineArgs{})
+		args := EngineArgs{EngineFeatures: EngineFeatures{Kernels: Kernels{Experts: ExpertsTriton}}} // others are for either alone
+		c := ConstantsFor(sliced.Hardware, args)
 		c.Link.Scale = 1e-12
 		step := func(d Deployment, c Constants, b Batch) StepTime {
-			return must.Get(NewRoofline(d, c, EngineArgs{})).Step(b)
+			return must.Get(NewRoofline(d, c, args)).Step(b)
 		}
 		even := c
 		even.Link.ExpertSpread = 0
@@ -763,6 +764,7 @@ func TestBlockExpertsByDeepGEMM(t *testing.T) {
 		{"deepseek-ai/DeepSeek-V3", "H200 SXM", "0.15.0", 8, true},
 		{"Qwen/Qwen3-235B-A22B-FP8", "B200 SXM", "0.16.0", 4, false},
 		{"Qwen/Qwen3-235B-A22B-FP8", "MI300X", "0.12.0", 4, false},
+		{"Qwen/Qwen3-235B-A22B-FP8", "A100 SXM 80GB", "0.12.0", 4, false},
 	} {
 		d := deploy(t, c.model, c.gpu, c.tp)
 		args := EngineArgs{EngineVersion: c.version}
@@ -813,5 +815,34 @@ func TestPeakOfMxfp4Experts(t *testing.T) {
 	d.Hardware.Flops.FP8 = 0
 	if got, want := d.peakFlops(), d.Hardware.Flops.BF16; got != want {
 		t.Errorf("peak %g without fp8, want %g", got, want)
+	}
+}
+
+// Whoever chooses kernels gets these where they take the format, and the release's own elsewhere.
+func TestChosenExpertKernels(t *testing.T) {
+	for _, c := range []struct {
+		model, gpu, version string
+		ep                  bool
+		chosen, want        ExpertKernels
+	}{
+		{"nvidia/DeepSeek-R1-NVFP4", "B200 SXM", "0.17.0", false, ExpertsByDefault, ExpertsFlashInfer},
+		{"nvidia/DeepSeek-R1-NVFP4", "B200 SXM", "0.15.0", false, ExpertsByDefault, ExpertsCUTLASS},
+		{"nvidia/DeepSeek-R1-NVFP4", "B200 SXM", "0.17.0", false, ExpertsMarlin, ExpertsMarlin},
+		{"nvidia/DeepSeek-R1-NVFP4", "RTX PRO 6000 Blackwell Server", "0.17.0", false, ExpertsFlashInfer, ExpertsCUTLASS},
+		{"nvidia/DeepSeek-R1-NVFP4", "H200 SXM", "0.17.0", false, ExpertsByDefault, ExpertsMarlin},
+		{"DeepSeek-V3", "H200 SXM", "0.17.0", true, ExpertsByDefault, ExpertsCUTLASS},
+		{"DeepSeek-V3", "H200 SXM", "0.17.0", false, ExpertsByDefault, ExpertsTriton},
+		{"DeepSeek-V3", "H200 SXM", "0.17.0", false, ExpertsDeepGEMM, ExpertsDeepGEMM},
+		{"DeepSeek-V3", "H200 SXM", "0.17.0", false, ExpertsMarlin, ExpertsTriton},
+		{"Kimi-K2.5", "B200 SXM", "0.20.0", false, ExpertsByDefault, ExpertsMarlin},
+		{"Kimi-K2.5", "B200 SXM", "0.20.0", false, ExpertsFlashInfer, ExpertsFlashInfer},
+		{"Kimi-K2.5", "H200 SXM", "0.20.0", false, ExpertsFlashInfer, ExpertsMarlin},
+	} {
+		d := deploy(t, c.model, c.gpu, 8)
+		d.EP = c.ep
+		args := EngineArgs{EngineVersion: c.version, EngineFeatures: EngineFeatures{Kernels: Kernels{Experts: c.chosen}}}
+		if got := args.experts(d.Normal()); got != c.want {
+			t.Errorf("%s on %s in %s, chosen %v: %v, want %v", c.model, c.gpu, c.version, c.chosen, got, c.want)
+		}
 	}
 }

@@ -152,7 +152,7 @@ var timedGPUs = []string{"H100 SXM", "H200 SXM", "B200 SXM", "L40S", "RTX PRO 60
 func (h Hardware) Timed() bool { return slices.Contains(timedGPUs, h.Name) }
 
 // Sample draws one plausible set of constants: every constant times the exponential of a normal draw,
-// efficiencies kept below 0.97, or what was calibrated beyond it. Equally seeded generators give equal constants, and draws come in the same
+// efficiencies kept below 0.97 unless one was calibrated beyond it. Equally seeded generators give equal constants, and draws come in the same
 // order whatever the spread, so that samples of different deployments are paired. Draws are independent; since
 // fits trade bandwidth shares against layer costs, their joint spread is somewhat too wide.
 func (c Constants) Sample(rng *rand.Rand, s Spread) Constants {
@@ -161,7 +161,10 @@ func (c Constants) Sample(rng *rand.Rand, s Spread) Constants {
 		by[d] = math.Exp(s[d] * rng.NormFloat64())
 	}
 	longer := by[DoubtEquations] * by[DoubtSite]
-	most := max(highestShare, slices.Max(c.Weights[:]), slices.Max(c.KV[:]), slices.Max(c.Prefill[:]), c.Attention.Prefill)
+	most := highestShare
+	if max(slices.Max(c.Weights[:]), slices.Max(c.KV[:]), slices.Max(c.Prefill[:]), c.Attention.Prefill) > most {
+		most = math.Inf(1) // the peaks are a user's guess
+	}
 	c.Experts = c.Experts.Scaled(by[DoubtExperts], math.Inf(1))
 	c.PrefillExperts = c.PrefillExperts.Scaled(by[DoubtPrefillExperts], math.Inf(1))
 	for _, t := range terms {

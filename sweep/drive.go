@@ -99,7 +99,9 @@ func (l *Loop) step(ctx context.Context, batch []measure.Trial) error {
 	go parallel.DoAtMost(max(l.Parallel, 1), len(batch), func(i int) error {
 		m, err := l.measure(ctx, batch[i])
 		if err == nil {
-			brought[i], err = newJournalLine(m)
+			if brought[i], err = newJournalLine(m); err != nil {
+				err = fmt.Errorf("trial %d: %w", m.Trial.Number, err)
+			}
 		}
 		done[i] <- err
 		return err
@@ -189,7 +191,10 @@ type Ground struct {
 
 // SimulatedGround runs trials in virtual time, parallel of them side by side.
 func SimulatedGround(s *Simulated, parallel int) Ground {
-	return Ground{Run: s.Run, Parallel: parallel, Virtual: true, Owned: true, Predict: s}
+	run := func(ctx context.Context, t measure.Trial) (measure.Observation, error) {
+		return Interruptible(ctx, func() (measure.Observation, error) { return s.Run(ctx, t) })
+	}
+	return Ground{Run: run, Parallel: parallel, Virtual: true, Owned: true, Predict: s}
 }
 
 // Watcher is told what happens while trials run: a []measure.Trial that runs next, the

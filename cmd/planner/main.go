@@ -83,6 +83,8 @@ func beLavish() {
 // as from a pipe.
 type interrupts struct {
 	patient, asked atomic.Bool
+	// fleeting says that nothing would be lost, so that SIGTERM ends the process itself.
+	fleeting atomic.Bool
 	// exit ends the process; nil if that is not allowed.
 	exit func(code int)
 	// hurry is closed by the second signal; nil if signals are not watched.
@@ -99,6 +101,9 @@ func (i *interrupts) watch(cancel context.CancelFunc) {
 	go func() {
 		for n := 1; ; n++ {
 			s := <-signals
+			if s == syscall.SIGTERM && i.fleeting.Load() && i.exit != nil {
+				i.exit(exitInterrupted)
+			}
 			if n == 2 {
 				close(i.hurry)
 				if i.exit != nil && !i.patient.Load() {

@@ -239,6 +239,7 @@ func (p *program) conduct(c *cli.Context, r *run) error {
 	if r.follower == nil && r.ground.Run != nil && (r.folder != nil || !r.ground.Virtual) {
 		stop = p.signals.patience(func(line string) { show.See(line) })
 	}
+	p.signals.fleeting.Store(r.folder == nil && r.ground.Virtual)
 	for _, settle := range r.settle {
 		settle(r.folder)
 	}

@@ -184,7 +184,7 @@ func (c *Config) workloadRows() []tomlKey {
 		{"output", "tokens, likewise", lengths().in(&d.shape.Output)},
 		{"prefix", "shared prefixes, on top of prompt: { groups, tokens, prompts }; prompts > 0: so many distinct prompts per group, then reused",
 			prefix().in(&d.shape.Prefix)},
-		{"turns", "requests of one conversation", wholeIn(atLeast(1)).in(&w.Turns)},
+		{"turns", "requests of one conversation", wholeIn(atLeast(1).atMost(workload.MostTurns)).in(&w.Turns)},
 		{"think_time", "between two turns of a conversation", durationIn(atLeast(0)).in(&w.Think)},
 		{"arrivals", "poisson constant gamma (with burstiness) trace", words(workload.Poisson, workload.Constant, workload.Gamma, workload.Trace).in(&w.Arrivals)},
 		{"burstiness", "shape of gamma gaps: 1 = Poisson, below 1 burstier", numberIn(above(0).atMost(1e6)).in(&w.Burstiness)},

@@ -129,6 +129,29 @@ func TestSmallerStepsForGaps(t *testing.T) {
 	}
 }
 
+// Graphs hold so many tokens as the slots can decode: small steps are tried with enough of them, or they wait for their
+// launches, unless a user says how many there are.
+func TestSmallerStepsHaveGraphs(t *testing.T) {
+	for slots, want := range map[string][][2]int{
+		"":   {{1024, 64}, {512, 64}, {256, 64}, {512, 256}, {256, 128}},
+		"64": {{1024, 64}, {512, 64}, {256, 64}},
+	} {
+		set := []string{"model.name", "Gemma-3-27B", "hardware.gpu", "H100 SXM", "engine.tensor_parallel", "4", "demand.rate", "20", "slo.itl.p99.9", "40ms"}
+		if slots != "" {
+			set = append(set, "knobs.max_num_seqs", slots)
+		}
+		cfg := configtest.Load("estimate", set...)
+		runnable, _ := cfg.Candidates()
+		var got [][2]int
+		for _, k := range smallerSteps(cfg, &sweep.Simulated{Deployment: cfg.Deployment, Version: cfg.Engine.Version}, runnable[0]) {
+			got = append(got, [2]int{k.MaxNumBatchedTokens, k.MaxNumSeqs})
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("slots %q: %v, want %v", slots, got, want)
+		}
+	}
+}
+
 // Steps of fewer tokens than requests are refused by engines: where the list goes on
 // to them, the requests go along.
 func TestFewerTokensThanRequests(t *testing.T) {

@@ -221,8 +221,8 @@ const ThroughputBound = "throughput"
 // judgeThroughput compares arrivals and departures in the second half of the window; near its
 // maximum rate a batching engine fills for several times as long as it holds requests, as each
 // slows the others. The bound is missed if more requests stay behind than the fluctuations of a
-// server in balance explain. No single trial can prove that it is met: it counts as met otherwise,
-// and the other bounds decide.
+// server in balance explain, unless they may just fill it. No single trial can prove that it is met:
+// it counts as met otherwise, and the other bounds decide.
 func (c *cohort) judgeThroughput(overloaded bool) judged {
 	j := judged{state: Met, slack: 1, Count: Count{Bound: ThroughputBound, Cluster: 1, Phi: 1, High: 1}}
 	if overloaded {
@@ -249,10 +249,32 @@ func (c *cohort) judgeThroughput(overloaded bool) judged {
 	}
 	half := stat.StudentT(1-alpha, growthBlocks-1) * spread / n
 	j.Low, j.High = j.Value-half, j.Value+half
-	if overloaded || j.Low > 0 && from >= held {
+	if overloaded || j.Low > 0 && (from >= held || c.queues()) {
 		j.state, j.slack = Missed, max(-j.Value, -1)
 	}
 	return j
+}
+
+// queues reports whether requests wait ever longer for their first token: those of the last quarter
+// of the window for more than a tenth of it and three times as long as those of the first. A server
+// that fills has room for them.
+func (c *cohort) queues() bool {
+	wait := func(from, to time.Duration) float64 {
+		var all []float64
+		for _, r := range c.records {
+			if r.Due >= from && r.Due < to && !r.failed() {
+				first := r.First
+				if first < 0 {
+					first = c.end
+				}
+				all = append(all, float64(first-r.Due))
+			}
+		}
+		return gonum.Mean(all, nil)
+	}
+	quarter := (c.to - c.from) / 4
+	last := wait(c.to-quarter, c.to)
+	return last > 3*wait(c.from, c.from+quarter) && last > float64(c.to-c.from)/10
 }
 
 // draining reports whether clearly more requests leave than arrive: the backlog is left over from

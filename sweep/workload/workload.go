@@ -59,6 +59,9 @@ type Shape struct {
 	Prefix Prefix  `json:"prefix,omitzero"`  // texts that prompts share
 }
 
+// MostTurns bounds the requests of a conversation: every turn of all of them is held while they are simulated.
+const MostTurns = 1000
+
 // Workload is what users ask of an engine: how long, how alike and in what
 // rhythm. It holds no rate: a rate turns it into a schedule.
 type Workload struct {
@@ -67,7 +70,7 @@ type Workload struct {
 	// Shapes holds the components of a mix, one for a plain workload. Weights
 	// are relative; a single component needs none.
 	Shapes []Shape `json:"shapes,omitempty"`
-	// Turns is the number of requests of one conversation; each carries the
+	// Turns is the number of requests of one conversation, at most [MostTurns]; each carries the
 	// whole conversation before it in its prompt. 0 and 1 mean no conversation.
 	Turns int `json:"turns,omitempty"`
 	// Think is the time between the intended times of two turns; a turn never
