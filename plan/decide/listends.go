@@ -94,7 +94,7 @@ func edgesOf(r search.RaceResult) []edge {
 // the best set is at an end, as two steps may achieve what one does not, and the nearest value on the other
 // side, in case only a prediction ruled it out. A largest value no better than the one below it is not
 // extended: what is not used up need not be larger. If gaps between tokens limit the rate, smaller steps are
-// tried too, wherever the best set is.
+// tried too, of given lists as well, wherever the best set is.
 func pastEnds(cfg *config.Config, sim *sweep.Simulated, r search.RaceResult) []search.Prior {
 	var sets []measure.Knobs
 	for _, e := range edgesOf(r) {
@@ -105,6 +105,11 @@ func pastEnds(cfg *config.Config, sim *sweep.Simulated, r search.RaceResult) []s
 	}
 	if limitsGaps(cfg.Objective, r.Best.Binding) {
 		sets = append(sets, smallerSteps(cfg, sim, r.Knobs)...)
+		for _, c := range r.Contestants {
+			if shortens(sim, c.Knobs, r.Knobs) {
+				sets = append(sets, c.Knobs)
+			}
+		}
 	}
 	var further []search.Prior
 	for _, k := range sets {
@@ -120,6 +125,17 @@ func limitsGaps(slo measure.SLO, bound string) bool {
 	return slices.ContainsFunc(slo.Bounds, func(b measure.Bound) bool {
 		return b.Metric == measure.ITL && (bound == "" || b.String() == bound)
 	})
+}
+
+// shortens reports whether a set has smaller steps than another one and is otherwise the same, but for slots if the
+// steps then replay CUDA graphs.
+func shortens(sim *sweep.Simulated, k, than measure.Knobs) bool {
+	same := k
+	same.MaxNumBatchedTokens = than.MaxNumBatchedTokens
+	if sim != nil && sim.Captures(k) {
+		same.MaxNumSeqs = than.MaxNumSeqs
+	}
+	return same == than && k.MaxNumBatchedTokens <= than.MaxNumBatchedTokens && k != than
 }
 
 // smallerSteps returns variants of a knob set with step sizes below the default list, if the user gave no list.

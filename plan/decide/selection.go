@@ -134,12 +134,7 @@ func (d *Decision) secure() sweep.Source {
 		}
 		also := map[measure.Knobs]*search.MaxRate{}
 		for _, c := range race.Contestants {
-			smaller := c.Knobs
-			smaller.MaxNumBatchedTokens = race.Knobs.MaxNumBatchedTokens
-			if d.ground.Predict != nil && d.ground.Predict.Captures(c.Knobs) {
-				smaller.MaxNumSeqs = race.Knobs.MaxNumSeqs
-			}
-			if smaller != race.Knobs || c.Knobs.MaxNumBatchedTokens > race.Knobs.MaxNumBatchedTokens || c.Found != nil || c.Status != search.Beaten && c.Status != search.Tied {
+			if !shortens(d.ground.Predict, c.Knobs, race.Knobs) || c.Found != nil || c.Status != search.Beaten && c.Status != search.Tied {
 				continue
 			}
 			also[c.Knobs] = search.NewMaxRate(maxRateConfig(d.cfg, search.Prior{Knobs: c.Knobs}))
