@@ -124,9 +124,9 @@ func searchesOf(cfg *config.Config, g sweep.Ground) (s searches, err error) {
 	s.cfg, s.ground = cfg, g
 	runnable, rejected := cfg.Candidates()
 	s.Unable = rejected
-	if g.Predict != nil && !g.Virtual && limitsGaps(cfg.Objective, "") {
+	if g.Predict != nil && !g.Virtual && limitsOf(cfg.Objective, "", measure.ITL) {
 		for _, k := range slices.Clone(runnable) { // for a simulated engine the race asks for them
-			runnable = append(runnable, smallerSteps(cfg, g.Predict, k)...)
+			runnable = append(runnable, smallerSteps(cfg, g.Predict, k, math.MaxInt)...)
 		}
 		runnable = list.Distinct(runnable)
 	}

@@ -93,7 +93,7 @@ func edgesOf(r search.RaceResult) []edge {
 // pastEnds returns sets for a simulated engine's race to try beyond default lists: the next two values where
 // the best set is at an end, as two steps may achieve what one does not, and the nearest value on the other
 // side, in case only a prediction ruled it out. A largest value no better than the one below it is not
-// extended: what is not used up need not be larger. If gaps between tokens limit the rate, smaller steps are
+// extended: what is not used up need not be larger. If the time between tokens limits the rate, smaller steps are
 // tried too, of given lists as well, wherever the best set is.
 func pastEnds(cfg *config.Config, sim *sweep.Simulated, r search.RaceResult) []search.Prior {
 	var sets []measure.Knobs
@@ -103,8 +103,12 @@ func pastEnds(cfg *config.Config, sim *sweep.Simulated, r search.RaceResult) []s
 		}
 		sets = append(sets, append(e.beyond(2), e.inner.Knobs)...)
 	}
-	if limitsGaps(cfg.Objective, r.Best.Binding) {
-		sets = append(sets, smallerSteps(cfg, sim, r.Knobs)...)
+	if limitsOf(cfg.Objective, r.Best.Binding, measure.ITL, measure.TPOT) {
+		most := math.MaxInt
+		if limitsOf(cfg.Objective, r.Best.Binding, measure.TPOT) {
+			most = 2 // the mean of a request's gaps gains nothing from the shortest
+		}
+		sets = append(sets, smallerSteps(cfg, sim, r.Knobs, most)...)
 		for _, c := range r.Contestants {
 			if shortens(sim, c.Knobs, r.Knobs) {
 				sets = append(sets, c.Knobs)
@@ -120,10 +124,10 @@ func pastEnds(cfg *config.Config, sim *sweep.Simulated, r search.RaceResult) []s
 	return further
 }
 
-// limitsGaps reports whether a bound of the objective, or any if none is named, limits the gaps between tokens.
-func limitsGaps(slo measure.SLO, bound string) bool {
+// limitsOf reports whether a bound of the objective, or any if none is named, limits one of the metrics.
+func limitsOf(slo measure.SLO, bound string, of ...measure.Metric) bool {
 	return slices.ContainsFunc(slo.Bounds, func(b measure.Bound) bool {
-		return b.Metric == measure.ITL && (bound == "" || b.String() == bound)
+		return slices.Contains(of, b.Metric) && (bound == "" || b.String() == bound)
 	})
 }
 
@@ -138,12 +142,12 @@ func shortens(sim *sweep.Simulated, k, than measure.Knobs) bool {
 	return same == than && k.MaxNumBatchedTokens <= than.MaxNumBatchedTokens && k != than
 }
 
-// smallerSteps returns variants of a knob set with step sizes below the default list, if the user gave no list.
+// smallerSteps returns variants of a knob set with at most so many step sizes below the default list, if the user gave no list.
 // A step with a prompt in it is a gap in every running answer. Either few prompts keep these rare, or small
 // steps keep them short: the rate rises at both ends, so no neighbour of a large step shows that a small one is
 // better. Nor does one show that they want more slots: CUDA graphs are captured for so many tokens as these can decode, and a
 // step beyond them waits for its launches.
-func smallerSteps(cfg *config.Config, sim *sweep.Simulated, k measure.Knobs) []measure.Knobs {
+func smallerSteps(cfg *config.Config, sim *sweep.Simulated, k measure.Knobs, most int) []measure.Knobs {
 	n, _ := measure.KnobNamed("max_num_batched_tokens")
 	slots, _ := measure.KnobNamed("max_num_seqs")
 	if !cfg.Open(n) {
@@ -151,7 +155,7 @@ func smallerSteps(cfg *config.Config, sim *sweep.Simulated, k measure.Knobs) []m
 	}
 	n.Set(&k, n.Usual[0])
 	e := edge{axis: n, knobs: k, lower: true}
-	sets := e.beyond(math.MaxInt)
+	sets := e.beyond(most)
 	for _, k := range sets {
 		if cfg.Open(slots) && !sim.Captures(k) {
 			k.MaxNumSeqs = max(k.MaxNumSeqs, k.MaxNumBatchedTokens/2)

@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"math"
 	"slices"
 	"testing"
 
@@ -143,7 +144,7 @@ func TestSmallerStepsHaveGraphs(t *testing.T) {
 		cfg := configtest.Load("estimate", set...)
 		runnable, _ := cfg.Candidates()
 		var got [][2]int
-		for _, k := range smallerSteps(cfg, &sweep.Simulated{Deployment: cfg.Deployment, Version: cfg.Engine.Version}, runnable[0]) {
+		for _, k := range smallerSteps(cfg, &sweep.Simulated{Deployment: cfg.Deployment, Version: cfg.Engine.Version}, runnable[0], math.MaxInt) {
 			got = append(got, [2]int{k.MaxNumBatchedTokens, k.MaxNumSeqs})
 		}
 		if !slices.Equal(got, want) {
@@ -154,23 +155,25 @@ func TestSmallerStepsHaveGraphs(t *testing.T) {
 
 // Of given lists, too, the sets that may shorten gaps are tried, whatever is predicted of them.
 func TestSetsThatShortenSteps(t *testing.T) {
-	cfg := configtest.Load("estimate", "model.name", "Gemma-3-27B", "hardware.gpu", "H100 SXM", "engine.tensor_parallel", "4", "demand.rate", "20",
-		"slo.itl.p99.9", "40ms", "knobs.max_num_seqs", "[64, 256]", "knobs.max_num_batched_tokens", "[512, 8192]", "knobs.gpu_memory_utilization", "0.9")
-	sim := &sweep.Simulated{Deployment: cfg.Deployment, Version: cfg.Engine.Version}
-	r := search.RaceResult{Best: search.Result{Binding: "itl.p99.9"}}
-	runnable, _ := cfg.Candidates()
-	for _, k := range runnable {
-		if r.Contestants = append(r.Contestants, search.Contestant{Knobs: k}); k.MaxNumSeqs == 64 && k.MaxNumBatchedTokens == 8192 {
-			r.Knobs = k
+	for bound, want := range map[string][][2]int{"itl.p99.9": {{512, 64}, {512, 256}}, "tpot.p99": {{512, 64}, {512, 256}}, "ttft.p99": nil} {
+		cfg := configtest.Load("estimate", "model.name", "Gemma-3-27B", "hardware.gpu", "H100 SXM", "engine.tensor_parallel", "4", "demand.rate", "20",
+			"slo."+bound, "40ms", "knobs.max_num_seqs", "[64, 256]", "knobs.max_num_batched_tokens", "[512, 8192]", "knobs.gpu_memory_utilization", "0.9")
+		sim := &sweep.Simulated{Deployment: cfg.Deployment, Version: cfg.Engine.Version}
+		r := search.RaceResult{Best: search.Result{Binding: bound}}
+		runnable, _ := cfg.Candidates()
+		for _, k := range runnable {
+			if r.Contestants = append(r.Contestants, search.Contestant{Knobs: k}); k.MaxNumSeqs == 64 && k.MaxNumBatchedTokens == 8192 {
+				r.Knobs = k
+			}
 		}
-	}
-	var got [][2]int
-	for _, p := range pastEnds(cfg, sim, r) {
-		got = append(got, [2]int{p.Knobs.MaxNumBatchedTokens, p.Knobs.MaxNumSeqs})
-	}
-	slices.SortFunc(got, func(a, b [2]int) int { return a[1] - b[1] })
-	if want := [][2]int{{512, 64}, {512, 256}}; !slices.Equal(got, want) {
-		t.Errorf("%v, want %v", got, want)
+		var got [][2]int
+		for _, p := range pastEnds(cfg, sim, r) {
+			got = append(got, [2]int{p.Knobs.MaxNumBatchedTokens, p.Knobs.MaxNumSeqs})
+		}
+		slices.SortFunc(got, func(a, b [2]int) int { return a[1] - b[1] })
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", bound, got, want)
+		}
 	}
 }
 
