@@ -4,8 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
+	"planner/internal/evidence/must"
+	"planner/internal/evidence/programtest"
 	"planner/internal/note"
 	"planner/sweep"
 	"planner/sweep/measure"
@@ -33,5 +37,22 @@ func TestInterruptionDecidesTheExitCode(t *testing.T) {
 		if code == exitInterrupted && !strings.Contains(message, "interrupted") {
 			t.Errorf("%s: message %q does not say so", c.name, message)
 		}
+	}
+}
+
+// SIGTERM ends a simulated run that keeps nothing without waiting for what it would have said.
+func TestSIGTERMEndsWhatKeepsNothing(t *testing.T) {
+	t.Parallel()
+	cmd := planner(t, t.TempDir(), "estimate", "--model", "llama-3.1-8b", "--gpu", "L40S", "--workload", "chat", "--rate", "5",
+		"--slo", "ttft.p99=1s", "--set", "workload.turns=200", "--verbose")
+	var stderr programtest.Transcript
+	cmd.Stderr = &stderr
+	must.OK(cmd.Start())
+	waitFor(t, func() bool { return strings.Contains(stderr.String(), "trial 1") })
+	began := time.Now()
+	must.OK(cmd.Process.Signal(syscall.SIGTERM))
+	cmd.Wait()
+	if took, code := time.Since(began), cmd.ProcessState.ExitCode(); took > 5*time.Second || code != exitInterrupted {
+		t.Errorf("exit code %d after %v: %s", code, took, stderr.String())
 	}
 }
