@@ -143,6 +143,9 @@ func TestTerms(t *testing.T) {
 		c := ConstantsFor(d.Hardware, EngineArgs{EngineVersion: "0.11.0"})
 		for _, term := range Terms() {
 			v := c.Value(term, d)
+			if term == DoubtSkinny && v == 0 && d.Hardware.Generation != GenerationUnknown {
+				continue // GPUs read weights meanwhile
+			}
 			if v <= 0 {
 				t.Errorf("%s: %v is %v", name, term, v)
 			}

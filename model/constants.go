@@ -42,6 +42,11 @@ func (b ByFormat) Scaled(by, most float64) ByFormat {
 // and up to 16 rows nothing is lengthened.
 var tileRows = [...]float64{32, 64, 128, 256}
 
+// skinnyRows is the number of rows that small products are computed in. SmolLM2-135M in 4 bits, llama-server on one thread of
+// an AMD EPYC of 2.6 GHz (2026-11-29): a step of 1 to 8 decodes takes 6, 16, 23, 30, 38, 42, 44 and 42 ms, a prompt 3.5 ms
+// a token: each of two to four 2.3 times as long, which the formula (Roofline.rows) continues with 34, 37, 40 and 44.
+const skinnyRows = 4
+
 // Constants are the measured numbers of the step-time model for one generation of GPUs and one release of the
 // engine. Efficiencies are shares of the data sheet's bandwidth or of its dense compute in the format computed
 // in; times are seconds. [ConstantsFor] makes them; the zero value is of no use.
@@ -57,7 +62,11 @@ type Constants struct {
 	// Uneven is the squared coefficient of variation of the experts' popularity.
 	Uneven float64
 	// Tiles are factors on the time to read fp8 matrices, by the rows of a step.
-	Tiles     [len(tileRows)]float64
+	Tiles [len(tileRows)]float64
+	// Skinny is how many times as long as a row among many the processor computes each of two to [skinnyRows] rows of a
+	// matrix product; a single one is multiplied as a vector. 0: as long, which is true of GPUs, that read the weights
+	// meanwhile.
+	Skinny    float64
 	Attention AttentionConstants
 	Head      struct{ Memory, Compute float64 } // the LM head's shares of bandwidth and of bf16 compute
 	// Sampler is the seconds per row and vocabulary entry with top-p or top-k, by how these are found. Every

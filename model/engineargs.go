@@ -33,6 +33,17 @@ type EngineFeatures struct {
 	FrontEnds int
 }
 
+// Following returns the features with which the simulated engine stands for an engine of a kind. llama-server and Text
+// Generation Inference wait for a step's tokens before they choose the next one (update_slots in llama.cpp's
+// tools/server/server-context.cpp, batching_task in TGI's backends/v3/src/backend.rs, 2026): a request that arrives
+// during a step is in the next.
+func (f EngineFeatures) Following(kind string) EngineFeatures {
+	if f.Kernels.Async == ByDefault && (kind == "llama-server" || kind == "tgi") {
+		f.Kernels.Async = Off
+	}
+	return f
+}
+
 // With returns the features as arguments of vLLM's command line change them, and the options among these that are not
 // modelled, or not with their value.
 func (f EngineFeatures) With(args []string) (with EngineFeatures, rest []string) {

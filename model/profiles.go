@@ -100,7 +100,7 @@ var profiles = []profileRow{
 		Weights:   ByFormat{BF16: 0.78, FP8: 0.68, INT8: 0.68, INT4: 0.65, NVFP4: 0.65},
 		Prefill:   ByFormat{BF16: 0.65, FP8: 0.50, INT8: 0.50, INT4: 0.55, NVFP4: 0.45},
 		KV:        ByFormat{BF16: 0.70, FP8: 0.58},
-		Attention: AttentionConstants{Prefill: 0.50, ExtraKeys: 500}, Fixed: FixedConstants{Layer: 40e-6},
+		Attention: AttentionConstants{Prefill: 0.50, ExtraKeys: 500}, Fixed: FixedConstants{Layer: 40e-6}, Skinny: 1,
 	}},
 }
 

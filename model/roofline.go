@@ -223,14 +223,14 @@ func (r *Roofline) time(l *batchSums) StepTime {
 func (r *Roofline) work(l *batchSums) StepTime {
 	var t StepTime
 	tokens := l.all()
-	t.Weights, t.Compute = smooth(r.dense.read*r.tiles(tokens), r.dense.token*tokens)
+	t.Weights, t.Compute = smooth(r.dense.read*r.tiles(tokens), r.dense.token*r.rows(tokens))
 	if r.experts.bytes > 0 {
 		passes := r.toExperts.passes(tokens)
 		t.ExpertWeights, t.ExpertCompute = r.expertTime(r.padded(tokens) * l.replicas / passes)
 		t.ExpertWeights, t.ExpertCompute = t.ExpertWeights*passes, t.ExpertCompute*passes
 	}
 	if l.sampled > 0 {
-		t.Head = max(r.head.read, r.head.token*l.sampled) + r.sample*l.sampled
+		t.Head = max(r.head.read, r.head.token*r.rows(l.sampled)) + r.sample*l.sampled
 	}
 	t.DecodeAttention = r.kvTime(l) + r.states.request*l.requests
 	if l.tokens > 0 {
@@ -262,6 +262,14 @@ func (r *Roofline) work(l *batchSums) StepTime {
 		t.Total += t.Draft
 	}
 	return t
+}
+
+// rows returns how many rows of a large matrix product take as long to compute as these.
+func (r *Roofline) rows(n float64) float64 {
+	if n > 1 && r.c.Skinny > 1 {
+		n += (r.c.Skinny - 1) * min(n, skinnyRows)
+	}
+	return n
 }
 
 // tiles returns the factor by which fp8 products' choice of tiles for these rows lengthens the reading of

@@ -846,3 +846,29 @@ func TestChosenExpertKernels(t *testing.T) {
 		}
 	}
 }
+
+// Steps of one to eight decodes and a prompt as llama-server took them on one processor (see [skinnyRows]), in ms, with
+// the weights' and products' rates that one decode and the prompt give.
+func TestProductsOfFewRows(t *testing.T) {
+	r := &Roofline{c: Constants{Skinny: 2.3}}
+	r.dense.read, r.dense.token = 5.9, 3.3
+	for rows, want := range map[float64]float64{1: 6, 2: 16, 3: 23, 4: 30, 5: 37.5, 6: 42, 7: 44, 8: 42, 64: 225} {
+		weights, compute := smooth(r.dense.read, r.dense.token*r.rows(rows))
+		if got := weights + compute; math.Abs(got/want-1) > 0.13 {
+			t.Errorf("%g rows take %.1f ms, %g measured", rows, got, want)
+		}
+	}
+}
+
+// Engines that wait for a step's tokens are simulated so, unless the user says otherwise.
+func TestFollowing(t *testing.T) {
+	for kind, want := range map[string]bool{"llama-server": false, "tgi": false, "vllm": true, "simulated": true} {
+		if got := (EngineArgs{EngineFeatures: EngineFeatures{}.Following(kind)}).Async(1); got != want {
+			t.Errorf("%s schedules ahead: %t", kind, got)
+		}
+	}
+	given := EngineFeatures{Kernels: Kernels{Async: On}}
+	if got := given.Following("llama-server").Kernels; got != given.Kernels {
+		t.Errorf("what was given became %+v", got)
+	}
+}

@@ -31,6 +31,7 @@ const (
 	DoubtStream    // the front end's time to stream an event
 	DoubtSite      // the time of every step elsewhere than where the constants were measured
 	DoubtIntake    // the front end's time to take in a request, and the engine's to schedule one
+	DoubtSkinny    // products of few rows
 	doubtCount
 )
 
@@ -104,7 +105,7 @@ func leastSpread(dep Deployment, args EngineArgs) (s Spread) {
 			DoubtLayer: 0.20, DoubtStep: 0.35, DoubtCommunication: 0.25}},
 		// A running request costs CPUs .3 and 2 ms a step (probes of vLLM and llama-server, 2026-11), not 2 us.
 		{hw.Generation == GenerationUnknown, Spread{DoubtWeights: 0.15, DoubtKV: 0.18, DoubtPrefill: 0.25, DoubtPrefillAttention: 0.30,
-			DoubtLayer: 0.30, DoubtStep: 0.50, DoubtRequest: 1}},
+			DoubtLayer: 0.30, DoubtStep: 0.50, DoubtRequest: 1, DoubtSkinny: 0.50}},
 		// Features that no served run tests.
 		{a.Attention.MLA.Present(), Spread{DoubtKV: 0.20, DoubtPrefillAttention: 0.20, DoubtLayer: 0.20, DoubtLaunch: 0.70}},
 		{a.State.Present(), Spread{DoubtKV: 0.30, DoubtPrefillAttention: 0.30, DoubtLayer: 0.25}},
@@ -172,7 +173,7 @@ func (c Constants) Sample(rng *rand.Rand, s Spread) Constants {
 		switch {
 		case t.Efficiency():
 			factor /= longer
-		case t != DoubtFrontend && t != DoubtStream:
+		case t != DoubtFrontend && t != DoubtStream && t != DoubtSkinny:
 			factor *= longer
 		}
 		c = c.times(t, factor, most)

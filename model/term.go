@@ -7,7 +7,7 @@ import (
 
 // terms are the doubts that a calibration may resolve, in the order of reports; everything else stays at the
 // data sheets and kernel tables.
-var terms = []Doubt{DoubtFrontend, DoubtStream, DoubtStep, DoubtLayer, DoubtLaunch, DoubtRequest, DoubtWeights, DoubtKV, DoubtPrefill, DoubtPrefillAttention}
+var terms = []Doubt{DoubtFrontend, DoubtStream, DoubtStep, DoubtLayer, DoubtLaunch, DoubtRequest, DoubtWeights, DoubtKV, DoubtPrefill, DoubtPrefillAttention, DoubtSkinny}
 
 // Terms returns the terms of a calibration in order.
 func Terms() []Doubt { return slices.Clone(terms) }
@@ -15,11 +15,11 @@ func Terms() []Doubt { return slices.Clone(terms) }
 // String returns a term's name in files and reports.
 func (t Doubt) String() string {
 	return [doubtCount]string{DoubtFrontend: "frontend", DoubtStream: "stream", DoubtStep: "step", DoubtLayer: "layer", DoubtLaunch: "launch", DoubtRequest: "request",
-		DoubtWeights: "weights", DoubtKV: "kv", DoubtPrefill: "prefill", DoubtPrefillAttention: "attention"}[t]
+		DoubtWeights: "weights", DoubtKV: "kv", DoubtPrefill: "prefill", DoubtPrefillAttention: "attention", DoubtSkinny: "skinny"}[t]
 }
 
 // Efficiency reports whether a term is a share of a data sheet's peak, between 0 and 1; the
-// others are seconds.
+// others are seconds, but for [DoubtSkinny], a ratio.
 func (t Doubt) Efficiency() bool {
 	return t == DoubtWeights || t == DoubtKV || t == DoubtPrefill || t == DoubtPrefillAttention
 }
@@ -49,6 +49,8 @@ func (c Constants) Value(t Doubt, dep Deployment) float64 {
 		return c.Prefill.For(dep.denseFormat())
 	case DoubtPrefillAttention:
 		return c.Attention.Prefill
+	case DoubtSkinny:
+		return c.Skinny
 	}
 	return 0
 }
@@ -104,6 +106,8 @@ func (c Constants) times(t Doubt, by, most float64) Constants {
 		c.Head.Compute = min(c.Head.Compute*by, most)
 	case DoubtPrefillAttention:
 		c.Attention.Prefill = min(c.Attention.Prefill*by, most)
+	case DoubtSkinny:
+		c.Skinny *= by
 	}
 	return c
 }

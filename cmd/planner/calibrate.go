@@ -79,6 +79,7 @@ func (p *program) calibrate(c *cli.Context) error {
 	beLavish()
 	k := runs[0].Trial.Knobs
 	settings, _ := cfg.Engine.Features().With(strings.Fields(k.ExtraArgs))
+	settings = settings.Following(runs[0].Measurement.Server.Engine.Kind)
 	var simulated atomic.Int64
 	show := p.display(c, &run{})
 	show.See(func() string {

@@ -40,10 +40,10 @@ type EngineSettings struct {
 	ReadyTimeout time.Duration
 }
 
-// Features returns the settings of the simulated engine, as further arguments change them.
+// Features returns the settings of the simulated engine, as its kind and further arguments change them.
 func (e *EngineSettings) Features() model.EngineFeatures {
 	f, _ := e.With(e.ExtraArgs)
-	return f
+	return f.Following(e.Kind)
 }
 
 func (r *reader) checkEngine(c *Config) {

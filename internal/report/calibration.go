@@ -31,7 +31,10 @@ func Calibration(r calibrate.File) Document {
 func constantsTable(terms map[string]calibrate.TermFit) Table {
 	t := table(left("constant"), right("before", "after", "known to, before", "after", "moves the figures by"), left("note"))
 	for _, term := range model.Terms() {
-		f := terms[term.String()]
+		f, ok := terms[term.String()]
+		if !ok {
+			continue
+		}
 		t.row(term, fmt.Sprintf("%.3g", f.Default), fmt.Sprintf("%.3g", f.Value),
 			share(f.Prior), share(f.Posterior), percent(f.Effect/100), where(!f.Fitted, "left: the runs do not say"))
 	}

@@ -101,8 +101,13 @@ func (p *regression) result() File {
 	for _, t := range model.Terms() {
 		f := TermFit{Default: p.o.Constants.Value(t, p.o.Deployment), Prior: model.SpreadFor(p.o.Deployment, p.o.engine())[t], Unit: "s"}
 		f.Value, f.Factor, f.Posterior = f.Default, 1, f.Prior
-		if t.Efficiency() {
+		switch {
+		case f.Default == 0:
+			continue
+		case t.Efficiency():
 			f.Unit = "share of the data sheet's peak"
+		case t == model.DoubtSkinny:
+			f.Unit = "ratio"
 		}
 		if k := slices.Index(p.terms, t); k >= 0 {
 			f.Fitted = true

@@ -222,6 +222,7 @@ func (p *ProbeStudy) Observe(m measure.Measurement) {
 	p.spent += m.EngineTime(0)
 	if len(p.seen) == 1 {
 		p.options.Version = cmp.Or(sweep.ReleaseOf(m.Server.Engine), p.options.Version)
+		p.options.Settings = p.options.Settings.Following(m.Server.Engine.Kind)
 	}
 	if len(p.seen) > p.Points {
 		return
