@@ -169,7 +169,7 @@ func ConstantsFor(hw Hardware, engine EngineArgs) Constants {
 	// Served: gpt-oss-120b and Llama-4 Scout at 4 to 128 requests, 0.3 to 0.5.
 	c.Uneven = 0.4
 	c.Head.Memory, c.Head.Compute = 0.85, 0.70 // GEMM tables
-	c.Fixed.complete(engine)
+	c.Fixed.complete(hw, engine)
 	// Served: 7 ms and 1.5 ms per 1,000 prompt tokens (6.5-8; 1-2). Of these, tokenising takes 1.07 us a token on the host
 	// of a DGX H100 (vLLM issue 19012) and 1.15 on that of a GLM-5.2, where it was 47 % of the time of a server that found
 	// most of its prompts of 38,000 tokens in the cache (TensorRT-LLM pull request 18389, 2026-08); on vLLM 0.32.0 a
@@ -233,7 +233,7 @@ const hopperSync = 0.63
 // an SM does as much per cycle with them, but the peak belongs to Blackwell's own (tcgen05). Analogy.
 const blackwellSync = 148 * 1.965 / (132 * 1.98) * 989 / 2250
 
-func (f *FixedConstants) complete(engine EngineArgs) {
+func (f *FixedConstants) complete(hw Hardware, engine EngineArgs) {
 	f.Step = 280e-6 // served: 275-311 us in the last fits
 	// Served: the host's time to launch a layer, however little the GPUs have to do. On fast hosts 0.35 to 0.55
 	// ms fit the steps beyond the captured graphs equally well; other hosts take longer (SpreadFor). LaunchAll is from the
@@ -257,7 +257,7 @@ func (f *FixedConstants) complete(engine EngineArgs) {
 	} else {
 		f.MoELayer = moeLayerH100
 	}
-	if !engine.Async(1) { // with several stages other batches hide it
+	if !engine.Async(hw.Generation, 1) { // with several stages other batches hide it
 		f.SyncStep = 280e-6 // served, Llama-3.1-70B of autumn 2025: TPOT error 2.1 -> 1.7 % when found
 	}
 }

@@ -112,6 +112,7 @@ const (
 	GenerationBlackwellRTX Generation = "blackwell-rtx" // RTX PRO 6000, RTX 5090
 	GenerationCDNA3        Generation = "cdna3"
 	GenerationCDNA4        Generation = "cdna4"
+	GenerationCPU          Generation = "cpu" // processors in place of a GPU
 )
 
 // generationMarks maps a part of a GPU's name to its generation; the first match wins, so that "RTX PRO 6000
@@ -131,7 +132,12 @@ var generationMarks = []struct {
 	{"mi355", GenerationCDNA4}, {"mi350", GenerationCDNA4},
 	{"mi300", GenerationCDNA3}, {"mi325", GenerationCDNA3},
 	{"l20", GenerationAda}, {"l4", GenerationAda},
+	{"cpu", GenerationCPU}, {"processor", GenerationCPU}, {"xeon", GenerationCPU}, {"epyc", GenerationCPU},
 }
+
+// measured reports whether anything was measured on the generation; the others get the same defaults, and their peaks may
+// be what a user guessed.
+func (g Generation) measured() bool { return g != GenerationUnknown && g != GenerationCPU }
 
 // FromHopper reports whether the generation is NVIDIA's Hopper or one after it.
 func (g Generation) FromHopper() bool {
@@ -161,7 +167,7 @@ func generationOf(name string) Generation {
 
 // generations lists the names that a catalog file may give.
 var generations = []Generation{GenerationAmpere, GenerationAda, GenerationHopper, GenerationBlackwell,
-	GenerationBlackwellRTX, GenerationCDNA3, GenerationCDNA4}
+	GenerationBlackwellRTX, GenerationCDNA3, GenerationCDNA4, GenerationCPU}
 
 // Check returns an error that wraps [ErrNoFigure] and names the first figure without which nothing can be
 // computed on this GPU.

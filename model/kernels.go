@@ -94,8 +94,8 @@ func (Sampler) names() []string {
 // Async reports whether the engine schedules the next step while the current one runs: by default since 0.14, with
 // several pipeline stages since 0.15 (release notes of 0.14.0, 2026-01-20; vLLM pull request 32359). It does not with
 // n-gram speculation, which searches text that the host does not have yet, and with a draft model it does since 0.26
-// (48341, of 2026-07; config/vllm.py, 0.32).
-func (l EngineArgs) Async(stages int) bool {
+// (48341, of 2026-07; config/vllm.py, 0.32). On processors it never does (platforms/cpu.py, 0.32).
+func (l EngineArgs) Async(g Generation, stages int) bool {
 	v := versionOf(l.EngineVersion)
 	since := 14
 	switch {
@@ -104,7 +104,7 @@ func (l EngineArgs) Async(stages int) bool {
 	case stages > 1:
 		since = 15
 	}
-	return l.Kernels.Async.or(v.AtLeast(0, since) && l.Speculation.Method != DraftNGram)
+	return l.Kernels.Async.or(g != GenerationCPU && v.AtLeast(0, since) && l.Speculation.Method != DraftNGram)
 }
 
 // graphs returns the CUDA graph mode; full graphs of decodes are the default since 0.11.
@@ -147,7 +147,7 @@ func (l EngineArgs) sampler(dep Deployment) Sampler {
 		return l.Kernels.Sampler
 	case !dep.Arch.truncates():
 		return SamplerGreedy
-	case v.AtLeast(0, 21) && dep.Hardware.Generation != GenerationUnknown && !dep.Hardware.CDNA():
+	case v.AtLeast(0, 21) && dep.Hardware.Generation.measured() && !dep.Hardware.CDNA():
 		return SamplerFlashInfer
 	case v.AtLeast(0, 17):
 		return SamplerTriton

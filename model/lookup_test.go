@@ -299,7 +299,7 @@ func TestParseNames(t *testing.T) {
 	} {
 		args := EngineArgs{EngineVersion: c.version}
 		args.Speculation.Method = c.draft
-		if got := args.Async(c.stages); got != c.want {
+		if got := args.Async(GenerationHopper, c.stages); got != c.want {
 			t.Errorf("asynchronous scheduling of %+v: %v", c, got)
 		}
 	}

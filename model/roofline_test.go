@@ -863,7 +863,7 @@ func TestProductsOfFewRows(t *testing.T) {
 // Engines that wait for a step's tokens are simulated so, unless the user says otherwise.
 func TestFollowing(t *testing.T) {
 	for kind, want := range map[string]bool{"llama-server": false, "tgi": false, "vllm": true, "simulated": true} {
-		if got := (EngineArgs{EngineFeatures: EngineFeatures{}.Following(kind)}).Async(1); got != want {
+		if got := (EngineArgs{EngineFeatures: EngineFeatures{}.Following(kind)}).Async(GenerationHopper, 1); got != want {
 			t.Errorf("%s schedules ahead: %t", kind, got)
 		}
 	}

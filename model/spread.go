@@ -104,7 +104,7 @@ func leastSpread(dep Deployment, args EngineArgs) (s Spread) {
 		{!hw.Timed(), Spread{DoubtWeights: 0.10, DoubtKV: 0.12, DoubtPrefill: 0.16, DoubtPrefillAttention: 0.20,
 			DoubtLayer: 0.20, DoubtStep: 0.35, DoubtCommunication: 0.25}},
 		// A running request costs CPUs .3 and 2 ms a step (probes of vLLM and llama-server, 2026-11), not 2 us.
-		{hw.Generation == GenerationUnknown, Spread{DoubtWeights: 0.15, DoubtKV: 0.18, DoubtPrefill: 0.25, DoubtPrefillAttention: 0.30,
+		{!hw.Generation.measured(), Spread{DoubtWeights: 0.15, DoubtKV: 0.18, DoubtPrefill: 0.25, DoubtPrefillAttention: 0.30,
 			DoubtLayer: 0.30, DoubtStep: 0.50, DoubtRequest: 1, DoubtSkinny: 0.50}},
 		// Features that no served run tests.
 		{a.Attention.MLA.Present(), Spread{DoubtKV: 0.20, DoubtPrefillAttention: 0.20, DoubtLayer: 0.20, DoubtLaunch: 0.70}},
@@ -173,7 +173,7 @@ func (c Constants) Sample(rng *rand.Rand, s Spread) Constants {
 		switch {
 		case t.Efficiency():
 			factor /= longer
-		case t != DoubtFrontend && t != DoubtStream && t != DoubtSkinny:
+		case t != DoubtFrontend && t != DoubtIntake && t != DoubtStream && t != DoubtSkinny:
 			factor *= longer
 		}
 		c = c.times(t, factor, most)
@@ -181,8 +181,6 @@ func (c Constants) Sample(rng *rand.Rand, s Spread) Constants {
 	c.States *= longer / by[DoubtPrefillAttention]
 	c.Attention.Skew = min(c.Attention.Skew*by[DoubtSkew], 1)
 	c.Frontend.PromptToken *= by[DoubtFrontend]
-	c.Frontend.Intake *= by[DoubtIntake]
-	c.Fixed.Core *= by[DoubtIntake]
 	c.Link.Scale *= by[DoubtCommunication] * longer
 	c.Link.Overlap = min(1, c.Link.Overlap/by[DoubtCommunication])
 	c.Uneven *= by[DoubtRouting]

@@ -7,14 +7,14 @@ import (
 
 // terms are the doubts that a calibration may resolve, in the order of reports; everything else stays at the
 // data sheets and kernel tables.
-var terms = []Doubt{DoubtFrontend, DoubtStream, DoubtStep, DoubtLayer, DoubtLaunch, DoubtRequest, DoubtWeights, DoubtKV, DoubtPrefill, DoubtPrefillAttention, DoubtSkinny}
+var terms = []Doubt{DoubtFrontend, DoubtIntake, DoubtStream, DoubtStep, DoubtLayer, DoubtLaunch, DoubtRequest, DoubtWeights, DoubtKV, DoubtPrefill, DoubtPrefillAttention, DoubtSkinny}
 
 // Terms returns the terms of a calibration in order.
 func Terms() []Doubt { return slices.Clone(terms) }
 
 // String returns a term's name in files and reports.
 func (t Doubt) String() string {
-	return [doubtCount]string{DoubtFrontend: "frontend", DoubtStream: "stream", DoubtStep: "step", DoubtLayer: "layer", DoubtLaunch: "launch", DoubtRequest: "request",
+	return [doubtCount]string{DoubtFrontend: "frontend", DoubtIntake: "intake", DoubtStream: "stream", DoubtStep: "step", DoubtLayer: "layer", DoubtLaunch: "launch", DoubtRequest: "request",
 		DoubtWeights: "weights", DoubtKV: "kv", DoubtPrefill: "prefill", DoubtPrefillAttention: "attention", DoubtSkinny: "skinny"}[t]
 }
 
@@ -31,6 +31,8 @@ func (c Constants) Value(t Doubt, dep Deployment) float64 {
 	switch t {
 	case DoubtFrontend:
 		return c.Frontend.Request
+	case DoubtIntake:
+		return c.Frontend.Intake
 	case DoubtStream:
 		return c.Frontend.Event
 	case DoubtStep:
@@ -64,7 +66,7 @@ func (c Constants) WithValue(t Doubt, dep Deployment, v float64) Constants {
 		return c
 	}
 	most := math.Inf(1)
-	if t.Efficiency() && dep.Hardware.Generation != GenerationUnknown {
+	if t.Efficiency() && dep.Hardware.Generation.measured() {
 		v, most = min(v, highestShare), 1
 	}
 	return c.times(t, v/old, most)
@@ -75,6 +77,9 @@ func (c Constants) times(t Doubt, by, most float64) Constants {
 	switch t {
 	case DoubtFrontend:
 		c.Frontend.Request *= by
+	case DoubtIntake:
+		c.Frontend.Intake *= by
+		c.Fixed.Core *= by
 	case DoubtStream:
 		c.Frontend.Event *= by
 	case DoubtStep:

@@ -120,7 +120,7 @@ func designs() []experiment {
 				"and then measured, and not fitted to. The run folder has engine.calibration, which engine.calibration may name.",
 			config: slices.Concat(declared(shortcuts), declared(benchShortcuts[:1]), configFlags()),
 			own: append([]cli.Flag{
-				&cli.StringFlag{Name: "points", Value: "10", Usage: "load points that constants are fitted to: --points 12"},
+				&cli.StringFlag{Name: "points", Value: "12", Usage: "load points that constants are fitted to, the last two of them repeated: --points 16"},
 				&cli.StringFlag{Name: "held", Value: "5", Usage: "further ones that they are scored on: --held 5"},
 				&cli.StringFlag{Name: "budget", Value: "10m", Usage: "engine time of all trials: --budget 10m"},
 			}, shared("dialect")...),
@@ -187,8 +187,8 @@ func probeStudy(p *program, r *run) (sweep.Study, error) {
 	switch {
 	case f.err != nil:
 		return nil, f.err
-	case spec.Points < 4 || spec.Points+spec.Held > 40:
-		return nil, usagef("--points, --held: %d and %d, want at least 4 points and at most 40 in all", spec.Points, spec.Held)
+	case spec.Points < 5 || spec.Points+spec.Held > 40:
+		return nil, usagef("--points, --held: %d and %d, want at least 5 points and at most 40 in all", spec.Points, spec.Held)
 	case !r.started.IsZero():
 		spec.Date = r.started.UTC().Format(time.DateOnly)
 	}

@@ -59,7 +59,7 @@ func probeDocument(p *design.Probed, e Engines) Document {
 	if p.TPOTError != nil {
 		machine := ""
 		if p.NoiseTPOT != nil {
-			machine = fmt.Sprintf("differs from itself by %s and %s between the first trial and the same one later", percent(*p.NoiseTPOT), percent(*p.NoiseTTFT)) +
+			machine = fmt.Sprintf("differs from itself by %s and %s between the first two trials and the same ones later, in the mean", percent(*p.NoiseTPOT), percent(*p.NoiseTTFT)) +
 				where(*p.NoiseTPOT > *p.TPOTError || *p.NoiseTTFT > *p.TTFTError, ": more than the error, so that only a quieter machine would show how good the fit is")
 		}
 		d.add(Facts{{"off by", fmt.Sprintf("%s of the time per output token and %s of the time to first token, in the mean of %d points that were not used",

@@ -170,7 +170,11 @@ func newRegression(runs []LoadPoint, o *FitOptions) *regression {
 		}
 	}
 	p.allowForScatter()
-	p.terms = slices.DeleteFunc(slices.Clone(o.Terms), func(t model.Doubt) bool { return o.Constants.Value(t, o.Deployment) == 0 })
+	// Only requests that arrive together tell what taking each of them in costs from what a step of a slow host does.
+	together := slices.ContainsFunc(runs, func(r LoadPoint) bool { return r.Trial.Concurrency > 1 })
+	p.terms = slices.DeleteFunc(slices.Clone(o.Terms), func(t model.Doubt) bool {
+		return o.Constants.Value(t, o.Deployment) == 0 || t == model.DoubtIntake && !together
+	})
 	spread := model.SpreadFor(o.Deployment, o.engine())
 	p.prior = list.Map(p.terms, func(t model.Doubt) float64 { return spread[t] })
 	return p

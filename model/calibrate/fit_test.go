@@ -137,6 +137,25 @@ func TestFitFindsASlowHost(t *testing.T) {
 	}
 }
 
+// Requests that arrive together tell what a front end takes for each of them from what it takes for one.
+func TestFitFindsTheIntake(t *testing.T) {
+	o := options()
+	truth := model.ConstantsFor(o.Deployment.Hardware, o.engine()).WithValue(model.DoubtIntake, o.Deployment, 6e-3)
+	trials := chat(1, 1, 1, 1)
+	for i, slots := range []int{1, 8, 32, 16} {
+		t := &trials[i]
+		w := *t.Workload
+		w.Arrivals, w.Shapes = workload.Constant, []workload.Shape{{Name: "p", Weight: 1, Prompt: workload.Lengths{Dist: workload.Fixed, Value: 32}, Output: workload.Lengths{Dist: workload.Fixed, Value: 48}}}
+		t.Workload, t.Rate, t.Concurrency, t.Requests, t.Warmup, t.Window = &w, 0, slots, 12*slots, 0, 0
+	}
+	got := must.Get(Fit(served(o, truth, trials), o)).Terms
+	for term, want := range map[model.Doubt]float64{model.DoubtIntake: 6e-3, model.DoubtFrontend: 7e-3} {
+		if f := got[term.String()]; math.Abs(f.Value/want-1) > 0.15 {
+			t.Errorf("%s fitted %v, %.3g, want %.3g", term, f.Fitted, f.Value, want)
+		}
+	}
+}
+
 // Other tools print a p99 of 200 requests: it is left out, and the fit goes on without it.
 func TestFitToQuantilesOfFewRequests(t *testing.T) {
 	o := options()

@@ -116,7 +116,7 @@ func Configure(r *model.Roofline, m model.Memory, prefixCaching bool) (Config, e
 	layout := m.Layout
 	layout.Window = r.Window()
 	rules := RulesFor(v)
-	rules.Async = args.Async(dep.PP)
+	rules.Async = args.Async(dep.Hardware.Generation, dep.PP)
 	return Config{
 		Rules: rules, Seqs: args.MaxNumSeqs, BatchTokens: args.MaxNumBatchedTokens * dep.PP, ModelLen: args.MaxModelLen,
 		LongPrefill: args.LongPrefill, WholePrefill: args.WholePrefill,

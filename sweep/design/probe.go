@@ -61,7 +61,8 @@ const (
 	mostProbeTokens = 4096
 	probeOutput     = 48
 	leastLongest    = 2 * probeOutput
-	leastLengthened = 60
+	leastLengthened = 120
+	mostPerSlot     = 24
 	firstPrompt     = 32
 	secondSlots     = 8
 )
@@ -115,9 +116,9 @@ func (p *ProbeStudy) Next() []measure.Trial {
 		t = p.lengthened(p.trial(1, firstPrompt, probeOutput, "one request at a time"))
 	case i == 1:
 		t = p.lengthened(p.trial(min(secondSlots, p.most), firstPrompt, probeOutput, "a batch"))
-	case i == p.Points-1:
-		t = p.seen[0].Trial
-		t.Why = "the first again: what the machine itself varies by"
+	case p.repeats(i) >= 0:
+		t = p.seen[p.repeats(i)].Trial
+		t.Why = "again: what the machine itself varies by"
 	case i < p.Points:
 		candidates := p.candidates()
 		best, err := calibrate.Telling(p.used, candidates, p.constants(), p.options)
@@ -136,19 +137,29 @@ func (p *ProbeStudy) Next() []measure.Trial {
 	return []measure.Trial{t}
 }
 
+// repeats returns the index of the trial that trial i repeats: the last two that constants are fitted to repeat the
+// second and the first, and -1 stands for the others. Next to each other on a machine that others use, one request
+// at a time differed by 1 % from itself, and the same batches by 15 from run to run.
+func (p *ProbeStudy) repeats(i int) int {
+	if of := p.Points - 1 - i; i > 1 && of < 2 && i < p.Points {
+		return of
+	}
+	return -1
+}
+
 func (p *ProbeStudy) trial(slots, prompt, output int, why string) measure.Trial {
 	w := &workload.Workload{Arrivals: workload.Constant, Turns: 1, Seed: p.seed, Timeout: p.Budget,
 		Shapes: []workload.Shape{{Name: "probe", Weight: 1, Prompt: fixed(prompt), Output: fixed(output)}}}
 	return measure.Trial{Knobs: p.knobs, Workload: w, Concurrency: slots, Requests: max(2*slots, 4), Whole: true, Why: why}
 }
 
-// lengthened gives a trial as many requests, up to 12 per slot and at least leastLengthened, as its share of the budget allows.
+// lengthened gives a trial as many requests, up to mostPerSlot each or leastLengthened in all, as its share of the budget allows.
 func (p *ProbeStudy) lengthened(t measure.Trial) measure.Trial {
 	share := p.Budget.Seconds() / float64(p.Points+p.Held)
 	f, err := calibrate.Predict(&calibrate.LoadPoint{Trial: t}, p.constants(), p.options)
 	if err == nil && f.Seconds > 0 {
 		rounds := 0.8 * share / (f.Seconds * p.slowdown / 2)
-		t.Requests = max(t.Requests, min(t.Concurrency*int(min(rounds, leastLengthened)), max(12*t.Concurrency, leastLengthened)))
+		t.Requests = max(t.Requests, min(t.Concurrency*int(min(rounds, leastLengthened)), max(mostPerSlot*t.Concurrency, leastLengthened)))
 	}
 	return t
 }
@@ -284,7 +295,7 @@ type Probed struct {
 	// Calibration is nil until there are enough points to fit.
 	Calibration *calibrate.File `json:"calibration"`
 	// TPOTError and TTFTError are mean absolute relative errors on the points that were not used;
-	// NoiseTPOT and NoiseTTFT are the absolute log ratios of the first trial and its repetition.
+	// NoiseTPOT and NoiseTTFT are the mean absolute log ratios of the first two trials and their repetitions.
 	TPOTError  *float64      `json:"tpot_error"`
 	TTFTError  *float64      `json:"ttft_error"`
 	NoiseTPOT  *float64      `json:"tpot_noise"`
@@ -367,14 +378,20 @@ func (p *ProbeStudy) tell(out *Probed, i int) {
 	}
 }
 
-// noise compares the first trial with its repetition.
+// noise compares the trials that were repeated.
 func (p *ProbeStudy) noise(out *Probed) {
-	if len(p.seen) < p.Points || len(out.Points) < p.Points {
-		return
+	var tpot, ttft []float64
+	for i, b := range out.Points {
+		k := p.repeats(i)
+		if k < 0 {
+			continue
+		}
+		if a := out.Points[k]; a.TPOT > 0 && b.TPOT > 0 && a.TTFT > 0 && b.TTFT > 0 {
+			tpot, ttft = append(tpot, math.Abs(math.Log(b.TPOT/a.TPOT))), append(ttft, math.Abs(math.Log(b.TTFT/a.TTFT)))
+		}
 	}
-	a, b := out.Points[0], out.Points[p.Points-1]
-	if a.TPOT > 0 && b.TPOT > 0 && a.TTFT > 0 && b.TTFT > 0 {
-		out.NoiseTPOT, out.NoiseTTFT = new(math.Abs(math.Log(b.TPOT/a.TPOT))), new(math.Abs(math.Log(b.TTFT/a.TTFT)))
+	if len(tpot) > 0 {
+		out.NoiseTPOT, out.NoiseTTFT = new(stat.Mean(tpot, nil)), new(stat.Mean(ttft, nil))
 	}
 }
 

@@ -24,7 +24,7 @@ func isDenseBF16(s *server) bool { return !isFP8(s) && !isNVFP4(s) }
 func isMoE(s *server) bool       { return s.dep.Arch.MoE.Present() }
 func isBlackwell(s *server) bool { return s.dep.Hardware.Generation == model.GenerationBlackwell }
 func isRTX(s *server) bool       { return s.dep.Hardware.Generation == model.GenerationBlackwellRTX }
-func isSync(s *server) bool      { return !s.limits.Async(s.dep.PP) }
+func isSync(s *server) bool      { return !s.limits.Async(s.dep.Hardware.Generation, s.dep.PP) }
 func isGroup(s *server) bool     { return s.dep.TP > 1 }
 func hasMXFP4(s *server) bool    { return s.dep.Precision.Weights == model.MXFP4 && !isBlackwell(s) }
 
