@@ -99,8 +99,8 @@ func sensitivities(p *LoadPoint, c model.Constants, o FitOptions) (*mat.Dense, f
 		if err != nil {
 			return nil, 0
 		}
-		out.Set(0, k, math.Log(middle.TPOT/away.TPOT)/distance/deviation(shown[0], n))
-		out.Set(1, k, math.Log(middle.TTFT/away.TTFT)/distance/deviation(shown[1], n))
+		out.Set(0, k, math.Log(middle.TPOT/away.TPOT)/distance/p.deviation(shown[0], n))
+		out.Set(1, k, math.Log(middle.TTFT/away.TTFT)/distance/p.deviation(shown[1], n))
 	}
 	return out, middle.Seconds
 }

@@ -18,6 +18,7 @@ import (
 	"planner/model"
 	"planner/model/sim"
 	"planner/sweep/measure"
+	"planner/sweep/workload"
 )
 
 // LoadPoint is one measured run.
@@ -102,8 +103,9 @@ const (
 	tailDeviation = 0.10
 )
 
-// deviation combines the error of the equations with the sampling error of a statistic of n requests.
-func deviation(b measure.Bound, n int) float64 {
+// deviation combines the error of the equations with the sampling error of a statistic of n requests. Those of a closed loop
+// of one length are the same in the simulation.
+func (p *LoadPoint) deviation(b measure.Bound, n int) float64 {
 	left := ttftDeviation
 	switch {
 	case b.Metric == measure.TPOT:
@@ -112,7 +114,9 @@ func deviation(b measure.Bound, n int) float64 {
 		left = tailDeviation
 	}
 	spread := 0.5 // relative, of one request's time to first token; times per token vary far less
-	if b.Metric == measure.TPOT {
+	shapes := p.Trial.Workload.Shapes
+	alike := p.Trial.Closed() && len(shapes) == 1 && shapes[0].Prompt.Dist == workload.Fixed && shapes[0].Output.Dist == workload.Fixed
+	if b.Metric == measure.TPOT || alike {
 		spread = 0.1
 	}
 	return math.Hypot(left, spread/math.Sqrt(float64(max(n, 1))))
@@ -146,7 +150,7 @@ func (p *LoadPoint) figures() []figure {
 		if n > 0 && b.Quantile > 0 && float64(n)*(1-b.Quantile) < 5 {
 			continue // other tools print quantiles of any number of requests
 		}
-		out = append(out, figure{name: b.String(), of: of, measured: measured, sd: deviation(b, n)})
+		out = append(out, figure{name: b.String(), of: of, measured: measured, sd: p.deviation(b, n)})
 	}
 	if replayed {
 		out = append(out, p.slices()...)
@@ -194,7 +198,7 @@ func (p *LoadPoint) slices() []figure {
 			return sum / float64(len(part))
 		}
 		out = append(out, figure{name: fmt.Sprintf("tpot.mean, part %d of %d", k+1, n), of: of, measured: of(p.Records),
-			sd: deviation(measure.Bound{Metric: measure.TPOT}, len(part))})
+			sd: p.deviation(measure.Bound{Metric: measure.TPOT}, len(part))})
 	}
 	return out
 }
