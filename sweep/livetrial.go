@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"planner/internal/endpoint"
@@ -162,6 +163,15 @@ func serverOf(e *engine.Engine, said *engine.Metrics) measure.Server {
 	}
 	if n := said.Preemptions; n >= 0 {
 		s.Preemptions = new(int(n))
+	}
+	for _, f := range e.Facts.Flags {
+		n, _ := strconv.Atoi(f.Value)
+		switch f.Name {
+		case "max_num_seqs":
+			s.MaxNumSeqs = from(1, n)
+		case "max_num_batched_tokens":
+			s.MaxNumBatchedTokens = from(1, n)
+		}
 	}
 	return s
 }

@@ -174,6 +174,8 @@ type Need struct {
 	Lists bool
 	// Search tries the standard lists for knobs that are not given; otherwise the engine's defaults apply.
 	Search bool
+	// OwnLengths says that requests are not as long as the workload's.
+	OwnLengths bool
 }
 
 // needs are the needs of each command.
@@ -185,7 +187,7 @@ var needs = map[string]Need{
 	"search":    {Limit: true, Workload: true, Engine: true},
 	"bench":     {Workload: true, Engine: true},
 	"compare":   {Workload: true, Engine: true},
-	"probe":     {Workload: true, Engine: true},
+	"probe":     {Workload: true, Engine: true, OwnLengths: true},
 	"fleet":     {Limit: true, Workload: true, Fleet: true, Engine: true, Simulated: true},
 	"fit":       {Demand: true, Limit: true},
 	"sweep":     {Workload: true, Engine: true, Lists: true},

@@ -142,7 +142,10 @@ func (r *reader) checkLength(c *Config) {
 	n := r.at("knobs.max_model_len")
 	once := c.Workload
 	once.Turns = 1
-	longest, own, asked := once.Longest(), 0, 0
+	longest, prompt, own, asked := once.Longest(), longestPrompt(c), 0, 0
+	if c.draft.need.OwnLengths {
+		longest, prompt = 0, 0
+	}
 	if given := c.Space["max_model_len"]; len(given) > 0 {
 		asked = given[0].(int)
 	}
@@ -156,16 +159,16 @@ func (r *reader) checkLength(c *Config) {
 		n.refuse("is %d, want %d, to which conversations of %d turns grow, or at least %d, their longest first request", asked, c.Workload.Longest(), c.Workload.Turns, longest)
 	case asked > 0 && longest > asked:
 		n.refuse("is %d, want at least %d, the workload's longest request (prefix + prompt + output)", asked, longest)
-	case asked > 0 && longestPrompt(c) >= asked:
-		n.refuse("is %d, want above %d, the workload's longest prompt with its prefix", asked, longestPrompt(c))
-	case own > 0 && max(longest, longestPrompt(c)+1) > own:
+	case asked > 0 && prompt >= asked:
+		n.refuse("is %d, want above %d, the workload's longest prompt with its prefix", asked, prompt)
+	case own > 0 && max(longest, prompt+1) > own:
 		remedy := "give workload.prompt and workload.output a max"
 		if c.Workload.Replayed() {
 			remedy = fmt.Sprintf("leave longer requests out: planner trace FILE --longest %d -o SHORTER.csv", own)
 		}
 		r.missing("knobs.max_model_len", "workload").refuse(
 			"would have to be %d for the workload's longest request (prefix + prompt + output), want at most %d, the own limit of %s; %s",
-			max(longest, longestPrompt(c)+1), own, c.Model.Name, remedy)
+			max(longest, prompt+1), own, c.Model.Name, remedy)
 	}
 	whole := c.Workload.Longest()
 	limit := asked

@@ -80,10 +80,13 @@ func probeDocument(p *design.Probed, e Engines) Document {
 
 func probeTable(points []design.ProbePoint) Table {
 	t := table(right("at once", "prompt", "output", "TPOT predicted", "measured", "off by", "TTFT predicted", "measured", "off by"))
+	off := func(predicted, measured float64) string {
+		return where(measured > 0, signedShare(predicted/measured-1))
+	}
 	for _, x := range points {
 		t.row(fmt.Sprint(x.Concurrency), fmt.Sprint(x.Prompt), fmt.Sprint(x.Output),
-			inUnits(x.PredictedTPOT), inUnits(x.TPOT), signedShare(x.PredictedTPOT/x.TPOT-1),
-			inUnits(x.PredictedTTFT), inUnits(x.TTFT), signedShare(x.PredictedTTFT/x.TTFT-1))
+			inUnits(x.PredictedTPOT), inUnits(x.TPOT), off(x.PredictedTPOT, x.TPOT),
+			inUnits(x.PredictedTTFT), inUnits(x.TTFT), off(x.PredictedTTFT, x.TTFT))
 	}
 	return t
 }

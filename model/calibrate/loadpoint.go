@@ -75,7 +75,7 @@ func (p *LoadPoint) differs(first *LoadPoint) error {
 }
 
 func (p *LoadPoint) simulate(o *FitOptions, c model.Constants) ([]measure.Record, error) {
-	k := p.Trial.Knobs
+	k := p.Measurement.Server.Knobs(p.Trial.Knobs)
 	e, err := sim.Build(o.Deployment, c, sim.Args(k, o.Version, o.Settings), k.PrefixCaching)
 	if err != nil {
 		return nil, fmt.Errorf("simulate run: %w", err)

@@ -235,6 +235,8 @@ func (p *ProbeStudy) Observe(m measure.Measurement) {
 	if len(p.seen) == 1 {
 		p.options.Version = cmp.Or(sweep.ReleaseOf(m.Server.Engine), p.options.Version)
 		p.options.Settings = p.options.Settings.Following(m.Server.Engine.Kind)
+		p.knobs = m.Server.Knobs(p.knobs)
+		p.most = min(cmp.Or(p.knobs.MaxNumSeqs, p.most), p.most)
 	}
 	if len(p.seen) > p.Points {
 		return

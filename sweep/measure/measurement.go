@@ -62,13 +62,27 @@ type Server struct {
 	// KVBlocks is the size of the KV cache in blocks of BlockTokens tokens.
 	KVBlocks    *int `json:"kv_blocks"`
 	BlockTokens *int `json:"block_tokens"`
-	Preemptions *int `json:"preemptions"` // evictions of running requests for lack of memory
+	// MaxNumSeqs and MaxNumBatchedTokens are the knobs of that name as a real server gives them.
+	MaxNumSeqs          *int `json:"max_num_seqs,omitempty"`
+	MaxNumBatchedTokens *int `json:"max_num_batched_tokens,omitempty"`
+	Preemptions         *int `json:"preemptions"` // evictions of running requests for lack of memory
 	// HitRate is the share of prompt tokens found in the prefix cache.
 	HitRate *float64 `json:"prefix_hit_rate"`
 	// PeakKV is the largest share of the KV cache in use.
 	PeakKV *float64 `json:"kv_peak"`
 	// Time splits the engine's busy time by what bound it; nil when unknown.
 	Time *TimeShares `json:"time_shares"`
+}
+
+// Knobs returns the knobs of a trial with those that nobody set as the server gives them.
+func (s *Server) Knobs(k Knobs) Knobs {
+	if s.MaxNumSeqs != nil && k.MaxNumSeqs == 0 {
+		k.MaxNumSeqs = *s.MaxNumSeqs
+	}
+	if s.MaxNumBatchedTokens != nil && k.MaxNumBatchedTokens == 0 {
+		k.MaxNumBatchedTokens = *s.MaxNumBatchedTokens
+	}
+	return k
 }
 
 // Software names an engine and its release.
