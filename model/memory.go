@@ -82,7 +82,7 @@ func (l KVLayout) Blocks(tokens, inFlight int) int {
 // MemoryPlan divides the memory of one GPU of a deployment as vLLM does at start-up: utilisation x total -
 // weights - peak of a profiling pass - graphs - memory outside the allocator - vision = KV pool. Zero arguments
 // mean the engine's defaults. It fails as [Deployment.Supports] does, or when the pool cannot hold one request
-// of MaxModelLen tokens, which vLLM refuses too. A pinned pool is not checked against the memory.
+// of MaxModelLen tokens, which vLLM refuses too, or when a pinned pool and the weights exceed the memory.
 func MemoryPlan(dep Deployment, args EngineArgs) (Memory, error) {
 	if err := dep.Supports(args); err != nil {
 		return Memory{}, err
@@ -90,6 +90,9 @@ func MemoryPlan(dep Deployment, args EngineArgs) (Memory, error) {
 	dep = dep.Serving(args)
 	args = args.withDefaults(dep)
 	m := divide(dep, args)
+	if room := dep.Hardware.Memory - m.Weights; args.KVBlocks > 0 && m.KV > room {
+		return m, note.New(note.PoolTooLarge, dep.Arch.Name, dep.Hardware.Name, m.Blocks, m.KV/gib, m.Weights/gib, dep.Hardware.Memory/gib, max(0, int(room/m.Layout.blockBytes(dep))))
+	}
 	need, fits := m.holdsOne(args)
 	if fits {
 		return m, nil

@@ -191,9 +191,13 @@ func (r *reader) resolveSpeculative(c *Config) {
 		`lacks model, want the head that proposes, such as model = "RedHatAI/Llama-3.1-8B-Instruct-speculator.eagle3"`)
 	if given.method == model.DraftModel {
 		s.Draft = new(r.draftModel(n, c, given.model))
+		n.refuseIf(s.Draft.Vocab > 0 && c.Model.Known && s.Draft.Vocab != c.Model.Arch.Vocab,
+			"has model = %q with a vocabulary of %d tokens, and %s has %d, with which vLLM does not start; want a smaller model of the same family", given.model, s.Draft.Vocab, c.Model.Name, c.Model.Arch.Vocab)
 		v, err := model.ParseVersion(c.Engine.Version)
 		r.warnIf(c.Simulated() && err == nil && !v.AtLeast(0, 14), "engine: speculative: the V1 engine of vLLM %s, which is simulated, refuses draft models: they came in 2026", c.Engine.Version) // pull request 24322
 	}
+	r.at("engine.async_scheduling").refuseIf(c.Simulated() && c.Engine.Kernels.Async == model.On && given.method == model.DraftNGram,
+		"is true, want false or auto: vLLM does not start with it and speculative.method = ngram, which searches text that the host does not have yet")
 	n.refuseIf(slices.ContainsFunc(c.Space["pipeline_parallel"], func(v any) bool { return v != 1 }), "with pipeline_parallel is not modelled, want pipeline_parallel = 1")
 	c.Engine.Speculation, c.Engine.DraftModel = s, given.model
 }

@@ -237,6 +237,7 @@ const (
 	OverlapUnknown   Kind = "overlap_unknown: vLLM 0.{release%d} overlaps no batches with all2all_backend {backend}: want 0.11 or later, and deepep_low_latency or deepep_high_throughput"
 	ExpertsUndivided Kind = "experts_undivided: expert_parallel: {gpus%d} GPUs do not divide the {experts%d} experts of {model}"
 	NoMemory         Kind = "no_memory: {model} does not fit on {gpu} with tensor_parallel {degree%d}: {arithmetic%s}, but one request of {tokens%d} tokens takes {needed%d}; {advice%s}"
+	PoolTooLarge     Kind = "pool_too_large: {model} on {gpu} has no room for kv_blocks = {blocks%d}, {pool%.1f} GiB beside {weights%.1f} GiB of weights in {memory%.1f} GiB: want at most {most%d}, or none for what vLLM would take"
 	EmptyPool        Kind = "empty_pool: simulate engine: a pool of {blocks%d} KV blocks holds no request"
 )
 
@@ -331,7 +332,7 @@ var kinds = []Kind{
 	CurveInterpolates, CurveWithoutRates, OverloadInferred, NoSaturation, NoCurve, NoCurveOf, NoSamplingError, CountsRead, TraceRatesUnknown, NoPrice, OneInstance,
 	LossOverloads, DraftHurts, FewSlots, MayBeCheaper, MoreGPUsSlower, MoreGPUsTalk, NotReached, MovedFar, NotModelled, Uncalibrated, BusyFrontEnd, SlowExchange, SlowExperts, BeyondModel, Imprecise, KnobAtEnd, OnlyUntrusted, AllUntrusted, JobTail, BrokeDown, EngineLost, BreaksDown, SomeUntrusted, SearchInterrupted, CertificateInterrupted, MatrixOfFirst, NoneTrusted, RoundsInterrupted, RequestsDiffer, RepeatsDisagree, LimitedByFailures,
 	FewRounds, FigureUnknown, SideDown, SideFailed, SideInvalid, SideBehind, SideOverloaded, RateTooHigh, SeedsDiffer, ServersDiffer, TrafficDiffers, EngineFailed, EngineAlike, EngineCondemned,
-	NotPlaced, TooWide, StepBelowSeqs, DegreesNegative, HeadsUndivided, KVHeadsUndivided, StatesUndivided, WidthUndivided, BlocksCut, NoKernels, TooManyStages, NoExperts, ExpertsAlone, ExpertsUndivided, ExchangeUnknown, ExchangeUnwired, ExchangeOneNode, OverlapUnknown, NoMemory,
+	NotPlaced, TooWide, StepBelowSeqs, DegreesNegative, HeadsUndivided, KVHeadsUndivided, StatesUndivided, WidthUndivided, BlocksCut, NoKernels, TooManyStages, NoExperts, ExpertsAlone, ExpertsUndivided, ExchangeUnknown, ExchangeUnwired, ExchangeOneNode, OverlapUnknown, NoMemory, PoolTooLarge,
 	EmptyPool, BudgetSpent, BudgetCut, BudgetLeft, NotTried, NotTriedBehind, PredictedWorse, OffTheWay, CarriesLess, CarriesLessBy,
 	AsGood, SeenAsGood, SeenWorse, DearerKind, CheaperUnsearched, KindIdle, CompletesLess, NotBetter, LessSafe, FailsIdle, IdleMisses, IdleFloor, MissedAtAll, AllMissed, NoneMet, NoneMeasured, NoneMissed, MetAtLargest, NarrowEnough,
 	InvalidInRow, InvalidTime, TrialsSpent, BudgetNoRoom, StillWide, NoRateToTest, MeanUncounted, BeyondTooMany, BudgetTooShort, LooksUndecided,
