@@ -13,6 +13,7 @@ import (
 
 	"gonum.org/v1/gonum/mathext/prng"
 
+	"planner/internal/list"
 	"planner/model"
 	"planner/sweep/workload"
 )
@@ -28,64 +29,47 @@ type closedRow struct {
 	async, kv, caching, graphs, note string
 }
 
-// readClosed reads the closed-loop table. Rows that are there several times count once.
+// readClosed reads the closed-loop table. Rows that are there several times count once; counts that are
+// not recorded are 0.
 func readClosed(dir string, catalog *model.Catalog) ([]server, error) {
-	lines, err := readTable(filepath.Join(dir, "closed-loop.csv"))
+	t, err := readTable(filepath.Join(dir, "closed-loop.csv"))
 	if err != nil {
 		return nil, err
 	}
-	var out []server
-	var seen []closedRow
-	for _, cell := range lines {
-		r, err := readRow(cell)
-		if err != nil {
+	rows := make([]closedRow, len(t.rows))
+	for i := range rows {
+		text := func(column string) string { return t.text(i, column) }
+		count := func(column string) int { return int(t.number(i, column)) }
+		rows[i] = closedRow{
+			model: text("model"), gpu: text("gpu"), version: text("vllm"), precision: text("precision"), date: text("measured"),
+			tp: count("tensor_parallel"), input: count("input_tokens"), output: count("output_tokens"), slots: count("concurrency"),
+			requests: count("requests"), seqs: count("max_num_seqs"), length: count("max_model_len"),
+			ttft: t.number(i, "ttft_mean_ms"), tpot: t.number(i, "tpot_mean_ms"),
+			async: text("async_scheduling"), kv: text("kv_cache"), caching: text("prefix_caching"), graphs: text("cudagraph"), note: text("note"),
+		}
+	}
+	if t.err != nil {
+		return nil, t.err
+	}
+	rows = list.Distinct(rows)
+	out := make([]server, len(rows))
+	for i := range rows {
+		if out[i], err = rows[i].server(catalog); err != nil {
 			return nil, fmt.Errorf("closed-loop.csv: %w", err)
 		}
-		if slices.Contains(seen, r) {
-			continue
-		}
-		seen = append(seen, r)
-		s, err := r.server(catalog)
-		if err != nil {
-			return nil, fmt.Errorf("closed-loop.csv: %w", err)
-		}
-		out = append(out, s)
 	}
 	return out, nil
 }
 
-// readRow reads the cells of a row; counts that are not recorded are 0.
-func readRow(cell func(string) string) (closedRow, error) {
-	r := closedRow{
-		model: cell("model"), gpu: cell("gpu"), version: cell("vllm"), precision: cell("precision"), date: cell("measured"),
-		async: cell("async_scheduling"), kv: cell("kv_cache"), caching: cell("prefix_caching"), graphs: cell("cudagraph"), note: cell("note"),
-	}
-	for _, n := range []struct {
-		to   *int
-		name string
-	}{{&r.tp, "tensor_parallel"}, {&r.input, "input_tokens"}, {&r.output, "output_tokens"}, {&r.slots, "concurrency"},
-		{&r.requests, "requests"}, {&r.seqs, "max_num_seqs"}, {&r.length, "max_model_len"}} {
-		var err error
-		if text := cell(n.name); text == "" {
-			continue
-		} else if *n.to, err = strconv.Atoi(text); err != nil {
-			return r, fmt.Errorf("%s: %w", n.name, err)
-		}
-	}
-	for _, n := range []struct {
-		to   *float64
-		name string
-	}{{&r.ttft, "ttft_mean_ms"}, {&r.tpot, "tpot_mean_ms"}} {
-		var err error
-		if *n.to, err = strconv.ParseFloat(cell(n.name), 64); err != nil {
-			return r, fmt.Errorf("%s: %w", n.name, err)
-		}
-	}
-	return r, nil
+// table is a CSV file whose cells are read by column; err is the first cell that is no number.
+type table struct {
+	name    string
+	columns []string
+	rows    [][]string
+	err     error
 }
 
-// readTable reads a CSV file; each row is a function from column to cell.
-func readTable(name string) ([]func(column string) string, error) {
+func readTable(name string) (*table, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
@@ -95,16 +79,25 @@ func readTable(name string) ([]func(column string) string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
-	out := make([]func(string) string, len(rows)-1)
-	for i, r := range rows[1:] {
-		out[i] = func(column string) string {
-			if c := slices.Index(rows[0], column); c >= 0 {
-				return r[c]
-			}
-			return ""
-		}
+	return &table{name: filepath.Base(name), columns: rows[0], rows: rows[1:]}, nil
+}
+
+// text is a cell; it is empty if the table has no such column.
+func (t *table) text(row int, column string) string {
+	if c := slices.Index(t.columns, column); c >= 0 {
+		return t.rows[row][c]
 	}
-	return out, nil
+	return ""
+}
+
+// number is a cell as a number, 0 if it is empty.
+func (t *table) number(row int, column string) float64 {
+	text := t.text(row, column)
+	x, err := strconv.ParseFloat(text, 64)
+	if err != nil && text != "" && t.err == nil {
+		t.err = fmt.Errorf("%s: row %d: %s: %w", t.name, row+1, column, err)
+	}
+	return x
 }
 
 // gpuNames translates the table's names into the catalog's.

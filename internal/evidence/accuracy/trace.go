@@ -1,10 +1,8 @@
 package main
 
 import (
-	"fmt"
 	"math"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"planner/model"
@@ -16,23 +14,18 @@ const traceFile = "trace-rtxpro6000-llama-3.1-8b.csv"
 
 // readTraceRecords reads the requests of the trace with the engine's own times.
 func readTraceRecords(dir string) ([]measure.Record, error) {
-	lines, err := readTable(filepath.Join(dir, traceFile))
+	t, err := readTable(filepath.Join(dir, traceFile))
 	if err != nil {
 		return nil, err
 	}
-	out := make([]measure.Record, len(lines))
-	for i, cell := range lines {
-		var v [5]float64
-		for k, name := range [5]string{"arrival_s", "input_tokens", "output_tokens", "ttft_ms", "e2e_ms"} {
-			if v[k], err = strconv.ParseFloat(cell(name), 64); err != nil {
-				return nil, fmt.Errorf("%s: row %d: %w", traceFile, i+1, err)
-			}
-		}
-		due := time.Duration(math.Round(v[0] * 1e9))
-		out[i] = measure.Record{ID: i, Due: due, Sent: due, First: due + time.Duration(v[3]*1e6), Last: due + time.Duration(v[4]*1e6),
-			Prompt: int(v[1]), Output: int(v[2]), Outcome: measure.OK}
+	out := make([]measure.Record, len(t.rows))
+	for i := range out {
+		due := time.Duration(math.Round(t.number(i, "arrival_s") * 1e9))
+		first, last := due+time.Duration(t.number(i, "ttft_ms")*1e6), due+time.Duration(t.number(i, "e2e_ms")*1e6)
+		out[i] = measure.Record{ID: i, Due: due, Sent: due, First: first, Last: last,
+			Prompt: int(t.number(i, "input_tokens")), Output: int(t.number(i, "output_tokens")), Outcome: measure.OK}
 	}
-	return out, nil
+	return out, t.err
 }
 
 // readTrace makes a server of the trace.
