@@ -1,6 +1,7 @@
 package design
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -36,8 +37,22 @@ type MatrixRow struct {
 	Trials []int `json:"trials"`
 
 	loads []matrixLoad
-	// read judges the hypothesis by the measurements of all rows, which are keyed by their loads.
-	read func(at map[string]*measure.Measurement) (HypothesisResult, string)
+	// read judges the hypothesis by the measurements of all rows.
+	read func(at byLoad) (HypothesisResult, string)
+}
+
+// byLoad holds the measurements of a matrix by the keys of their loads.
+type byLoad map[string]*measure.Measurement
+
+// of returns the measurement of a load; of one that failed there are no figures.
+func (at byLoad) of(key string) *measure.Measurement {
+	return cmp.Or(at[key], &measure.Measurement{})
+}
+
+// ttft returns a statistic of the time to first token under a load, by its quantile, 0 for the mean; it is not above 0 if
+// it is not known.
+func (at byLoad) ttft(key string, quantile float64) time.Duration {
+	return at.of(key).TTFT.Stat(quantile)
 }
 
 // matrixLoad is one trial of a row.
@@ -61,9 +76,7 @@ func matrixTrials(cfg *config.Config, g sweep.Ground, s Grid, k measure.Knobs) (
 	if cfg.Model.Known {
 		limit = cfg.Model.Arch.MaxPosition
 	}
-	rows = []MatrixRow{
-		shortChat(cfg), longPrefill(cfg, limit), longDecode(cfg, limit), mixedSaturation(cfg, limit), sharedPrefix(cfg), productionTrace(cfg),
-	}
+	rows = append(trafficRows(cfg, limit), sharedPrefix(cfg), productionTrace(cfg))
 	for _, row := range rows {
 		for _, l := range row.loads {
 			k.MaxModelLen = max(k.MaxModelLen, l.workload.Longest())
@@ -107,7 +120,7 @@ func rowRate(g sweep.Ground, objective measure.SLO, w *workload.Workload, k meas
 }
 
 func readMatrix(rows []MatrixRow, trials []measure.Measurement) []MatrixRow {
-	at := map[string]*measure.Measurement{}
+	at := byLoad{}
 	for i := range trials {
 		at[trials[i].Trial.Why] = &trials[i]
 	}
@@ -126,16 +139,15 @@ func readMatrix(rows []MatrixRow, trials []measure.Measurement) []MatrixRow {
 	return rows
 }
 
-func verdictOf(holds bool) HypothesisResult {
-	if holds {
-		return Held
+// judged is the result of a row: undecided without its figures, else whether the hypothesis holds, and by what.
+func judged(known bool, figures string, holds bool, format string, args ...any) (HypothesisResult, string) {
+	switch {
+	case !known:
+		return Unclear, fmt.Sprintf("%s is not known: a trial failed, or was too short to resolve it", figures)
+	case holds:
+		return Held, fmt.Sprintf(format, args...)
 	}
-	return Refuted
-}
-
-// withoutFigures is the result of a row with missing figures.
-func withoutFigures(what string) (HypothesisResult, string) {
-	return Unclear, fmt.Sprintf("%s is not known: a trial failed, or was too short to resolve it", what)
+	return Refuted, fmt.Sprintf(format, args...)
 }
 
 // enoughForMeans requests are enough for means and medians.
@@ -157,92 +169,57 @@ func within(n, limit, rest int) int {
 	return max(n, 1)
 }
 
-func chatShape() workload.Shape {
-	return workload.Shape{Name: "short chat", Weight: 0.6, Prompt: between(150, 250), Output: between(50, 150)}
-}
-
-func prefillShape(limit int) workload.Shape {
-	n := within(8000, limit, 100)
-	return workload.Shape{Name: "long prefill", Weight: 0.2, Prompt: between(n*7/8, n), Output: between(30, 70)}
-}
-
-func decodeShape(limit int) workload.Shape {
-	n := within(2000, limit, 200)
-	return workload.Shape{Name: "long decode", Weight: 0.2, Prompt: between(80, 120), Output: between(n/2, n)}
-}
-
-func shortChat(cfg *config.Config) MatrixRow {
-	w := plain(cfg, "short chat", chatShape())
-	return MatrixRow{
-		ID: "A", Name: "short chat",
-		Question:   "Does an interactive user wait for others on a lightly loaded engine?",
-		Hypothesis: "At 30 % of the predicted maximum rate p99 TTFT is below 3 times the median TTFT at 10 %.",
-		loads: []matrixLoad{{key: "A 10 %", workload: w, share: 0.1, requests: enoughForMeans}, {key: "A 30 %", workload: w, share: 0.3, requests: enoughForP99},
-			{key: "A 70 %", workload: w, share: 0.7, requests: enoughForP99}},
-		read: func(at map[string]*measure.Measurement) (HypothesisResult, string) {
-			idle, light := at["A 10 %"], at["A 30 %"]
-			if idle == nil || light == nil || idle.TTFT.P50 <= 0 || light.TTFT.P99 <= 0 {
-				return withoutFigures("the median at 10 % or the p99 at 30 %")
-			}
-			ratio := float64(light.TTFT.P99) / float64(idle.TTFT.P50)
-			return verdictOf(ratio < 3), fmt.Sprintf("p99 %s at 30 %%, median %s at 10 %%: %.2f times", short(light.TTFT.P99), short(idle.TTFT.P50), ratio)
-		},
-	}
-}
-
-func longPrefill(cfg *config.Config, limit int) MatrixRow {
-	w := plain(cfg, "long prefill", prefillShape(limit))
-	return MatrixRow{
-		ID: "B", Name: "long prefill",
-		Question:   "What does a long prompt cost before the first token?",
-		Hypothesis: "At 10 % of the predicted maximum rate the median TTFT is at least 5 times that of short chat.",
-		loads:      []matrixLoad{{key: "B 10 %", workload: w, share: 0.1, requests: enoughForMeans}, {key: "B 70 %", workload: w, share: 0.7, requests: enoughForMeans}},
-		read: func(at map[string]*measure.Measurement) (HypothesisResult, string) {
-			chat, long := at["A 10 %"], at["B 10 %"]
-			if chat == nil || long == nil || chat.TTFT.P50 <= 0 || long.TTFT.P50 <= 0 {
-				return withoutFigures("a median TTFT")
-			}
-			ratio := float64(long.TTFT.P50) / float64(chat.TTFT.P50)
-			return verdictOf(ratio >= 5), fmt.Sprintf("median %s against %s: %.1f times", short(long.TTFT.P50), short(chat.TTFT.P50), ratio)
-		},
-	}
-}
-
-func longDecode(cfg *config.Config, limit int) MatrixRow {
-	w := plain(cfg, "long decode", decodeShape(limit))
-	return MatrixRow{
-		ID: "C", Name: "long decode",
-		Question:   "Where does the time of a long answer go?",
-		Hypothesis: "At 10 % of the predicted maximum rate at least 95 % of the mean E2E is behind the first token.",
-		loads:      []matrixLoad{{key: "C 10 %", workload: w, share: 0.1, requests: enoughForMeans}, {key: "C 70 %", workload: w, share: 0.7, requests: enoughForMeans}},
-		read: func(at map[string]*measure.Measurement) (HypothesisResult, string) {
-			m := at["C 10 %"]
-			if m == nil || m.TTFT.Mean < 0 || m.E2E.Mean <= 0 {
-				return withoutFigures("a mean")
-			}
-			share := 1 - float64(m.TTFT.Mean)/float64(m.E2E.Mean)
-			return verdictOf(share >= 0.95), fmt.Sprintf("%.1f %% of a mean of %s, at %s a token", 100*share, short(m.E2E.Mean), short(m.TPOT.Mean))
-		},
-	}
-}
-
-func mixedSaturation(cfg *config.Config, limit int) MatrixRow {
-	w := plain(cfg, "mixed", chatShape(), prefillShape(limit), decodeShape(limit))
-	load := func(key string, share float64) matrixLoad {
-		return matrixLoad{key: key, workload: w, share: share, requests: enoughForP99}
-	}
-	return MatrixRow{
-		ID: "D", Name: "mixed saturation",
-		Question:   "Where does throughput stop to follow the load?",
-		Hypothesis: "From 100 % to 130 % of the predicted maximum rate output tokens/s grow by less than half of what the load grows.",
-		loads:      []matrixLoad{load("D 70 %", 0.7), load("D 100 %", 1), load("D 130 %", 1.3)},
-		read: func(at map[string]*measure.Measurement) (HypothesisResult, string) {
-			full, over := at["D 100 %"], at["D 130 %"]
-			if full == nil || over == nil || full.OutputTokens <= 0 {
-				return withoutFigures("a throughput")
-			}
-			growth := over.OutputTokens/full.OutputTokens - 1
-			return verdictOf(growth < 0.15), fmt.Sprintf("%.0f tokens/s at 100 %%, %.0f at 130 %%: %+.1f %%", full.OutputTokens, over.OutputTokens, 100*growth)
+// trafficRows are the rows of short chats, long prompts, long answers, and all three at once.
+func trafficRows(cfg *config.Config, limit int) []MatrixRow {
+	prompt, output := within(8000, limit, 100), within(2000, limit, 200)
+	chat := workload.Shape{Name: "short chat", Weight: 0.6, Prompt: between(150, 250), Output: between(50, 150)}
+	prefill := workload.Shape{Name: "long prefill", Weight: 0.2, Prompt: between(prompt*7/8, prompt), Output: between(30, 70)}
+	decode := workload.Shape{Name: "long decode", Weight: 0.2, Prompt: between(80, 120), Output: between(output/2, output)}
+	a, b, c, d := plain(cfg, "short chat", chat), plain(cfg, "long prefill", prefill), plain(cfg, "long decode", decode), plain(cfg, "mixed", chat, prefill, decode)
+	return []MatrixRow{
+		{
+			ID: "A", Name: "short chat",
+			Question:   "Does an interactive user wait for others on a lightly loaded engine?",
+			Hypothesis: "At 30 % of the predicted maximum rate p99 TTFT is below 3 times the median TTFT at 10 %.",
+			loads:      []matrixLoad{{"A 10 %", a, 0.1, "", enoughForMeans}, {"A 30 %", a, 0.3, "", enoughForP99}, {"A 70 %", a, 0.7, "", enoughForP99}},
+			read: func(at byLoad) (HypothesisResult, string) {
+				light, idle := at.ttft("A 30 %", 0.99), at.ttft("A 10 %", 0.5)
+				ratio := float64(light) / float64(idle)
+				return judged(light > 0 && idle > 0, "the median at 10 % or the p99 at 30 %", ratio < 3,
+					"p99 %s at 30 %%, median %s at 10 %%: %.2f times", short(light), short(idle), ratio)
+			},
+		}, {
+			ID: "B", Name: "long prefill",
+			Question:   "What does a long prompt cost before the first token?",
+			Hypothesis: "At 10 % of the predicted maximum rate the median TTFT is at least 5 times that of short chat.",
+			loads:      []matrixLoad{{"B 10 %", b, 0.1, "", enoughForMeans}, {"B 70 %", b, 0.7, "", enoughForMeans}},
+			read: func(at byLoad) (HypothesisResult, string) {
+				long, chat := at.ttft("B 10 %", 0.5), at.ttft("A 10 %", 0.5)
+				ratio := float64(long) / float64(chat)
+				return judged(long > 0 && chat > 0, "a median TTFT", ratio >= 5, "median %s against %s: %.1f times", short(long), short(chat), ratio)
+			},
+		}, {
+			ID: "C", Name: "long decode",
+			Question:   "Where does the time of a long answer go?",
+			Hypothesis: "At 10 % of the predicted maximum rate at least 95 % of the mean E2E is behind the first token.",
+			loads:      []matrixLoad{{"C 10 %", c, 0.1, "", enoughForMeans}, {"C 70 %", c, 0.7, "", enoughForMeans}},
+			read: func(at byLoad) (HypothesisResult, string) {
+				m := at.of("C 10 %")
+				share := 1 - float64(m.TTFT.Mean)/float64(m.E2E.Mean)
+				return judged(m.TTFT.Mean >= 0 && m.E2E.Mean > 0, "a mean", share >= 0.95,
+					"%.1f %% of a mean of %s, at %s a token", 100*share, short(m.E2E.Mean), short(m.TPOT.Mean))
+			},
+		}, {
+			ID: "D", Name: "mixed saturation",
+			Question:   "Where does throughput stop to follow the load?",
+			Hypothesis: "From 100 % to 130 % of the predicted maximum rate output tokens/s grow by less than half of what the load grows.",
+			loads:      []matrixLoad{{"D 70 %", d, 0.7, "", enoughForP99}, {"D 100 %", d, 1, "", enoughForP99}, {"D 130 %", d, 1.3, "", enoughForP99}},
+			read: func(at byLoad) (HypothesisResult, string) {
+				full, over := at.of("D 100 %").OutputTokens, at.of("D 130 %").OutputTokens
+				growth := over/full - 1
+				return judged(at["D 130 %"] != nil && !(full <= 0), "a throughput", growth < 0.15,
+					"%.0f tokens/s at 100 %%, %.0f at 130 %%: %+.1f %%", full, over, 100*growth)
+			},
 		},
 	}
 }
@@ -258,20 +235,16 @@ func sharedPrefix(cfg *config.Config) MatrixRow {
 		Question:   "What is a prefix cache worth, cold and warm?",
 		Hypothesis: "Warm, it halves the mean TTFT at half of the predicted maximum rate against no cache at all.",
 		loads:      []matrixLoad{load("E no cache", noCache), load("E cold", coldCache), load("E warm", warmCache)},
-		read: func(at map[string]*measure.Measurement) (HypothesisResult, string) {
-			off, warm := at["E no cache"], at["E warm"]
-			if off == nil || warm == nil || off.TTFT.Mean <= 0 || warm.TTFT.Mean <= 0 {
-				return withoutFigures("a mean TTFT")
+		read: func(at byLoad) (HypothesisResult, string) {
+			off, cold, warm := at.ttft("E no cache", 0), at.ttft("E cold", 0), at.ttft("E warm", 0)
+			further := ""
+			if cold > 0 {
+				further = ", " + short(cold) + " from cold on"
 			}
-			ratio := float64(warm.TTFT.Mean) / float64(off.TTFT.Mean)
-			text := fmt.Sprintf("mean TTFT %s warm, %s without", short(warm.TTFT.Mean), short(off.TTFT.Mean))
-			if cold := at["E cold"]; cold != nil && cold.TTFT.Mean > 0 {
-				text += ", " + short(cold.TTFT.Mean) + " from cold on"
+			if hits := at.of("E warm").Server.HitRate; hits != nil {
+				further += fmt.Sprintf("; %.0f %% of the prompt tokens were hits", 100**hits)
 			}
-			if hits := warm.Server.HitRate; hits != nil {
-				text += fmt.Sprintf("; %.0f %% of the prompt tokens were hits", 100**hits)
-			}
-			return verdictOf(ratio <= 0.5), text
+			return judged(off > 0 && warm > 0, "a mean TTFT", float64(warm)/float64(off) <= 0.5, "mean TTFT %s warm, %s without%s", short(warm), short(off), further)
 		},
 	}
 	if !slices.Contains(cfg.Space["prefix_caching"], any(true)) {
@@ -296,13 +269,10 @@ func productionTrace(cfg *config.Config) MatrixRow {
 		return matrixLoad{key: key, workload: w, share: 0.7, requests: max(enoughForP99, float64(len(trace.Replay)))}
 	}
 	row.loads = []matrixLoad{load("F trace", &trace), load("F Poisson", lengthsOf(cfg))}
-	row.read = func(at map[string]*measure.Measurement) (HypothesisResult, string) {
-		replayed, poisson := at["F trace"], at["F Poisson"]
-		if replayed == nil || poisson == nil || replayed.TTFT.P99 <= 0 || poisson.TTFT.P99 <= 0 {
-			return withoutFigures("a p99 TTFT")
-		}
-		ratio := float64(replayed.TTFT.P99) / float64(poisson.TTFT.P99)
-		return verdictOf(ratio >= 1.1), fmt.Sprintf("p99 TTFT %s against %s: %+.0f %%", short(replayed.TTFT.P99), short(poisson.TTFT.P99), 100*(ratio-1))
+	row.read = func(at byLoad) (HypothesisResult, string) {
+		replayed, poisson := at.ttft("F trace", 0.99), at.ttft("F Poisson", 0.99)
+		ratio := float64(replayed) / float64(poisson)
+		return judged(replayed > 0 && poisson > 0, "a p99 TTFT", ratio >= 1.1, "p99 TTFT %s against %s: %+.0f %%", short(replayed), short(poisson), 100*(ratio-1))
 	}
 	return row
 }
