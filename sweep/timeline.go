@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"planner/internal/list"
 	"planner/internal/note"
 	"planner/internal/stat"
 	"planner/internal/wire"
@@ -40,10 +41,7 @@ const timelineSteps = 120
 // timelineOf cuts the records of a trial into steps; usage is the share of the KV cache in use, by
 // time.
 func timelineOf(t measure.Trial, records []measure.Record, usage map[time.Duration]float64) Timeline {
-	end := time.Duration(0)
-	for i := range records {
-		end = max(end, records[i].Due, records[i].Last)
-	}
+	end := list.Largest(records, func(r measure.Record) time.Duration { return max(r.Due, r.Last) })
 	if span := t.Warmup + t.Window + t.Cooldown; !t.Closed() && span > 0 {
 		end = min(end, span)
 	}

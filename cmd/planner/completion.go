@@ -97,13 +97,9 @@ func completions(app *cli.App, words []string) []string {
 	if last < 0 {
 		return nil
 	}
-	var found []string
-	for _, word := range candidates(app, words[:last], words[last]) {
-		if len(word) >= len(words[last]) && strings.EqualFold(word[:len(words[last])], words[last]) {
-			found = append(found, strings.TrimPrefix(word, behind))
-		}
-	}
-	return found
+	return list.FilterMap(candidates(app, words[:last], words[last]), func(word string) (string, bool) {
+		return strings.TrimPrefix(word, behind), len(word) >= len(words[last]) && strings.EqualFold(word[:len(words[last])], words[last])
+	})
 }
 
 // candidates are the words that may follow others, given the beginning of the word.

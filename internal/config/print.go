@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"planner/internal/list"
 	"planner/model"
 	"planner/plan"
 )
@@ -85,13 +86,9 @@ func (c *Config) note(key string) string {
 	case name == "max_model_len" && len(c.draft.space[name]) == 0 && c.Workload.MaxLen > 0:
 		return fmt.Sprintf("here %d", c.Workload.MaxLen)
 	case name == "price_per_gpu_hour":
-		var listed []string
-		for _, g := range c.GPUs {
-			if g.Priced() && g.PricedBy != byConfiguration {
-				listed = append(listed, fmt.Sprintf("%s %s by %s", g.Hardware.Name, number(g.PricePerGPUHour), oneLine(g.PricedBy)))
-			}
-		}
-		return strings.Join(listed, "; ")
+		return strings.Join(list.FilterMap(c.GPUs, func(g GPU) (string, bool) {
+			return fmt.Sprintf("%s %s by %s", g.Hardware.Name, number(g.PricePerGPUHour), oneLine(g.PricedBy)), g.Priced() && g.PricedBy != byConfiguration
+		}), "; ")
 	case section == "knobs" && len(c.Space[name]) == 0 && !c.Simulated() && name != "kv_blocks" && name != "max_model_len":
 		return "the engine's own default where it is not given"
 	}

@@ -8,6 +8,7 @@ import (
 	"planner/internal/list"
 	"planner/plan"
 	"planner/sweep/measure"
+	"planner/sweep/workload"
 )
 
 // sloLimits are the limits of an objective by metric: nil if a metric is not given, empty if it is given
@@ -174,10 +175,7 @@ func (r *reader) checkTokens(c *Config) {
 // longestOutput returns the largest number of output tokens of a class, or of the workload for ""; 0 if
 // unbounded.
 func longestOutput(c *Config, class string) int {
-	n := 0
-	for _, row := range c.Workload.Replay {
-		n = max(n, row.Output)
-	}
+	n := list.Largest(c.Workload.Replay, func(r workload.TraceRow) int { return r.Output })
 	if n > 0 {
 		return n
 	}

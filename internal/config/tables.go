@@ -50,12 +50,10 @@ func keyList(names []string) string {
 
 // printTable prints the rows with a value, except empty lists, as an inline table.
 func printTable(rows []tomlKey) string {
-	var parts []string
-	for _, k := range rows {
-		if text := k.text(); text != "" && text != "[]" {
-			parts = append(parts, join("", k.name)+" = "+text)
-		}
-	}
+	parts := list.FilterMap(rows, func(k tomlKey) (string, bool) {
+		text := k.text()
+		return join("", k.name) + " = " + text, text != "" && text != "[]"
+	})
 	if len(parts) == 0 {
 		return "{}"
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"planner/internal/list"
 	"planner/internal/printable"
 	"planner/internal/secret"
 	"planner/internal/spelling"
@@ -30,12 +31,7 @@ func text[T ~string](check func(n input, s T) T) codec[T] {
 
 // words is a string, one of a set unless the set is empty.
 func words[T ~string](allowed ...T) codec[T] {
-	var choice []string
-	for _, word := range allowed {
-		if word != "" {
-			choice = append(choice, string(word))
-		}
-	}
+	choice := list.FilterMap(allowed, func(word T) (string, bool) { return string(word), word != "" })
 	k := text(func(n input, s T) T {
 		if len(allowed) == 0 || slices.Contains(allowed, s) {
 			return s

@@ -32,6 +32,16 @@ func Filter[T any](items []T, is func(T) bool) (out []T) {
 	return out
 }
 
+// FilterMap returns what f makes of the items for which it reports true.
+func FilterMap[T, U any](items []T, f func(T) (U, bool)) (out []U) {
+	for _, item := range items {
+		if x, ok := f(item); ok {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
 // Groups groups items by a key, in the order of each group's first item.
 func Groups[T any, K comparable](items []T, key func(T) K) (groups [][]T) {
 	at := map[K]int{}
@@ -68,6 +78,14 @@ func Least[T cmp.Ordered](values []T) (least T) {
 		}
 	}
 	return least
+}
+
+// Largest returns the largest figure of the items; zero if none is above it.
+func Largest[T any, N cmp.Ordered](items []T, of func(T) N) (largest N) {
+	for _, item := range items {
+		largest = max(largest, of(item))
+	}
+	return largest
 }
 
 // Count returns the number of items for which is holds.

@@ -38,12 +38,7 @@ func sentence(notes Notes) string {
 }
 
 func values(notes Notes, name, verb string) string {
-	var numbers []float64
-	for _, n := range notes {
-		if v, ok := n.Figures[name].(float64); ok {
-			numbers = append(numbers, v)
-		}
-	}
+	numbers := list.FilterMap(notes, func(n Note) (float64, bool) { v, ok := n.Figures[name].(float64); return v, ok })
 	if len(numbers) == 0 {
 		return fmt.Sprint(notes[0].Figures[name])
 	}

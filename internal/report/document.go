@@ -201,21 +201,13 @@ func (tab Table) known() Table {
 	return out
 }
 
-func saying(elements []Element) []Block {
-	var all []Block
-	for _, e := range elements {
-		if b, says := e.block(); says {
-			all = append(all, b)
-		}
-	}
-	return all
+func (d *Document) add(elements ...Element) {
+	d.Blocks = append(d.Blocks, list.FilterMap(elements, Element.block)...)
 }
-
-func (d *Document) add(elements ...Element) { d.Blocks = append(d.Blocks, saying(elements)...) }
 
 // section appends a heading and its elements; nothing if all elements are empty.
 func (d *Document) section(title string, elements ...Element) {
-	if told := saying(elements); len(told) > 0 {
+	if told := list.FilterMap(elements, Element.block); len(told) > 0 {
 		d.add(Heading{title, d.detailed})
 		d.Blocks = append(d.Blocks, told...)
 	}

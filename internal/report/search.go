@@ -160,10 +160,7 @@ func addExceedances(d *Document, r *search.Result, trials []measure.Measurement)
 		c.XLabel = meantBy(c.XLabel, r.TraceRates)
 		d.section("Requests beyond the limit", c)
 	}
-	highest := 0.0
-	for i := range trials {
-		highest = max(highest, trials[i].Trial.Rate)
-	}
+	highest := list.Largest(trials, func(m measure.Measurement) float64 { return m.Trial.Rate })
 	if tab := boundTable(r, highest); len(tab.Rows) > 1 {
 		d.add(tab)
 	}

@@ -70,13 +70,10 @@ func (tab Table) common(columns []int) (same, others []int) {
 
 // list prints some cells of a row with their column names; a column without a name only illustrates another.
 func (tab Table) list(row []Cell, columns []int) string {
-	var parts []string
-	for _, k := range columns {
-		if name := tab.Columns[k].Name; name != "" && row[k].Text != "" && row[k].Text != unknown {
-			parts = append(parts, name+" "+row[k].Text)
-		}
-	}
-	return strings.Join(parts, "; ")
+	return strings.Join(list.FilterMap(columns, func(k int) (string, bool) {
+		name, text := tab.Columns[k].Name, row[k].Text
+		return name + " " + text, name != "" && text != "" && text != unknown
+	}), "; ")
 }
 
 // fit returns widths with which the kept columns fit into room; false if that is impossible. Headers are
@@ -99,10 +96,8 @@ func (tab Table) fit(keep []int, room int) ([]int, bool) {
 		return nil, false
 	}
 	k := keep[flexible]
-	least := max(longestWord(tab.Columns[k].Name), min(24, widths[flexible]))
-	for _, row := range tab.Rows {
-		least = max(least, longestWord(row[k].Text))
-	}
+	words := list.Largest(tab.Rows, func(row []Cell) int { return longestWord(row[k].Text) })
+	least := max(longestWord(tab.Columns[k].Name), min(24, widths[flexible]), words)
 	widths[flexible] -= total - room
 	return widths, widths[flexible] >= least
 }
@@ -112,10 +107,7 @@ func (tab Table) fit(keep []int, room int) ([]int, bool) {
 func (tab Table) widths(keep []int, header func(string) int) (widths []int, total int) {
 	total = tableGap * (len(keep) - 1)
 	for _, k := range keep {
-		w := header(tab.Columns[k].Name)
-		for _, row := range tab.Rows {
-			w = max(w, width(row[k].Text))
-		}
+		w := max(header(tab.Columns[k].Name), list.Largest(tab.Rows, func(row []Cell) int { return width(row[k].Text) }))
 		widths = append(widths, w)
 		total += w
 	}
@@ -123,13 +115,7 @@ func (tab Table) widths(keep []int, header func(string) int) (widths []int, tota
 }
 
 // longestWord is the narrowest width to which text can be wrapped.
-func longestWord(s string) int {
-	n := 0
-	for _, w := range strings.Fields(s) {
-		n = max(n, width(w))
-	}
-	return n
-}
+func longestWord(s string) int { return list.Largest(strings.Fields(s), width) }
 
 func (t *textPrinter) row(tab Table, keep, widths []int, row []Cell) {
 	cells := make([][]string, len(keep))

@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 
+	"planner/internal/list"
+
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 )
@@ -31,10 +33,7 @@ func (tab Table) plot(canvas draw.Canvas) {
 	canvas = titled(canvas, tab.Bars.Title)
 	canvas = draw.Crop(canvas, 0, 0, 0, -26)
 	label, figure := style(10, ink, draw.XRight, draw.YCenter), style(9, softInk, draw.XLeft, draw.YCenter)
-	labels := vg.Length(0)
-	for _, row := range tab.Rows {
-		labels = max(labels, label.Width(row[0].Text))
-	}
+	labels := list.Largest(tab.Rows, func(row []Cell) vg.Length { return label.Width(row[0].Text) })
 	const gap, figures = 6, 34 // beside the labels, and for the figures at each end
 	low := min(slices.Min(tab.Bars.Changes), 0)
 	left, right := canvas.Min.X+labels+gap+figures, canvas.Max.X-figures

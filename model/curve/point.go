@@ -89,13 +89,10 @@ func known(rate float64) float64 {
 // valuesOf returns the resolved statistics of a summary. A statistic of zero was never filled in: no
 // request takes no time.
 func valuesOf(s *measure.Summary) []Value {
-	var values []Value
-	for _, q := range measure.Statistics {
-		if latency := s.Stat(q); latency > 0 {
-			values = append(values, Value{named(q), latency})
-		}
-	}
-	return values
+	return list.FilterMap(measure.Statistics, func(q float64) (Value, bool) {
+		latency := s.Stat(q)
+		return Value{named(q), latency}, latency > 0
+	})
 }
 
 // validate refuses points that no curve can be fitted to.

@@ -115,13 +115,10 @@ func pastEnds(cfg *config.Config, sim *sweep.Simulated, r search.RaceResult) []s
 			}
 		}
 	}
-	var further []search.Prior
-	for _, k := range sets {
-		if prior, err := priorFor(cfg, sim, k, sweep.MeanRequest(&cfg.Workload)); err == nil {
-			further = append(further, prior)
-		}
-	}
-	return further
+	return list.FilterMap(sets, func(k measure.Knobs) (search.Prior, bool) {
+		prior, err := priorFor(cfg, sim, k, sweep.MeanRequest(&cfg.Workload))
+		return prior, err == nil
+	})
 }
 
 // limitsOf reports whether a bound of the objective, or any if none is named, limits one of the metrics.

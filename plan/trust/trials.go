@@ -115,12 +115,9 @@ const otherLengths = 1.25
 
 // meanLengths compares the mean lengths that a tool reports for its loads.
 func (d *dataset) meanLengths() (ItemState, string) {
-	var told []float64
-	for _, m := range d.used {
-		if m.MeanPrompt > 0 && m.MeanOutput > 0 {
-			told = append(told, m.MeanPrompt+m.MeanOutput)
-		}
-	}
+	told := list.FilterMap(d.used, func(m *measure.Measurement) (float64, bool) {
+		return m.MeanPrompt + m.MeanOutput, m.MeanPrompt > 0 && m.MeanOutput > 0
+	})
 	if len(told) == 0 {
 		return Unknown, "the lengths of prompts and answers are not known"
 	}

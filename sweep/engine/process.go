@@ -196,14 +196,12 @@ func (p *child) kill(grace time.Duration, hurry <-chan struct{}) error {
 }
 
 // children returns the processes whose parent is pid, from /proc; none where there is no /proc.
-func children(pid int) (out []procfs.ProcStat) {
+func children(pid int) []procfs.ProcStat {
 	all, _ := procfs.AllProcs()
-	for _, p := range all {
-		if stat, err := p.Stat(); err == nil && stat.PPID == pid { // the error is that of a process that has ended meanwhile
-			out = append(out, stat)
-		}
-	}
-	return out
+	return list.FilterMap(all, func(p procfs.Proc) (procfs.ProcStat, bool) {
+		stat, err := p.Stat()
+		return stat, err == nil && stat.PPID == pid // the error is that of a process that has ended meanwhile
+	})
 }
 
 // freePort finds a port that nobody listens on. If somebody takes it before the engine does, the

@@ -9,6 +9,7 @@ import (
 
 	"github.com/valyala/fastjson"
 
+	"planner/internal/list"
 	"planner/internal/note"
 	"planner/sweep/measure"
 )
@@ -57,13 +58,10 @@ func (p *pointReader) guidellm(completed int) {
 	m := &p.m
 	p.warnIf(p.count("metrics.request_totals.incomplete|request_totals.incomplete") > 0, note.OpenLeftOut)
 	// The quantiles of the report's own summary are over tokens, not requests.
-	var tpot []time.Duration
-	for _, r := range p.doc.GetArray("requests", "successful") {
-		if d, ok := duration(r.GetFloat64("inter_token_latency_ms"), time.Millisecond); ok && d > 0 {
-			tpot = append(tpot, d)
-		}
-	}
-	summarize(&m.TPOT, tpot)
+	summarize(&m.TPOT, list.FilterMap(p.doc.GetArray("requests", "successful"), func(r *fastjson.Value) (time.Duration, bool) {
+		d, ok := duration(r.GetFloat64("inter_token_latency_ms"), time.Millisecond)
+		return d, ok && d > 0
+	}))
 	if !p.has("duration") {
 		// Up to version 0.3, times are here, and the strategy under args.
 		run, _ := duration(p.number("run_stats.end_time")-p.number("run_stats.start_time"), time.Second)

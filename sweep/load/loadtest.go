@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"planner/internal/list"
 	"planner/internal/note"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
@@ -79,11 +80,7 @@ func (t *Test) newEncoder(ctx context.Context, schedule []workload.Request) erro
 }
 
 func longestPrompt(schedule []workload.Request) int {
-	longest := 0
-	for i := range schedule {
-		longest = max(longest, schedule[i].Prompt)
-	}
-	return longest
+	return list.Largest(schedule, func(r workload.Request) int { return r.Prompt })
 }
 
 func (t *Test) newTransport() transport {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"planner/internal/list"
 	"planner/internal/secret"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
@@ -90,10 +91,7 @@ type recorder struct {
 }
 
 func newRecorder(t *measure.Trial, schedule []workload.Request) *recorder {
-	n, classes := len(schedule), 1
-	for i := range schedule {
-		classes = max(classes, schedule[i].Class+1)
-	}
+	n, classes := len(schedule), 1+list.Largest(schedule, func(r workload.Request) int { return r.Class })
 	r := &recorder{
 		schedule: schedule, from: t.Warmup, to: t.Warmup + t.Window, end: t.Warmup + t.Window + t.Cooldown,
 		records: make([]measure.Record, n), flying: map[int]*inFlight{}, tokens: tokenCounts{texts: map[int]uncountedAnswer{}, models: map[string]int{}},

@@ -210,13 +210,10 @@ func (n *Knob) Text(k Knobs) string {
 
 // Describe names the knobs that are not left to the engine: "GPU H100 SXM, TP 4, seqs 64".
 func (k Knobs) Describe() string {
-	var parts []string
-	for _, n := range KnobTable {
-		if text := n.Text(k); text != "" {
-			parts = append(parts, n.Short+" "+text)
-		}
-	}
-	return strings.Join(parts, ", ")
+	return strings.Join(list.FilterMap(KnobTable, func(n Knob) (string, bool) {
+		text := n.Text(k)
+		return n.Short + " " + text, text != ""
+	}), ", ")
 }
 
 // Differences counts the knobs whose values differ between two sets.

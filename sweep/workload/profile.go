@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"planner/internal/list"
 )
 
 // Profile is a rate over time: each of its steps begins where the one before it ends.
@@ -38,11 +40,7 @@ func (p Profile) Mean() float64 {
 
 // Peak is the largest rate of the profile.
 func (p Profile) Peak() float64 {
-	peak := 0.0
-	for _, s := range p {
-		peak = max(peak, s.Rate)
-	}
-	return peak
+	return list.Largest(p, func(s RateStep) float64 { return s.Rate })
 }
 
 // Times multiplies the rates from one time to another by a factor.

@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"planner/internal/list"
 )
 
 // shortestWindow is the least and longestWindow the greatest length of a trial's window, whatever
@@ -34,14 +36,7 @@ func WholeWindow(requests, rate float64) time.Duration {
 // LongOutput returns the length of a long output, in tokens: the largest p99 of the components, or
 // the longest output of a trace.
 func (w *Workload) LongOutput() int {
-	n := 1
-	for _, s := range w.Shapes {
-		n = max(n, s.Output.Quantile(0.99))
-	}
-	for _, r := range w.Replay {
-		n = max(n, r.Output)
-	}
-	return n
+	return max(1, list.Largest(w.Shapes, func(s Shape) int { return s.Output.Quantile(0.99) }), list.Largest(w.Replay, func(r TraceRow) int { return r.Output }))
 }
 
 // SharesPrefixes reports whether prompts may begin as others do.
@@ -131,11 +126,7 @@ func (w *Workload) Burst() float64 {
 			return 1 / w.Burstiness
 		}
 	case Trace:
-		worst := 0.0
-		for _, parts := range []int{1000, 300, 100, 30, 10} {
-			worst = max(worst, w.scatter(parts))
-		}
-		return worst
+		return list.Largest([]int{1000, 300, 100, 30, 10}, w.scatter)
 	}
 	return 1
 }

@@ -121,11 +121,7 @@ func (w *Workload) Share(class string) float64 {
 // if a length has no upper end.
 func (w *Workload) Longest() int {
 	if w.Arrivals == Trace {
-		n := 0
-		for _, r := range w.Replay {
-			n = max(n, r.Prompt+r.Output)
-		}
-		return n
+		return list.Largest(w.Replay, func(r TraceRow) int { return r.Prompt + r.Output })
 	}
 	longest := 0
 	for _, s := range w.Shapes {

@@ -33,12 +33,9 @@ func (d *draft) set(key string, value any) {
 // load reads the draft for a command. What is not of its workload stays out of a
 // configuration that replays the given trace instead.
 func (d *draft) load(command, trace string) (*config.Config, error) {
-	var given []config.Override
-	for _, s := range d.Settings {
-		if trace == "" || !strings.HasPrefix(s.Key, "workload.") || s.Key == "workload.seed" {
-			given = append(given, config.Override{Key: s.Key, Value: s.Value})
-		}
-	}
+	given := list.FilterMap(d.Settings, func(s setting) (config.Override, bool) {
+		return config.Override{Key: s.Key, Value: s.Value}, trace == "" || !strings.HasPrefix(s.Key, "workload.") || s.Key == "workload.seed"
+	})
 	if trace != "" {
 		given = append(given, config.Override{Key: "workload.trace", Value: trace})
 	}

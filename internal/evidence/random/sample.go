@@ -8,6 +8,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"gonum.org/v1/gonum/stat"
 
+	"planner/internal/list"
 	"planner/sweep/measure"
 )
 
@@ -92,12 +93,7 @@ func poolGaps(b measure.Bound, runs []*measure.Observation) (sample, bool) {
 
 // twoErrors is twice the standard error of what the parts have in the mean.
 func twoErrors[T any](parts []T, of func(T) float64) float64 {
-	var values []float64
-	for _, p := range parts {
-		if v := of(p); !math.IsNaN(v) {
-			values = append(values, v)
-		}
-	}
+	values := list.FilterMap(parts, func(p T) (float64, bool) { v := of(p); return v, !math.IsNaN(v) })
 	if len(values) < 2 {
 		return 0
 	}
