@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"planner/internal/list"
 	"planner/internal/note"
 	"planner/sweep/measure"
 )
@@ -41,10 +42,7 @@ func Solve(d Demand, objective measure.SLO, offers []Offer, rejected []measure.R
 
 // Rank sizes and prices every offer for the demand, the best first.
 func (d *Demand) Rank(offers []Offer) []Alternative {
-	all := make([]Alternative, len(offers))
-	for i := range offers {
-		all[i] = d.consider(&offers[i])
-	}
+	all := list.Map(offers, func(o Offer) Alternative { return d.consider(&o) })
 	slices.SortStableFunc(all, rank)
 	return all
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"planner/internal/list"
 	"planner/sweep/measure"
 )
 
@@ -83,10 +84,7 @@ func (l *List) Rejected() []measure.Rejection { return l.Unable }
 
 // Planned returns how many trials are to run, and how long they are under load.
 func (l *List) Planned() (trials int, load time.Duration) {
-	for _, t := range l.Trials {
-		load += t.Warmup + t.Window + t.Cooldown
-	}
-	return len(l.Trials), load
+	return len(l.Trials), list.Sum(l.Trials, func(t measure.Trial) time.Duration { return t.Warmup + t.Window + t.Cooldown })
 }
 
 // Next proposes the next trials.

@@ -88,6 +88,14 @@ func Largest[T any, N cmp.Ordered](items []T, of func(T) N) (largest N) {
 	return largest
 }
 
+// Sum returns the sum of a figure of the items, from the first on.
+func Sum[T any, N ~int | ~int64 | ~float64](items []T, of func(T) N) (sum N) {
+	for _, item := range items {
+		sum += of(item)
+	}
+	return sum
+}
+
 // Count returns the number of items for which is holds.
 func Count[T any](items []T, is func(T) bool) (n int) {
 	for _, item := range items {

@@ -137,10 +137,7 @@ func Imported(folder string, trials []measure.Measurement) Document {
 		}
 		d.add(tab)
 	}
-	var notes note.Notes
-	for i := range trials {
-		notes = append(notes, trials[i].Warnings...)
-	}
+	notes := slices.Concat(list.Map(trials, func(m measure.Measurement) note.Notes { return m.Warnings })...)
 	addWarnings(&d, notes.Distinct())
 	return d
 }

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"planner/internal/list"
+
 	"gonum.org/v1/gonum/optimize"
 )
 
@@ -214,11 +216,7 @@ func stationaryForms(distinct int) []Model {
 
 // fitAll fits every form.
 func fitAll(s *sample, forms []Model, seed uint64) []fitted {
-	all := make([]fitted, len(forms))
-	for i, m := range forms {
-		all[i] = fit(s, m, seed)
-	}
-	return all
+	return list.Map(forms, func(m Model) fitted { return fit(s, m, seed) })
 }
 
 // choose goes through fits to one sample from the simplest to the richest and moves to a richer one

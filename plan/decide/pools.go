@@ -67,12 +67,7 @@ func NewPlan(cfg *config.Config, g sweep.Ground) (PlanStudy, error) {
 }
 
 // Searches is the number of searches that the budget applies to.
-func (p *PoolStudy) Searches() (n int) {
-	for _, d := range p.all {
-		n += d.Searches()
-	}
-	return n
-}
+func (p *PoolStudy) Searches() int { return list.Sum(p.all, (*Decision).Searches) }
 
 // Forecast says in words what the searches would take on real engines.
 func (p *PoolStudy) Forecast(ctx context.Context) (string, error) {

@@ -51,10 +51,7 @@ func Of(settings []Setting) []Effect {
 
 func mainEffects(settings []Setting) []Effect {
 	factors := factorsOf(settings)
-	columns := 1
-	for _, f := range factors {
-		columns += len(f.values) - 1
-	}
+	columns := 1 + list.Sum(factors, func(f factor) int { return len(f.values) - 1 })
 	free := len(settings) - columns
 	if len(factors) == 0 || free < 1 && len(factors) > 1 {
 		return nil

@@ -5,6 +5,8 @@ import (
 	"math"
 	"reflect"
 	"time"
+
+	"planner/internal/list"
 )
 
 // HPA is the HorizontalPodAutoscaler of Kubernetes, following its documented algorithm to the letter.
@@ -226,13 +228,8 @@ func (h *hpa) limit(now float64, current int, b *Behavior, direction int) int {
 
 // recent sums the changes within the period up to now.
 func recent(changes []scaleEvent, now float64, period time.Duration) int {
-	sum := 0
-	for _, c := range changes {
-		if c.at > now-period.Seconds() {
-			sum += c.replicas
-		}
-	}
-	return sum
+	within := list.Filter(changes, func(c scaleEvent) bool { return c.at > now-period.Seconds() })
+	return list.Sum(within, func(c scaleEvent) int { return c.replicas })
 }
 
 // hpaControl is an HPA with its metrics.

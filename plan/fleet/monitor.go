@@ -8,8 +8,10 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
+	"planner/internal/list"
 	"planner/model/sim"
 	"planner/sweep/measure"
+	"planner/sweep/workload"
 )
 
 // Metric is a metric that an autoscaler watches, and its target: for per-replica metrics the mean, for
@@ -81,10 +83,7 @@ func (m *monitor) begin(f *fleetRun) {
 	for _, l := range f.s.Limits {
 		m.limits = append(m.limits, [2]limited{{limit: l.TTFT.Seconds()}, {limit: l.TPOT.Seconds()}})
 	}
-	tokens := 0
-	for _, q := range f.requests {
-		tokens += q.Output
-	}
+	tokens := list.Sum(f.requests, func(q *workload.Request) int { return q.Output })
 	m.output = float64(tokens) / float64(max(len(f.requests), 1))
 	f.at(m.spec.Scrape.Seconds(), func() { m.scrape(f) })
 	f.at(f.control.at(), f.decide)
@@ -298,10 +297,7 @@ func (v *view) total(name string) float64 {
 		window := min(max(v.f.monitor.spec.Window, v.f.monitor.spec.Scrape).Seconds(), max(v.seen(), 1))
 		return float64(len(v.window(v.f.monitor.arrivals, window))) / window
 	}
-	sum := 0.0
-	for _, p := range v.pods(name) {
-		sum += p.value
-	}
+	sum := list.Sum(v.pods(name), func(p podMetric) float64 { return p.value })
 	if name == "in_flight" || name == "waiting" {
 		sum += float64(len(v.f.queue))
 	}

@@ -104,11 +104,7 @@ func (a *Answer) holds() bool {
 }
 
 func days(stages []Stage) float64 {
-	length := time.Duration(0)
-	for i := range stages {
-		length += stages[i].length()
-	}
-	return length.Hours() / 24
+	return list.Sum(stages, func(s Stage) time.Duration { return s.length() }).Hours() / 24
 }
 
 // try replays policies on one seed. It drops those that miss twice what they may, or take a quarter more
@@ -146,19 +142,15 @@ func (p *Plant) mayMiss(stages []Stage) int {
 	if !anyAsked(p.Limits) {
 		return 0
 	}
-	total, share := 0, 0.0
-	for i := range stages {
-		total += len(stages[i].Requests)
-	}
-	for _, l := range p.Limits {
-		may := 0.0
+	total := list.Sum(stages, func(s Stage) int { return len(s.Requests) })
+	share := list.Largest(p.Limits, func(l ClassLimits) (may float64) {
 		for _, asked := range l.Asked {
 			if asked > 0 {
 				may += 1 - asked
 			}
 		}
-		share = max(share, may)
-	}
+		return may
+	})
 	return int(2*share*float64(total)) + 1
 }
 

@@ -176,10 +176,7 @@ func ReadFiles(paths []string) (*Import, error) {
 		}
 	}
 	all.warn()
-	var models []string
-	for _, r := range all.Sources {
-		models = append(models, r.models...)
-	}
+	models := slices.Concat(list.Map(all.Sources, func(r *Results) []string { return r.models })...)
 	slices.Sort(models)
 	if models = slices.Compact(models); len(models) > 1 {
 		names := strings.Join(models, ", ")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/valyala/fastjson"
 
+	"planner/internal/list"
 	"planner/internal/note"
 	"planner/sweep/measure"
 )
@@ -111,10 +112,7 @@ func summarize(s *measure.Summary, values []time.Duration) {
 		return
 	}
 	slices.Sort(values)
-	sum := 0.0
-	for _, v := range values {
-		sum += v.Seconds()
-	}
+	sum := list.Sum(values, time.Duration.Seconds)
 	s.N = len(values)
 	if s.Mean < 0 {
 		s.Mean, _ = duration(sum/float64(len(values)), time.Second)

@@ -83,10 +83,7 @@ func (p *pointReader) aiperf(completed int) {
 		p.warn(note.RunCancelled)
 	}
 	if !p.counted && p.has("error_summary") {
-		n := 0.0
-		for _, group := range p.doc.GetArray("error_summary") {
-			n += group.GetFloat64("count")
-		}
+		n := list.Sum(p.doc.GetArray("error_summary"), func(group *fastjson.Value) float64 { return group.GetFloat64("count") })
 		p.failed(p.whole("error_summary", n))
 	}
 	if p.has("benchmark_duration") {

@@ -143,10 +143,7 @@ func (c *cohort) standing(o *Observation) bool {
 // forgiving returns the cohort under limits raised by [excuse] times a client's lag.
 func (c *cohort) forgiving(lag time.Duration) *cohort {
 	out, trial := c.anew(), *c.trial
-	tokens := 0.0
-	for _, r := range c.records {
-		tokens += float64(r.Output) / float64(len(c.records))
-	}
+	tokens := list.Sum(c.records, func(r *Record) float64 { return float64(r.Output) / float64(len(c.records)) })
 	trial.Objective.Bounds = list.Map(trial.Objective.Bounds, func(b Bound) Bound { return b.movedOut(excuse*lag, tokens) })
 	out.trial = &trial
 	return out

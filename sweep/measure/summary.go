@@ -267,10 +267,7 @@ func (s *series) dispersion(q, own float64) float64 {
 }
 
 func mean(values []time.Duration) time.Duration {
-	sum := 0.0
-	for _, v := range values {
-		sum += float64(v)
-	}
+	sum := list.Sum(values, func(v time.Duration) float64 { return float64(v) })
 	return time.Duration(math.Round(sum / float64(len(values))))
 }
 

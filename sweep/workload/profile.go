@@ -22,19 +22,12 @@ type RateStep struct {
 
 // Length is how long the profile takes.
 func (p Profile) Length() time.Duration {
-	length := time.Duration(0)
-	for _, s := range p {
-		length += s.Length
-	}
-	return length
+	return list.Sum(p, func(s RateStep) time.Duration { return s.Length })
 }
 
 // Mean is the mean rate of the profile.
 func (p Profile) Mean() float64 {
-	requests := 0.0
-	for _, s := range p {
-		requests += s.Rate * s.Length.Seconds()
-	}
+	requests := list.Sum(p, func(s RateStep) float64 { return s.Rate * s.Length.Seconds() })
 	return requests / max(p.Length().Seconds(), 1e-9)
 }
 
