@@ -396,7 +396,7 @@ func (c *hfConfig) attention(a Arch) Attention {
 		}
 		at.KVHeads = at.Heads
 		if keys, ok := c.number("index_topk"); ok && keys > 0 {
-			at.Sparse = Sparse{Keys: keys, Heads: c.need("index_n_heads"), Dim: c.need("index_head_dim"), Layers: c.indexed(a.Layers)}
+			at.Sparse = Sparse{Keys: keys, Heads: c.need("index_n_heads"), Dim: c.need("index_head_dim"), Layers: c.kinds("indexer_types", "full", a.Layers)}
 		}
 	}
 	return at

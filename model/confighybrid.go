@@ -23,7 +23,7 @@ func (c *hfConfig) states(a *Arch) {
 		*s = RecurrentState{Heads: c.need("linear_num_value_heads"), HeadDim: c.need("linear_value_head_dim"), KeyHeads: c.need("linear_num_key_heads"),
 			KeyDim: c.need("linear_key_head_dim"), Conv: c.or(4, "linear_conv_kernel_dim"), Delta: true}
 		every := max(1, c.or(4, "full_attention_interval"))
-		s.Layers = c.kinds("linear_attention", a.Layers-a.Layers/every)
+		s.Layers = c.kinds("layer_types", "linear_attention", a.Layers-a.Layers/every)
 		a.Details.OutputGate = c.flag("attn_output_gate", true)
 	case c.is("kimi"):
 		of := hfConfig{values: field[map[string]any](c.values, "linear_attn_config")}
@@ -38,7 +38,7 @@ func (c *hfConfig) states(a *Arch) {
 		if s.HeadDim == 0 && s.Heads > 0 { // "auto"
 			s.HeadDim = c.or(2, "mamba_expand") * a.Hidden / s.Heads
 		}
-		s.Layers = c.kinds("mamba", 0)
+		s.Layers = c.kinds("layer_types", "mamba", 0)
 	default:
 		*s = RecurrentState{Heads: c.need("mamba_num_heads"), HeadDim: c.need("mamba_head_dim"), KeyHeads: c.need("n_groups"),
 			KeyDim: c.need("ssm_state_size"), Conv: c.or(4, "conv_kernel")}
@@ -47,14 +47,6 @@ func (c *hfConfig) states(a *Arch) {
 	for _, key := range []string{"mamba_ssm_cache_dtype", "mamba_ssm_dtype"} {
 		s.Wide = s.Wide || c.text(key) == "float32"
 	}
-}
-
-// kinds counts the layers of a kind, or returns a default if the file lists none.
-func (c *hfConfig) kinds(kind string, otherwise int) int {
-	if n, listed := c.count("layer_types", func(v any) bool { return v == kind }); listed {
-		return n
-	}
-	return otherwise
 }
 
 // blockKinds returns the blocks of Nemotron-H, each half of a usual layer: M has a state, * attention, - an

@@ -138,13 +138,12 @@ func (c *hfConfig) windowLayers(n int) int {
 	return n
 }
 
-// indexed counts the layers with their own index for sparse attention.
-func (c *hfConfig) indexed(layers int) int {
-	n, listed := c.count("indexer_types", func(v any) bool { return v == "full" })
-	if !listed {
-		return layers
+// kinds counts the layers of which a list says that they are of a kind, or returns a default if the file lists none.
+func (c *hfConfig) kinds(key, kind string, otherwise int) int {
+	if n, listed := c.count(key, func(v any) bool { return v == kind }); listed {
+		return n
 	}
-	return n
+	return otherwise
 }
 
 // dtype returns the format of unquantised matrices.

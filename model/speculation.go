@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"planner/internal/list"
 	"planner/internal/stat"
 )
 
@@ -80,11 +81,7 @@ func (s Speculation) scaled(refusals float64) Speculation {
 // AcceptedEach returns the shares by position if each proposed token has the same chance of acceptance, given
 // that those before it were accepted.
 func AcceptedEach(chance float64, tokens int) []float64 {
-	out := make([]float64, tokens)
-	for i := range out {
-		out[i] = math.Pow(chance, float64(i+1))
-	}
-	return out
+	return list.Times(tokens, func(i int) float64 { return math.Pow(chance, float64(i+1)) })
 }
 
 // AcceptedLength returns shares by position of the form of [AcceptedEach] with which a step yields length

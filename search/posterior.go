@@ -67,10 +67,9 @@ func (p *posterior) holding(share float64) int {
 // grid evaluates the posterior on gridRates x gridKappas curves, in all forms and with all dispersions, in kept memory.
 func (a *assumed) grid(seen []likelihood, low, high float64, kept *[]float64) *posterior {
 	p := &posterior{bound: a, low: low, step: (high - low) / (gridRates - 1)}
-	kappas := make([]float64, gridKappas)
-	for j := range kappas {
-		kappas[j] = a.kappa * math.Exp(-kappaBelow+(kappaBelow+kappaAbove)*float64(j)/(gridKappas-1))
-	}
+	kappas := list.Times(gridKappas, func(j int) float64 {
+		return a.kappa * math.Exp(-kappaBelow+(kappaBelow+kappaAbove)*float64(j)/(gridKappas-1))
+	})
 	if a.kind == onThroughput {
 		kappas = []float64{1}
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"planner/internal/list"
 	"planner/internal/parallel"
 	"planner/sweep/load"
 	"planner/sweep/measure"
@@ -92,10 +93,8 @@ func (l *Loop) step(ctx context.Context, batch []measure.Trial) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	brought, done := make([]journalLine, len(batch)), make([]chan error, len(batch))
-	for i := range done {
-		done[i] = make(chan error, 1)
-	}
+	brought := make([]journalLine, len(batch))
+	done := list.Times(len(batch), func(int) chan error { return make(chan error, 1) })
 	go parallel.DoAtMost(max(l.Parallel, 1), len(batch), func(i int) error {
 		m, err := l.measure(ctx, batch[i])
 		if err == nil {

@@ -231,11 +231,9 @@ func (n input) list() []input {
 			items = append(items, literal(strings.TrimSpace(part)))
 		}
 	}
-	nodes := make([]input, len(items))
-	for i, item := range items {
-		nodes[i] = input{r: n.r, path: n.path + index(i), key: n.key, value: item, inner: true}
-	}
-	return nodes
+	return list.Times(len(items), func(i int) input {
+		return input{r: n.r, path: n.path + index(i), key: n.key, value: items[i], inner: true}
+	})
 }
 
 // only returns the single element of a list of one, or the input itself.

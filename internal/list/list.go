@@ -12,6 +12,15 @@ func Map[T, U any](items []T, f func(T) U) []U {
 	return out
 }
 
+// Times returns f of each number from 0 to n-1, called in this order.
+func Times[T any](n int, f func(i int) T) []T {
+	out := make([]T, n)
+	for i := range out {
+		out[i] = f(i)
+	}
+	return out
+}
+
 // Find returns the first item for which is holds; false if there is none.
 func Find[T any](items []T, is func(T) bool) (found T, ok bool) {
 	for _, item := range items {
@@ -27,6 +36,17 @@ func Filter[T any](items []T, is func(T) bool) (out []T) {
 	for _, item := range items {
 		if is(item) {
 			out = append(out, item)
+		}
+	}
+	return out
+}
+
+// Pointers returns pointers to the items for which is holds.
+func Pointers[T any](items []T, is func(*T) bool) []*T {
+	out := make([]*T, 0, len(items))
+	for i := range items {
+		if is(&items[i]) {
+			out = append(out, &items[i])
 		}
 	}
 	return out

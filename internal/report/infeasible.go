@@ -97,7 +97,7 @@ func leastSeen(b *decide.Background) string {
 	var least *measure.Measurement
 	var bound measure.Bound
 	lowest := math.Inf(1)
-	for m := range measure.RanWith(b.Trials, b.Knobs) {
+	for _, m := range measure.RanWith(b.Trials, b.Knobs) {
 		if m.Verdict == nil || m.Verdict.State != measure.Missed {
 			continue
 		}

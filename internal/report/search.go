@@ -135,7 +135,7 @@ func limitedBy(r *search.Result, binding string, trials []measure.Measurement) s
 	}
 	s += ": the engine saturates at " + number(bound.Rate, 3) + " requests/s"
 	highest := &measure.Measurement{}
-	for m := range measure.RanWith(trials, r.Knobs) {
+	for _, m := range measure.RanWith(trials, r.Knobs) {
 		if m.Valid && m.Trial.Rate > highest.Trial.Rate {
 			highest = m
 		}

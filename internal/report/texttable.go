@@ -21,10 +21,7 @@ func (t *textPrinter) table(tab Table) {
 		return
 	}
 	room := t.width - len(indent)
-	keep := make([]int, len(tab.Columns))
-	for i := range keep {
-		keep[i] = i
-	}
+	keep := list.Times(len(tab.Columns), func(i int) int { return i })
 	var below []int
 	widths, ok := tab.fit(keep, room)
 	for !ok {

@@ -10,13 +10,8 @@ import (
 	"planner/sweep/measure"
 )
 
-func ran(trials []measure.Measurement) (out []*measure.Measurement) {
-	for i := range trials {
-		if trials[i].Ran() {
-			out = append(out, &trials[i])
-		}
-	}
-	return out
+func ran(trials []measure.Measurement) []*measure.Measurement {
+	return list.Pointers(trials, (*measure.Measurement).Ran)
 }
 
 // byLoad returns the trials that ran, ordered by rate; closed loops come first, by concurrency.
@@ -192,7 +187,7 @@ func summaryTable(trials []measure.Measurement, chosen measure.Knobs) Table {
 			name.Text = plural(len(sets), "set") + ": " + values(sets, which)
 		}
 		for _, k := range sets {
-			for m := range measure.RanWith(trials, k) {
+			for _, m := range measure.RanWith(trials, k) {
 				n, held = n+1, held+m.EngineTime(0)
 			}
 		}
@@ -206,7 +201,7 @@ func summaryTable(trials []measure.Measurement, chosen measure.Knobs) Table {
 // limitsOf returns the rates between which the limit of a set of knobs lies, and the bound that is missed.
 func limitsOf(trials []measure.Measurement, k measure.Knobs) (highestMet, lowestMissed, binding string) {
 	var met, missed float64 // 0 if there is none
-	for m := range measure.RanWith(trials, k) {
+	for _, m := range measure.RanWith(trials, k) {
 		if m.Verdict == nil || !m.Valid || m.Trial.Closed() {
 			continue
 		}

@@ -55,10 +55,7 @@ func (f *fitted) aicc() float64 {
 // log-odds within their range. Every start is run briefly, the best few to the end.
 func fit(s *sample, form Model, seed uint64) fitted {
 	rng := rand.New(rand.NewPCG(seed, streamStarts))
-	rough := make([]fitted, starts)
-	for i := range rough {
-		rough[i] = descend(s, form, s.start(rng, form), roughEvaluations)
-	}
+	rough := list.Times(starts, func(int) fitted { return descend(s, form, s.start(rng, form), roughEvaluations) })
 	slices.SortStableFunc(rough, func(a, b fitted) int { return cmp.Compare(a.rss, b.rss) })
 	best := refit(s, &rough[0])
 	for _, r := range rough[1:finishers] {
@@ -222,10 +219,7 @@ func fitAll(s *sample, forms []Model, seed uint64) []fitted {
 // choose goes through fits to one sample from the simplest to the richest and moves to a richer one
 // only for a gain of decisiveGain in AICc.
 func choose(all []fitted) int {
-	order := make([]int, len(all))
-	for i := range order {
-		order[i] = i
-	}
+	order := list.Times(len(all), func(i int) int { return i })
 	slices.SortStableFunc(order, func(a, b int) int {
 		return all[a].model.parameters() - all[b].model.parameters()
 	})

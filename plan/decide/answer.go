@@ -188,12 +188,8 @@ func (d *Decision) without(why error) (sweep.Answer, error) {
 
 // lostWith says how the engine with some knobs failed for good, "" if it did not.
 func lostWith(trials []measure.Measurement, k measure.Knobs) string {
-	for i := range trials {
-		if m := &trials[i]; m.Trial.Knobs == k && measure.Broke(m.Rejected) {
-			return m.Rejected.Text
-		}
-	}
-	return ""
+	lost, _ := list.Find(trials, func(m measure.Measurement) bool { return m.Trial.Knobs == k && measure.Broke(m.Rejected) })
+	return lost.Rejected.Text
 }
 
 // failures lists the distinct reasons for which the engines of all kinds of instances failed; none if any of

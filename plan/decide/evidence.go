@@ -112,7 +112,7 @@ func (d *Decision) addEvidence(p *plan.Plan) {
 
 func (d *Decision) fitCurves(p *plan.Plan) {
 	var mine []measure.Measurement
-	for m := range measure.RanWith(d.Seen, p.Offer.Knobs) {
+	for _, m := range measure.RanWith(d.Seen, p.Offer.Knobs) {
 		mine = append(mine, *m)
 	}
 	of := limited(p.Objective)
@@ -191,7 +191,7 @@ func (d *Decision) addRoofline(p *plan.Plan) {
 // addPower states what the plan draws at a load per instance, from the modelled power in the trials around it.
 func (d *Decision) addPower(p *plan.Plan, load float64) {
 	seen := map[float64][]float64{}
-	for m := range measure.RanWith(d.Seen, p.Offer.Knobs) {
+	for _, m := range measure.RanWith(d.Seen, p.Offer.Knobs) {
 		if t := m.Server.Time; t != nil && t.Watts > 0 && m.Trial.Rate > 0 {
 			seen[m.Trial.Rate] = append(seen[m.Trial.Rate], t.Watts)
 		}
@@ -219,7 +219,7 @@ func (s *searches) settling(k measure.Knobs, rate float64) (settling, course tim
 // rate by their ratio, the first of several; if there is none, a measurement that shows nothing.
 func Nearest(trials []measure.Measurement, k measure.Knobs, rate float64, is func(*measure.Measurement) bool) *measure.Measurement {
 	found, least := &measure.Measurement{}, math.Inf(1)
-	for m := range measure.RanWith(trials, k) {
+	for _, m := range measure.RanWith(trials, k) {
 		if off := math.Abs(math.Log(m.Trial.Rate / rate)); m.Trial.Rate > 0 && is(m) && off < least {
 			found, least = m, off
 		}
@@ -235,7 +235,7 @@ func (s *searches) cachedRequest(k measure.Knobs) model.MeanRequest {
 		return q
 	}
 	share := 0.0
-	for m := range measure.RanWith(s.Seen, k) {
+	for _, m := range measure.RanWith(s.Seen, k) {
 		if m.KeptUp() && m.Server.HitRate != nil {
 			share = max(share, *m.Server.HitRate)
 		}
@@ -322,7 +322,7 @@ func autoscaling(p *plan.Plan, trials []measure.Measurement) *plan.Autoscaling {
 // times the mean time of a request. It is nil if no trial has that.
 func inFlightAt(trials []measure.Measurement, k measure.Knobs) func(rate float64) float64 {
 	seen := map[float64][]float64{}
-	for m := range measure.RanWith(trials, k) {
+	for _, m := range measure.RanWith(trials, k) {
 		told := m.Valid && !m.Overloaded && !m.Trial.Closed()
 		if told && m.Offered() > 0 && m.E2E.Mean > 0 {
 			seen[m.Offered()] = append(seen[m.Offered()], m.E2E.Mean.Seconds())

@@ -77,7 +77,7 @@ func Fit(cfg *config.Config, trials []measure.Measurement, m Measured) (sweep.An
 	if rates == nil && slices.ContainsFunc(trials, func(m measure.Measurement) bool { return m.Trial.Workload != nil && m.Trial.Workload.Replayed() }) {
 		made.Warnings = append(made.Warnings, note.New(note.TraceRatesUnknown)) // an earlier version measured them
 	}
-	for m := range measure.RanWith(trials, made.Offer.Knobs) {
+	for _, m := range measure.RanWith(trials, made.Offer.Knobs) {
 		made.Warnings = append(made.Warnings, m.Warnings.Of(note.DrainUnclear)...)
 	}
 	made.Warnings = slices.Concat(made.Warnings, m.Doubts.Distinct(), note.If(!made.Offer.Priced(), note.NoPrice, cmp.Or(made.Offer.GPU, "the GPU")))

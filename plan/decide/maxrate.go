@@ -163,7 +163,7 @@ func (s *RateSearch) state(r *search.Result) sweep.StudyState {
 func ofOtherLoad(trials []measure.Measurement, k measure.Knobs) (out note.Notes) {
 	for _, kind := range []note.Kind{note.ShorterAnswers, note.AnswersOfModels, note.ChunksTooMany} {
 		var last note.Notes
-		for m := range measure.RanWith(trials, k) {
+		for _, m := range measure.RanWith(trials, k) {
 			if said := m.Warnings.Of(kind); len(said) > 0 {
 				last = said[:1]
 			}

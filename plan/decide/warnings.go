@@ -157,7 +157,7 @@ func (s *searches) ofConversations(k measure.Knobs, rate float64) note.Notes {
 		return nil
 	}
 	met, missed := 0.0, 1.0
-	for m := range measure.RanWith(s.Seen, k) {
+	for _, m := range measure.RanWith(s.Seen, k) {
 		switch {
 		case m.Trial.Closed() || m.Server.HitRate == nil || m.Verdict == nil:
 		case m.Valid && m.Verdict.State == measure.Met:
@@ -222,7 +222,7 @@ func brokeDown(warnings note.Notes, trials []measure.Measurement, k measure.Knob
 	var broke note.Notes
 	var lowest *measure.Measurement
 	all := 0
-	for m := range measure.RanWith(trials, k) {
+	for _, m := range measure.RanWith(trials, k) {
 		all++
 		broke = append(broke, slices.Concat(m.Warnings.Of(note.EngineRepeated), m.Warnings.Of(note.TrialRepeated))...)
 		if m.Aborted.Note.Kind == note.EngineBroke && (lowest == nil || m.Trial.Rate < lowest.Trial.Rate) {
@@ -247,7 +247,7 @@ func brokeDown(warnings note.Notes, trials []measure.Measurement, k measure.Knob
 // failing returns the trial with the lowest rate in which too many requests failed, most of them through the
 // running server; nil if there is none.
 func failing(trials []measure.Measurement, k measure.Knobs) (lowest *measure.Measurement) {
-	for m := range measure.RanWith(trials, k) {
+	for _, m := range measure.RanWith(trials, k) {
 		if m.Trial.Rate == 0 || m.Failed == 0 || !m.Refuses() || m.Aborted.Note.Kind == note.EngineBroke {
 			continue
 		}
@@ -264,7 +264,7 @@ func untrusted(trials []measure.Measurement, k measure.Knobs) note.Notes {
 	all, doubtful, why := 0, 0, ""
 	lost := lostWith(trials, k)
 	said := note.If(lost != "", note.EngineLost, lost)
-	for m := range measure.RanWith(trials, k) {
+	for _, m := range measure.RanWith(trials, k) {
 		all++
 		if !m.Valid && m.Aborted.Text == "" {
 			doubtful++

@@ -68,12 +68,9 @@ type serverTrials struct {
 // The objective applies to trials without one of their own, such as those of other tools. It is nil if no trial
 // is usable.
 func Of(trials []measure.Measurement, bounds *model.Bounds, objective measure.SLO) []Finding {
-	s := serverTrials{bounds: bounds, slo: objective}
-	for i := range trials {
-		if m := &trials[i]; m.Rejected.Text == "" && m.Valid && m.Requests >= fewest && 2*m.Failed < m.Requests {
-			s.trials = append(s.trials, m)
-		}
-	}
+	s := serverTrials{bounds: bounds, slo: objective, trials: list.Pointers(trials, func(m *measure.Measurement) bool {
+		return m.Rejected.Text == "" && m.Valid && m.Requests >= fewest && 2*m.Failed < m.Requests
+	})}
 	if f := failing(trials); f != nil {
 		return []Finding{*f}
 	}

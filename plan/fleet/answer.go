@@ -178,11 +178,7 @@ func (p *Plant) sideBySide(n int, do func(int)) {
 
 // Seeds returns n consecutive seeds.
 func Seeds(first uint64, n int) []uint64 {
-	seeds := make([]uint64, n)
-	for i := range seeds {
-		seeds[i] = first + uint64(i)
-	}
-	return seeds
+	return list.Times(n, func(i int) uint64 { return first + uint64(i) })
 }
 
 // Answer replays a policy on seeds and summarises the outcome.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"planner/internal/list"
 	"planner/sweep/measure"
 )
 
@@ -69,9 +70,7 @@ func summarize(s *Scenario, e *Episode) EpisodeSummary {
 		}
 	}
 	out.Within = float64(within) / float64(max(len(e.Records), 1))
-	for i := range classes {
-		out.Classes = append(out.Classes, classes[i].share())
-	}
+	out.Classes = list.Map(classes, func(t classTally) ClassAnswer { return t.share() })
 	slices.SortStableFunc(missed, func(a, b *measure.Record) int { return cmp.Compare(a.Due, b.Due) })
 	out.Misses = misses(s, e, missed)
 	out.count(e)
@@ -87,12 +86,10 @@ type classTally struct {
 }
 
 func tallies(limits []ClassLimits) []classTally {
-	out := make([]classTally, len(limits))
-	for i := range limits {
+	return list.Times(len(limits), func(i int) classTally {
 		parts := limits[i].Parts(0)
-		out[i] = classTally{of: &limits[i], limits: parts, each: make([]int, len(parts))}
-	}
-	return out
+		return classTally{of: &limits[i], limits: parts, each: make([]int, len(parts))}
+	})
 }
 
 // add counts a request and reports whether it succeeded within all limits.

@@ -213,11 +213,7 @@ func geometric(parts []string, text string) ([]float64, error) {
 	if errLow != nil || errHigh != nil || errN != nil || !(low > 0 && high > low) || math.IsInf(high, 0) || n < 2 || n > most {
 		return nil, fmt.Errorf("%q is not lowest:highest:number with 0 < lowest < highest and 2 to %d rates", text, most)
 	}
-	rates := make([]float64, n)
-	for i := range rates {
-		rates[i] = stat.Rounded(low*math.Pow(high/low, float64(i)/float64(n-1)), 4)
-	}
-	return rates, nil
+	return list.Times(n, func(i int) float64 { return stat.Rounded(low*math.Pow(high/low, float64(i)/float64(n-1)), 4) }), nil
 }
 
 // gridShares are the shares of the predicted maximum rate that a sweep measures if no rates are

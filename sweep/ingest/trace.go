@@ -335,10 +335,7 @@ func spread(rows []workload.TraceRow, step time.Duration, seed uint64) {
 		if end < len(rows) {
 			width = min(width, rows[end].Arrival-at)
 		}
-		draws := make([]time.Duration, end-i)
-		for k := range draws {
-			draws[k] = at + time.Duration(rng.Int64N(int64(width)))
-		}
+		draws := list.Times(end-i, func(int) time.Duration { return at + time.Duration(rng.Int64N(int64(width))) })
 		slices.Sort(draws)
 		for k, d := range draws {
 			rows[i+k].Arrival = d

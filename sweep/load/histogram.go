@@ -10,6 +10,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"planner/internal/list"
 	"planner/sweep/measure"
 )
 
@@ -106,12 +107,10 @@ func (l *histogramLog) cut(to time.Duration) {
 // HistogramLog makes from records the log that a load test writes while it runs, dated from the
 // Unix epoch. Records hold no gaps between tokens, so those are not in it.
 func HistogramLog(records []measure.Record) []byte {
-	ended := make([]*measure.Record, 0, len(records))
-	for i := range records {
-		if _, ok := records[i].E2E(); ok {
-			ended = append(ended, &records[i])
-		}
-	}
+	ended := list.Pointers(records, func(r *measure.Record) bool {
+		_, ok := r.E2E()
+		return ok
+	})
 	slices.SortStableFunc(ended, func(a, b *measure.Record) int { return cmp.Compare(a.Last, b.Last) })
 	log := newHistogramLog(time.Unix(0, 0))
 	for _, r := range ended {

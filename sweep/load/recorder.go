@@ -95,10 +95,7 @@ func newRecorder(t *measure.Trial, schedule []workload.Request) *recorder {
 	r := &recorder{
 		schedule: schedule, from: t.Warmup, to: t.Warmup + t.Window, end: t.Warmup + t.Window + t.Cooldown,
 		records: make([]measure.Record, n), flying: map[int]*inFlight{}, tokens: tokenCounts{texts: map[int]uncountedAnswer{}, models: map[string]int{}},
-		lag: newHistogram(), ttft: newHistogram(), classGaps: make([]*hdrhistogram.Histogram, classes),
-	}
-	for i := range r.classGaps {
-		r.classGaps[i] = newHistogram()
+		lag: newHistogram(), ttft: newHistogram(), classGaps: list.Times(classes, func(int) *hdrhistogram.Histogram { return newHistogram() }),
 	}
 	if t.Closed() || t.Window <= 0 {
 		r.from, r.to, r.end = 0, math.MaxInt64, t.Warmup+t.Cooldown

@@ -46,12 +46,8 @@ func (c *cohort) of(class string) *cohort {
 }
 
 func newCohort(t *Trial, records []Record, end time.Duration) *cohort {
-	c := &cohort{trial: t, end: end, all: make([]*Record, 0, len(records)), drawn: map[Metric]*series{}, parts: map[string]*cohort{}}
-	for i := range records {
-		if records[i].Due <= end && !awaited(t, &records[i]) {
-			c.all = append(c.all, &records[i])
-		}
-	}
+	c := &cohort{trial: t, end: end, drawn: map[Metric]*series{}, parts: map[string]*cohort{}}
+	c.all = list.Pointers(records, func(r *Record) bool { return r.Due <= end && !awaited(t, r) })
 	slices.SortFunc(c.all, func(a, b *Record) int { return cmp.Or(cmp.Compare(a.Due, b.Due), a.ID-b.ID) })
 	replayed := t.replayed()
 	if t.Closed() || replayed && t.Rate == 0 {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"iter"
 	"maps"
 	"math"
 	"slices"
@@ -272,14 +271,8 @@ func (m *Measurement) KeptUp() bool {
 }
 
 // RanWith returns those of the trials that ran with a set of knobs.
-func RanWith(trials []Measurement, k Knobs) iter.Seq[*Measurement] {
-	return func(yield func(*Measurement) bool) {
-		for i := range trials {
-			if m := &trials[i]; m.Trial.Knobs == k && m.Ran() && !yield(m) {
-				return
-			}
-		}
-	}
+func RanWith(trials []Measurement, k Knobs) []*Measurement {
+	return list.Pointers(trials, func(m *Measurement) bool { return m.Trial.Knobs == k && m.Ran() })
 }
 
 // KnobSets returns the distinct knobs of the trials that ran, in the order of their first trial.

@@ -190,11 +190,7 @@ func (r *closedRow) drawn() []workload.Request {
 	rng.Seed(0)
 	prompts := randint(rng, r.input*8/10, r.input, r.requests)
 	outputs := randint(rng, r.output*8/10, r.output, r.requests)
-	out := make([]workload.Request, r.requests)
-	for i := range out {
-		out[i] = workload.Request{ID: i, Prompt: prompts[i], Output: outputs[i]}
-	}
-	return out
+	return list.Times(r.requests, func(i int) workload.Request { return workload.Request{ID: i, Prompt: prompts[i], Output: outputs[i]} })
 }
 
 // randint draws n whole numbers of at least low and at most high as numpy's
@@ -202,15 +198,13 @@ func (r *closedRow) drawn() []workload.Request {
 func randint(rng *prng.MT19937, low, high, n int) []int {
 	span := uint32(high - low)
 	mask := uint32(1)<<bits.Len32(span) - 1
-	out := make([]int, n)
-	for i := range out {
+	return list.Times(n, func(int) int {
 		v := rng.Uint32() & mask
 		for v > span {
 			v = rng.Uint32() & mask
 		}
-		out[i] = low + int(v)
-	}
-	return out
+		return low + int(v)
+	})
 }
 
 // share is the usual harness's lengths: uniform in 80 to 100 % of the nominal one.
