@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"planner/internal/list"
 )
 
 // Tariff is what one GPU costs for each way to pay; a price of 0 is unknown.
@@ -106,11 +108,8 @@ func (t Tariff) Pricing(designWatts float64) Pricing {
 			p.Watts, p.ServerWatts = t.Watts, 0
 		}
 	}
-	for _, name := range Ways() {
-		if term := t.term(name, &p); term.PerGPUHour > 0 {
-			p.Terms = append(p.Terms, term)
-		}
-	}
+	ways := list.Map(Ways(), func(name string) Term { return t.term(name, &p) })
+	p.Terms = list.Filter(ways, func(term Term) bool { return term.PerGPUHour > 0 })
 	if i := slices.IndexFunc(p.Terms, func(term Term) bool { return term.Name == t.Basis }); i > 0 {
 		p.Terms = slices.Insert(slices.Delete(slices.Clone(p.Terms), i, i+1), 0, p.Terms[i])
 	}

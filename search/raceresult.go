@@ -72,11 +72,8 @@ func (r *Race) Result() RaceResult {
 	if r.standard == lead {
 		out.Default = &out.Best
 	}
-	for _, c := range r.all {
-		if c != lead {
-			out.Contestants = append(out.Contestants, r.standing(c, lead))
-		}
-	}
+	others := list.Filter(r.all, func(c *candidate) bool { return c != lead })
+	out.Contestants = append(out.Contestants, list.Map(others, func(c *candidate) Contestant { return r.standing(c, lead) })...)
 	return out
 }
 

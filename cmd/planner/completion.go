@@ -132,11 +132,8 @@ func flagValues(command *cli.Command, flag, start string) []string {
 		}
 		return list.Map(slices.Sorted(maps.Keys(keys)), func(key string) string { return key + "=" })
 	case flag == "slo":
-		var bounds []string
-		for _, m := range measure.AllLatencies() {
-			bounds = append(bounds, prefixed(m.String()+".", list.Map(measure.Stats(), func(stat string) string { return stat + "=" }))...)
-		}
-		return bounds
+		stats := list.Map(measure.Stats(), func(stat string) string { return stat + "=" })
+		return slices.Concat(list.Map(measure.AllLatencies(), func(m measure.Metric) []string { return prefixed(m.String()+".", stats) })...)
 	case flag == "format" && command.Name == "report":
 		return reportFormats()
 	case flag == "table":

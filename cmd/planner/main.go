@@ -17,6 +17,7 @@ import (
 	"syscall"
 
 	"planner/internal/config"
+	"planner/internal/list"
 	"planner/internal/printable"
 	"planner/sweep"
 	"planner/sweep/engine"
@@ -33,12 +34,8 @@ func revision() string {
 	if info == nil {
 		return ""
 	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			return s.Value
-		}
-	}
-	return ""
+	s, _ := list.Find(info.Settings, func(s debug.BuildSetting) bool { return s.Key == "vcs.revision" })
+	return s.Value
 }
 
 func main() {

@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"planner/internal/engines"
+	"planner/internal/list"
 	"planner/sweep"
 	"planner/sweep/measure"
 	"planner/sweep/serve"
@@ -107,12 +108,8 @@ func fixedServer(c *cli.Context, s *serve.Simulator) error {
 	if c.Args().Present() {
 		return usagef("serve-sim: a configuration and --ttft or --tpot exclude each other")
 	}
-	modelled := []string{"set", "catalog", "print-config"}
-	for _, sh := range shortcuts {
-		if sh.flag != "seed" {
-			modelled = append(modelled, sh.flag)
-		}
-	}
+	modelled := list.Filter(list.Map(shortcuts, func(sh shortcut) string { return sh.flag }), func(flag string) bool { return flag != "seed" })
+	modelled = append([]string{"set", "catalog", "print-config"}, modelled...)
 	err := refuse(c, "and --ttft or --tpot exclude each other: fixed times know no model", modelled...)
 	if err != nil {
 		return err

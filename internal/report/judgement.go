@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"planner/internal/list"
 	"planner/plan/diagnose"
 	"planner/plan/trust"
 )
@@ -34,10 +35,9 @@ func addTrust(d *Document, items []trust.Item) {
 }
 
 func addDiagnosis(d *Document, findings []diagnose.Finding) {
-	var blocks []Element
-	for _, f := range findings {
-		blocks = append(blocks, slices.Concat(Facts{{"found", f.Symptom, Strong}}, each("seen", f.Evidence, Plain), Facts{{"next", f.Next, Plain}}))
-	}
+	blocks := list.Map(findings, func(f diagnose.Finding) Element {
+		return slices.Concat(Facts{{"found", f.Symptom, Strong}}, each("seen", f.Evidence, Plain), Facts{{"next", f.Next, Plain}})
+	})
 	if findings != nil && len(blocks) == 0 {
 		blocks = append(blocks, Paragraph{Text: "The trials show nothing that is not as it should be: first tokens, the pace of tokens, queues, the prefix cache and the throughput were looked at."})
 	}

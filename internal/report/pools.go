@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"planner/internal/list"
@@ -125,11 +126,10 @@ func addPoolWays(d *Document, pools *plan.Pools) {
 
 // addPoolDrivers is what carries the cost of each pool.
 func addPoolDrivers(d *Document, pools *plan.Pools) {
-	var items []string
-	for _, pool := range pools.Each {
-		items = append(items, list.Map(driverItems(pool.Plan), func(item string) string { return pool.Class + ": " + item })...)
-	}
-	d.section(driverTitle(pools.Each[0].Plan)+" of a pool", Bullets{Items: items})
+	items := list.Map(pools.Each, func(pool plan.Pool) []string {
+		return list.Map(driverItems(pool.Plan), func(item string) string { return pool.Class + ": " + item })
+	})
+	d.section(driverTitle(pools.Each[0].Plan)+" of a pool", Bullets{Items: slices.Concat(items...)})
 }
 
 func poolsDocument(p *decide.PoolsPlanned, e Engines) Document {

@@ -74,10 +74,9 @@ func boundName(bound string) string {
 func objective(s measure.SLO) string {
 	var parts []string
 	for _, class := range append([]string{""}, s.Classes()...) {
-		var own []string
-		for _, b := range s.Of(class).Bounds {
-			own = append(own, either(b.Metric == measure.Goodput, percent(b.Quantile)+" of requests within ", boundName(b.String())+" ")+limits(b))
-		}
+		own := list.Map(s.Of(class).Bounds, func(b measure.Bound) string {
+			return either(b.Metric == measure.Goodput, percent(b.Quantile)+" of requests within ", boundName(b.String())+" ") + limits(b)
+		})
 		if class != "" && len(own) > 0 {
 			own = []string{join(own) + " of " + class}
 		}

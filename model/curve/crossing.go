@@ -10,6 +10,7 @@ import (
 
 	"gonum.org/v1/gonum/interp"
 
+	"planner/internal/list"
 	"planner/internal/stat"
 	"planner/sweep/measure"
 )
@@ -121,13 +122,8 @@ func (x *Crossing) unreached(c *Curve, top float64) {
 
 // highestSteady returns the highest rate not known to be overload; 0 if there is none.
 func (c *Curve) highestSteady() float64 {
-	top := 0.0
-	for i := range c.Points {
-		if c.Points[i].Regime != Overload {
-			top = max(top, c.Points[i].Rate)
-		}
-	}
-	return top
+	steady := list.Filter(c.Points, func(p Point) bool { return p.Regime != Overload })
+	return list.Largest(steady, func(p Point) float64 { return p.Rate })
 }
 
 func (c *Curve) saturationOr(otherwise float64) float64 {

@@ -278,10 +278,7 @@ func (d *Decision) mostTelling() *instance {
 
 // all returns the priors of the knob sets and of the engine's own settings.
 func (i *instance) all() []*search.Prior {
-	var all []*search.Prior
-	for n := range i.priors {
-		all = append(all, &i.priors[n])
-	}
+	all := list.Pointers(i.priors, func(*search.Prior) bool { return true })
 	if i.standard != nil {
 		all = append(all, i.standard)
 	}

@@ -111,10 +111,7 @@ func (d *Decision) addEvidence(p *plan.Plan) {
 }
 
 func (d *Decision) fitCurves(p *plan.Plan) {
-	var mine []measure.Measurement
-	for _, m := range measure.RanWith(d.Seen, p.Offer.Knobs) {
-		mine = append(mine, *m)
-	}
+	mine := list.Map(measure.RanWith(d.Seen, p.Offer.Knobs), func(m *measure.Measurement) measure.Measurement { return *m })
 	of := limited(p.Objective)
 	if b, ok := p.Objective.Bound(p.Offer.Binding); ok {
 		binding := latencyOf(b)

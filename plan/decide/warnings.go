@@ -221,9 +221,8 @@ func (d *Decision) doubtTrials(p *plan.Plan) {
 func brokeDown(warnings note.Notes, trials []measure.Measurement, k measure.Knobs, binding string) note.Notes {
 	var broke note.Notes
 	var lowest *measure.Measurement
-	all := 0
-	for _, m := range measure.RanWith(trials, k) {
-		all++
+	ran := measure.RanWith(trials, k)
+	for _, m := range ran {
 		broke = append(broke, slices.Concat(m.Warnings.Of(note.EngineRepeated), m.Warnings.Of(note.TrialRepeated))...)
 		if m.Aborted.Note.Kind == note.EngineBroke && (lowest == nil || m.Trial.Rate < lowest.Trial.Rate) {
 			lowest = m
@@ -233,7 +232,7 @@ func brokeDown(warnings note.Notes, trials []measure.Measurement, k measure.Knob
 		warnings = list.Filter(warnings, func(n note.Note) bool { return n.Kind != note.OneStart })
 	}
 	if len(broke) > 0 {
-		warnings = append(warnings, note.New(note.BrokeDown, len(broke), all, broke[0].Figures["why"]))
+		warnings = append(warnings, note.New(note.BrokeDown, len(broke), len(ran), broke[0].Figures["why"]))
 	}
 	if lowest != nil {
 		warnings = append(warnings, note.New(note.BreaksDown, lowest.Trial.Rate, lowest.Aborted.Note.Figures["why"]))

@@ -268,13 +268,8 @@ func (h *hpa) proposal(v *view, m Metric) (want int, value float64, ok bool) {
 		return valueReplicas(value, m.Target, v.asked, v.ready, h.spec.Tolerance), value, true
 	}
 	pods := v.pods(m.Name)
-	n := 0
-	for _, p := range pods {
-		if p.known && !p.unready {
-			value += p.value
-			n++
-		}
-	}
+	counted := list.Filter(pods, func(p podMetric) bool { return p.known && !p.unready })
+	value = list.Sum(counted, func(p podMetric) float64 { return p.value })
 	want, ok = podReplicas(pods, v.asked, m.Target, h.spec.Tolerance)
-	return want, value / float64(max(n, 1)), ok
+	return want, value / float64(max(len(counted), 1)), ok
 }

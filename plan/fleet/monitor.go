@@ -80,9 +80,9 @@ type monitor struct {
 func (m *monitor) begin(f *fleetRun) {
 	a := &f.s.Policy.Autoscaler
 	m.on, m.spec = true, &a.Monitor
-	for _, l := range f.s.Limits {
-		m.limits = append(m.limits, [2]limited{{limit: l.TTFT.Seconds()}, {limit: l.TPOT.Seconds()}})
-	}
+	m.limits = list.Map(f.s.Limits, func(l ClassLimits) [2]limited {
+		return [2]limited{{limit: l.TTFT.Seconds()}, {limit: l.TPOT.Seconds()}}
+	})
 	tokens := list.Sum(f.requests, func(q *workload.Request) int { return q.Output })
 	m.output = float64(tokens) / float64(max(len(f.requests), 1))
 	f.at(m.spec.Scrape.Seconds(), func() { m.scrape(f) })

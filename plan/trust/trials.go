@@ -202,11 +202,8 @@ func (d *dataset) duration() (ItemState, string) {
 }
 
 func (d *dataset) repeats() (ItemState, string) {
-	seeds := map[uint64]bool{}
 	near, where := d.near(1.25)
-	for _, m := range near {
-		seeds[m.Trial.Seed] = true
-	}
+	seeds := list.Distinct(list.Map(near, func(m *measure.Measurement) uint64 { return m.Trial.Seed }))
 	switch {
 	case !d.simulated && len(d.used) > 0 && d.used[0].Trial.Workload == nil:
 		return Unknown, "the trials do not say whether they drew requests of their own"

@@ -136,10 +136,7 @@ func oneLine(text string) string {
 	if bare := slices.DeleteFunc(slices.Clone(lines), logged.MatchString); len(bare) > 0 {
 		lines = bare
 	}
-	for i, l := range lines {
-		lines[i] = strings.TrimSpace(l)
-	}
-	return strings.Join(lines, "; ")
+	return strings.Join(list.Map(lines, strings.TrimSpace), "; ")
 }
 
 // stateFile holds what must outlive the process that submits: the launcher, and the run's name

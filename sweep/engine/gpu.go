@@ -214,10 +214,7 @@ func parseNvidia(out []byte) []GPUSample {
 	const mib = 1 << 20
 	var gpus []GPUSample
 	for line := range strings.Lines(string(out)) {
-		f := strings.Split(line, ",")
-		for i := range f {
-			f[i] = strings.TrimSpace(f[i])
-		}
+		f := list.Map(strings.Split(line, ","), strings.TrimSpace)
 		if _, err := strconv.Atoi(f[0]); err != nil || len(f) != 9 {
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"planner/internal/list"
 	"planner/model"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
@@ -41,9 +42,9 @@ func readTrace(dir string, catalog *model.Catalog) (server, error) {
 	dep.Precision.Weights = model.BF16
 	l := load{label: "300 requests", measured: reduceRecords(records, true)}
 	l.measured[metricCompleted] = 0
-	for _, r := range records {
-		l.requests = append(l.requests, workload.Request{ID: r.ID, Due: r.Due, Prompt: r.Prompt, Output: r.Output})
-	}
+	l.requests = list.Map(records, func(r measure.Record) workload.Request {
+		return workload.Request{ID: r.ID, Due: r.Due, Prompt: r.Prompt, Output: r.Output}
+	})
 	return server{
 		file: traceFile, group: groupTrace, dep: dep, engineTimes: true, cache: true,
 		limits: model.EngineArgs{MaxNumSeqs: 128, MaxNumBatchedTokens: 2048, Utilization: 0.90, MaxModelLen: 8192, EngineVersion: "0.19.0"},

@@ -129,12 +129,10 @@ func (d draft) instance(dir string) (*instance, error) {
 
 // writeTrace draws the rows of a trace into a file of the folder.
 func (d *draft) writeTrace(w *workload.Workload, dir string) (path string, err error) {
-	var rows []workload.TraceRow
-	for _, r := range w.Schedule(1, time.Duration(2*d.Rows)*time.Second, w.Seed) {
-		if len(rows) < d.Rows {
-			rows = append(rows, workload.TraceRow{Arrival: r.Due, Prompt: r.Prompt, Output: r.Output, Shared: r.Shared})
-		}
-	}
+	drawn := w.Schedule(1, time.Duration(2*d.Rows)*time.Second, w.Seed)
+	rows := list.Map(drawn[:min(len(drawn), d.Rows)], func(r workload.Request) workload.TraceRow {
+		return workload.TraceRow{Arrival: r.Due, Prompt: r.Prompt, Output: r.Output, Shared: r.Shared}
+	})
 	f, err := os.CreateTemp(dir, "trace-*.csv")
 	if err != nil {
 		return "", err
