@@ -36,7 +36,7 @@ var families = []family{
 	{mark: "qwen3_5moe", since: 17, mtp: true, details: Details{QKNorm: true, SharedGate: true, BlockFP8: true}}, {mark: "qwen3_5", since: 17, mtp: true, details: Details{QKNorm: true, BlockFP8: true}},
 	{mark: "nemotronh", mtp: true, details: Details{Ungated: true, RouterBias: true, ExactRouter: true}}, {mark: "granitemoehybrid", tied: true},
 	{mark: "qwen3moe", details: Details{QKNorm: true, BlockFP8: true}},
-	{mark: "qwen3vlmoe", since: 11, details: Details{QKNorm: true, BlockFP8: true}},
+	{mark: "qwen3vl", since: 11, details: Details{QKNorm: true, BlockFP8: true}},
 	{mark: "minimaxm2", since: 11, mtp: true, details: Details{QKNorm: true, AllHeadsNorm: true, RouterBias: true, WideRouter: true, BlockFP8: true}},
 	{mark: "minimaxm3", since: 23, details: Details{QKNorm: true, RouterBias: true, WideRouter: true}},
 	// Other kernels lack its activation (NVIDIA aiconfigurator, pull request 1435, 2026-07).
@@ -72,7 +72,7 @@ var families = []family{
 	{mark: "llama"}, {mark: "mistral"}, {mark: "ministral3"}, {mark: "mixtral"},
 	{mark: "exaone4", mtp: true, details: Details{QKNorm: true}}, {mark: "olmo3", details: Details{QKNorm: true}},
 	{mark: "deepseekv4", since: 20, mtp: true, details: Details{RouterBias: true, BlockFP8: true}},
-	{mark: "deepseekv3", mtp: true, details: Details{RouterBias: true, BlockFP8: true}}, {mark: "deepseek", mtp: true},
+	{mark: "deepseekv32", since: 11, mtp: true, details: Details{RouterBias: true, BlockFP8: true}}, {mark: "deepseekv3", mtp: true, details: Details{RouterBias: true, BlockFP8: true}}, {mark: "deepseek", mtp: true},
 	{mark: "step3p", since: 16, mtp: true, details: Details{QKNorm: true, RouterBias: true, WideRouter: true, BlockFP8: true}},
 	{mark: "ernie4_5_moe", mtp: true, details: Details{RouterBias: true, WideRouter: true}},
 	{mark: "glm4moe", mtp: true, details: Details{RouterBias: true, WideRouter: true}}, {mark: "glmmoedsa", since: 16, mtp: true, details: Details{RouterBias: true, BlockFP8: true}},

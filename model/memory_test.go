@@ -136,6 +136,13 @@ func TestDoesNotFit(t *testing.T) {
 	if err != nil || m.Blocks != 1000 {
 		t.Errorf("pinned pool: %d blocks, %v", m.Blocks, err)
 	}
+	// 80 GiB less 15 of weights hold 33,273 blocks of 2 MiB, and no more.
+	for blocks, fits := range map[int]bool{33_000: true, 33_500: false} {
+		_, err := MemoryPlan(deploy(t, "Llama-3.1-8B", "H100 SXM", 1), EngineArgs{KVBlocks: blocks, MaxModelLen: 8192})
+		if (err == nil) != fits {
+			t.Errorf("%d pinned blocks: %v", blocks, err)
+		}
+	}
 }
 
 func TestKVLayouts(t *testing.T) {

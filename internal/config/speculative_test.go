@@ -40,15 +40,17 @@ func TestSpeculative(t *testing.T) {
 		}
 	}
 	for table, want := range map[string]string{
-		`{ method = "eagel", tokens = 2 }`:                                 "nearest: eagle",
-		`{ method = "mtp" }`:                                               "lacks the key tokens",
-		`{ method = "ngram", tokens = 2 }`:                                 "none is published for ngram of Llama-3.1-8B",
-		`{ method = "mtp", tokens = 2, acceptance = 0.5 }`:                 "Llama-3.1-8B has no layers that predict several tokens; want eagle, ngram or draft",
-		`{ method = "ngram", tokens = 2, acceptance = [0.5, 0.6] }`:        "no more than the position before it",
-		`{ method = "ngram", tokens = 2, accepted = 3.5 }`:                 "at most 1 + tokens = 3",
-		`{ method = "ngram", tokens = 2, accepted = 2, acceptance = 0.5 }`: "want one of them",
-		`{ method = "draft", tokens = 2, acceptance = 0.5 }`:               "lacks model",
-		`{ method = "ngram", tokens = 2, acceptence = 0.5 }`:               "nearest valid key is engine.speculative.acceptance",
+		`{ method = "eagel", tokens = 2 }`:                                              "nearest: eagle",
+		`{ method = "mtp" }`:                                                            "lacks the key tokens",
+		`{ method = "ngram", tokens = 2 }`:                                              "none is published for ngram of Llama-3.1-8B",
+		`{ method = "mtp", tokens = 2, acceptance = 0.5 }`:                              "Llama-3.1-8B has no layers that predict several tokens; want eagle, ngram or draft",
+		`{ method = "ngram", tokens = 2, acceptance = [0.5, 0.6] }`:                     "no more than the position before it",
+		`{ method = "ngram", tokens = 2, accepted = 3.5 }`:                              "at most 1 + tokens = 3",
+		`{ method = "ngram", tokens = 2, accepted = 2, acceptance = 0.5 }`:              "want one of them",
+		`{ method = "draft", tokens = 2, acceptance = 0.5 }`:                            "lacks model",
+		`{ method = "draft", model = "qwen3-0.6b", tokens = 2, acceptance = 0.5 }`:      "a vocabulary of 151936 tokens, and Llama-3.1-8B has 128256",
+		"{ method = \"ngram\", tokens = 2, acceptance = 0.5 }\nasync_scheduling = true": "engine.async_scheduling: is true, want false or auto",
+		`{ method = "ngram", tokens = 2, acceptence = 0.5 }`:                            "nearest valid key is engine.speculative.acceptance",
 	} {
 		_, err := Load(write(t, with(table)), nil, For("estimate"))
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), ":") {
