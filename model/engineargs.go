@@ -29,6 +29,9 @@ type EngineFeatures struct {
 	LongPrefill int
 	// WholePrefill switches chunked prefill off.
 	WholePrefill bool
+	// Streams says that each slot has a stream of its own in the KV cache, as in llama.cpp without --kv-unified: a step
+	// is computed in parts, one for each run of neighbouring slots.
+	Streams bool
 	// FrontEnds is api_server_count: the processes of the instance's API server; 0: one for each attention replica.
 	FrontEnds int
 }
@@ -41,6 +44,7 @@ func (f EngineFeatures) Following(kind string) EngineFeatures {
 	if f.Kernels.Async == ByDefault && (kind == "llama-server" || kind == "tgi") {
 		f.Kernels.Async = Off
 	}
+	f.Streams = kind == "llama-server"
 	return f
 }
 
@@ -80,6 +84,8 @@ func (f EngineFeatures) With(args []string) (with EngineFeatures, rest []string)
 			f.Exchange.Backend = backend
 		case flag && option == "--enable-dbo":
 			f.Exchange.DBO = true
+		case flag && (option == "--kv-unified" || option == "-kvu"):
+			f.Streams = false
 		case flag && option == "--enable-eplb":
 			f.Exchange.EPLB = true
 		default:

@@ -106,6 +106,9 @@ func leastSpread(dep Deployment, args EngineArgs) (s Spread) {
 		// A running request costs CPUs .3 and 2 ms a step (probes of vLLM and llama-server, 2026-11), not 2 us.
 		{!hw.Generation.measured(), Spread{DoubtWeights: 0.15, DoubtKV: 0.18, DoubtPrefill: 0.25, DoubtPrefillAttention: 0.30,
 			DoubtLayer: 0.30, DoubtStep: 0.50, DoubtRequest: 1, DoubtSkinny: 0.50}},
+		// Their kernels for attention and prompts reached .09 to .12 of peaks that a data sheet promised, a fifth of
+		// what GPUs do (probe of llama-server, 2026-11).
+		{hw.Generation == GenerationCPU, Spread{DoubtWeights: 0.50, DoubtKV: 1, DoubtPrefill: 1, DoubtPrefillAttention: 1}},
 		// Features that no served run tests.
 		{a.Attention.MLA.Present(), Spread{DoubtKV: 0.20, DoubtPrefillAttention: 0.20, DoubtLayer: 0.20, DoubtLaunch: 0.70}},
 		{a.State.Present(), Spread{DoubtKV: 0.30, DoubtPrefillAttention: 0.30, DoubtLayer: 0.25}},

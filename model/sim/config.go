@@ -75,6 +75,10 @@ type Config struct {
 	// LoRA says how many adapters the requests draw from, with equal chances, and how many of them
 	// can be in use at once.
 	LoRA model.LoRA
+	// MicroBatch, if above 0, gives each of the Seqs slots a stream of its own in the KV cache, so that a step is
+	// computed in parts of at most so many tokens of neighbouring slots, as llama.cpp does. There are no proposed
+	// tokens and no adapters then.
+	MicroBatch int
 	// LockStep makes all replicas wait for the slowest in every step, as they do when they share
 	// the experts of an MoE model.
 	LockStep bool
@@ -117,12 +121,16 @@ func Configure(r *model.Roofline, m model.Memory, prefixCaching bool) (Config, e
 	layout.Window = r.Window()
 	rules := RulesFor(v)
 	rules.Async = args.Async(dep.Hardware.Generation, dep.PP)
+	microBatch := 0
+	if args.Streams && !args.Speculation.On() && !args.LoRA.On() {
+		microBatch = min(args.MaxNumBatchedTokens, mostPerPart)
+	}
 	return Config{
 		Rules: rules, Seqs: args.MaxNumSeqs, BatchTokens: args.MaxNumBatchedTokens * dep.PP, ModelLen: args.MaxModelLen,
 		LongPrefill: args.LongPrefill, WholePrefill: args.WholePrefill,
 		PrefixCaching: prefixCaching, AlignedStates: aligned, InnerStates: inner, Blocks: m.Blocks, Layout: layout, Chunked: dep.Arch.Attention.Chunked,
 		Replicas: dep.DP, LockStep: dep.Arch.MoE.Present(),
-		Speculation: args.Speculation, LoRA: args.LoRA,
+		Speculation: args.Speculation, LoRA: args.LoRA, MicroBatch: microBatch,
 	}, nil
 }
 

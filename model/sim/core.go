@@ -109,14 +109,20 @@ func (c *core) advance(r *loadRun) {
 // tokens of all replicas meet in the shared experts.
 func (c *core) slowest(batches []*stepBatch, tokens int) model.StepTime {
 	var slowest model.StepTime
-	for _, b := range batches {
+	for i, b := range batches {
 		if b.empty() {
 			continue
 		}
 		if len(batches) > 1 {
 			b.load.Everywhere = tokens
 		}
-		if t := c.engine.timer.Step(b.load); t.Total >= slowest.Total {
+		var t model.StepTime
+		if c.engine.config.MicroBatch > 0 {
+			c.replicas[i].split(b, func(part model.Batch) { t.Add(c.engine.timer.Step(part), 1) })
+		} else {
+			t = c.engine.timer.Step(b.load)
+		}
+		if t.Total >= slowest.Total {
 			slowest = t
 		}
 	}

@@ -38,10 +38,14 @@ func (s *scheduler) schedule() *stepBatch {
 	b := s.newBatch()
 	s.step++
 	threshold := s.threshold()
-	budget := s.scheduleSteady(b)
-	budget = s.scheduleRunning(b, budget, threshold)
-	if len(b.preempted) == 0 {
-		s.admit(b, budget, threshold)
+	if s.config.MicroBatch > 0 {
+		s.scheduleSlots(b)
+	} else {
+		budget := s.scheduleSteady(b)
+		budget = s.scheduleRunning(b, budget, threshold)
+		if len(b.preempted) == 0 {
+			s.admit(b, budget, threshold)
+		}
 	}
 	b.load.Adapters = len(s.slots.running)
 	return b
@@ -65,16 +69,8 @@ func (s *scheduler) newBatch() *stepBatch {
 // counts them as computed.
 func (s *scheduler) put(b *stepBatch, r *sequence, tokens, drafted int) {
 	if tokens == 1+drafted {
-		b.load.Decodes++
 		b.load.Drafted += drafted
-		context := r.computed + tokens
-		b.load.Context += context
-		b.load.Longest = max(b.load.Longest, context)
-		w := s.config.Layout.Window
-		b.load.Windowed += model.Windowed(context, w, s.config.Chunked)
-		if context < w || s.config.Chunked {
-			b.load.WindowedGrowing++
-		}
+		s.addDecode(&b.load, r.computed+tokens)
 	} else {
 		b.load.Chunks = append(b.load.Chunks, model.Chunk{Tokens: tokens, Context: r.computed})
 	}
@@ -90,6 +86,18 @@ func (s *scheduler) put(b *stepBatch, r *sequence, tokens, drafted int) {
 	}
 	r.inFlight++
 	b.items = append(b.items, batchItem{r, tokens, samples, drafted, r.order})
+}
+
+// addDecode adds a decoding request with its context to a step.
+func (s *scheduler) addDecode(l *model.Batch, context int) {
+	l.Decodes++
+	l.Context += context
+	l.Longest = max(l.Longest, context)
+	w := s.config.Layout.Window
+	l.Windowed += model.Windowed(context, w, s.config.Chunked)
+	if context < w || s.config.Chunked {
+		l.WindowedGrowing++
+	}
 }
 
 // threshold is the most tokens that one request gets in this step, 0 for no such
@@ -257,19 +265,24 @@ func (s *scheduler) admit(b *stepBatch, budget, threshold int) {
 		}
 		s.waiting.popFront()
 		s.running = append(s.running, r)
-		b.admitted = append(b.admitted, r)
-		r.cached, r.resumed = cached, r.order > 0
-		s.orders++
-		r.order, r.state, r.computed = s.orders, running, cached
-		if s.slots.enter(r.adapter) {
-			b.load.Loads++
-		}
+		s.begin(b, r, cached)
 		s.put(b, r, n, 0)
 		budget -= n
 	}
 	s.stuck = s.stuck || len(passed) > 0 && s.waiting.len() == 0
 	for i := len(passed) - 1; i >= 0; i-- {
 		s.waiting.pushFront(passed[i])
+	}
+}
+
+// begin notes that a sequence runs from now on, from its first cached tokens.
+func (s *scheduler) begin(b *stepBatch, r *sequence, cached int) {
+	b.admitted = append(b.admitted, r)
+	r.cached, r.resumed = cached, r.order > 0
+	s.orders++
+	r.order, r.state, r.computed = s.orders, running, cached
+	if s.slots.enter(r.adapter) {
+		b.load.Loads++
 	}
 }
 

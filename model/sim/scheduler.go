@@ -42,6 +42,8 @@ type sequence struct {
 	verified uint64
 	// adapter is the LoRA adapter that it uses.
 	adapter int
+	// slot is the number of its stream in the KV cache, where each has one.
+	slot int
 	// counted asks for each of its tokens in [stepOutput].
 	counted bool
 	steady  membership
@@ -97,9 +99,10 @@ type scheduler struct {
 	step    int // number of the latest step
 	hits    []int32
 
-	spare spare
-	out   stepOutput
-	slots adapterSlots
+	spare   spare
+	out     stepOutput
+	slots   adapterSlots
+	streams streams
 	// stuck says that the last admission failed for lack of blocks or of adapter slots and will fail
 	// again until running requests give some back.
 	stuck bool
@@ -133,8 +136,8 @@ func newScheduler(c Config) *scheduler {
 	}
 	s.pool = newPool(size, c.Rules.UnkeyedFirst)
 	s.steady.due = make([]int32, s.blockTokens)
-	s.steady.off, s.lookahead = c.Speculation.On(), c.Speculation.Lookahead()
-	s.slots = newAdapterSlots(c.LoRA)
+	s.steady.off, s.lookahead = c.Speculation.On() || c.MicroBatch > 0, c.Speculation.Lookahead()
+	s.slots, s.streams = newAdapterSlots(c.LoRA), newStreams(c)
 	return s
 }
 
@@ -225,6 +228,9 @@ func (s *scheduler) freeBlocks(r *sequence) {
 	s.stuck = false
 	if r.state == running {
 		s.slots.leave(r.adapter)
+		if s.config.MicroBatch > 0 {
+			s.streams.free = append(s.streams.free, r.slot)
+		}
 	}
 	blocks := s.blocks(r)
 	s.pool.dropUnkeyed(blocks - int(s.pool.count(r.kv.extents)))
