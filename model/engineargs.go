@@ -30,8 +30,8 @@ type EngineFeatures struct {
 	// WholePrefill switches chunked prefill off.
 	WholePrefill bool
 	// Streams says that each slot has a stream of its own in the KV cache, as in llama.cpp without --kv-unified: a step
-	// is computed in parts, one for each run of neighbouring slots.
-	Streams bool
+	// is computed in parts, one for each run of neighbouring slots. By default it is off.
+	Streams Choice
 	// FrontEnds is api_server_count: the processes of the instance's API server; 0: one for each attention replica.
 	FrontEnds int
 }
@@ -44,7 +44,9 @@ func (f EngineFeatures) Following(kind string) EngineFeatures {
 	if f.Kernels.Async == ByDefault && (kind == "llama-server" || kind == "tgi") {
 		f.Kernels.Async = Off
 	}
-	f.Streams = kind == "llama-server"
+	if f.Streams == ByDefault && kind == "llama-server" {
+		f.Streams = On
+	}
 	return f
 }
 
@@ -85,7 +87,7 @@ func (f EngineFeatures) With(args []string) (with EngineFeatures, rest []string)
 		case flag && option == "--enable-dbo":
 			f.Exchange.DBO = true
 		case flag && (option == "--kv-unified" || option == "-kvu"):
-			f.Streams = false
+			f.Streams = Off
 		case flag && option == "--enable-eplb":
 			f.Exchange.EPLB = true
 		default:

@@ -867,8 +867,11 @@ func TestFollowing(t *testing.T) {
 			t.Errorf("%s schedules ahead: %t", kind, got)
 		}
 	}
-	given := EngineFeatures{Kernels: Kernels{Async: On}}
-	if got := given.Following("llama-server").Kernels; got != given.Kernels {
+	if got := (EngineFeatures{}).Following("llama-server").Streams; got != On {
+		t.Errorf("llama-server's streams: %v", got)
+	}
+	given, _ := EngineFeatures{Kernels: Kernels{Async: On}}.With([]string{"--kv-unified"})
+	if got := given.Following("llama-server"); got.Kernels != given.Kernels || got.Streams != Off {
 		t.Errorf("what was given became %+v", got)
 	}
 }

@@ -1,6 +1,8 @@
 package engines
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -8,6 +10,7 @@ import (
 	"planner/internal/config"
 	"planner/internal/evidence/configtest"
 	"planner/internal/evidence/must"
+	"planner/model"
 	"planner/plan"
 	"planner/plan/decide"
 	"planner/sweep/engine"
@@ -42,6 +45,16 @@ func TestServedModel(t *testing.T) {
 		if got := ServedModel(configured(c.pairs...)); got != c.want {
 			t.Errorf("%q: %s, want %s", c.pairs, got, c.want)
 		}
+	}
+}
+
+// TestSimulatedFollowsItsCalibration: constants of a llama-server are for its steps.
+func TestSimulatedFollowsItsCalibration(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "llama.calibration")
+	must.OK(os.WriteFile(file, []byte("[fitted_to]\ngpu = \"H100 SXM\"\nengine = \"llama-server\"\nengine_version = \"0.33.0\"\n"), 0o644))
+	s := must.Get(Simulated(configured("model.name", "llama-3.1-8b", "engine.version", "0.33.0", "engine.calibration", file)))
+	if f := s.Settings; f.Streams != model.On || f.Kernels.Async != model.Off {
+		t.Errorf("settings %+v", f)
 	}
 }
 

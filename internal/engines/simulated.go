@@ -15,7 +15,7 @@ import (
 )
 
 // Simulated returns the simulated engine of a configuration. A calibration must hold for every instance that
-// the configuration names.
+// the configuration names, and the engine is simulated as that which was measured.
 func Simulated(cfg *config.Config) (*sweep.Simulated, error) {
 	s := &sweep.Simulated{Deployment: cfg.Deployment, Version: cfg.Engine.Version, Settings: cfg.Engine.Features()}
 	if cfg.Engine.Calibration == "" {
@@ -25,6 +25,7 @@ func Simulated(cfg *config.Config) (*sweep.Simulated, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.Settings = s.Settings.Following(file.FittedTo.Engine)
 	release := cmp.Or(cfg.Engine.Version, sweep.NewestKnown)
 	runnable, _ := cfg.Candidates()
 	for _, k := range runnable {

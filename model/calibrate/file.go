@@ -6,6 +6,8 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/BurntSushi/toml"
 
@@ -28,8 +30,10 @@ type File struct {
 
 // Origin is what a calibration was fitted to.
 type Origin struct {
-	Model          string `toml:"model"`
-	GPU            string `toml:"gpu"`
+	Model string `toml:"model"`
+	GPU   string `toml:"gpu"`
+	// Engine is the kind of the engine that was measured; "" if the runs do not say.
+	Engine         string `toml:"engine,omitempty"`
 	EngineVersion  string `toml:"engine_version"`
 	TensorParallel int    `toml:"tensor_parallel"`
 	Weights        string `toml:"weights"`
@@ -71,7 +75,7 @@ type Residual struct {
 func originOf(runs []LoadPoint, o *FitOptions) Origin {
 	dep := o.Deployment.Normal()
 	out := Origin{
-		Model: dep.Arch.Name, GPU: dep.Hardware.Name, EngineVersion: o.Version, TensorParallel: dep.TP,
+		Model: dep.Arch.Name, GPU: dep.Hardware.Name, Engine: runs[0].Measurement.Server.Engine.Kind, EngineVersion: o.Version, TensorParallel: dep.TP,
 		Weights: dep.Precision.Weights.String(), KVCache: dep.Precision.KV.String(), Date: o.Date,
 	}
 	for i := range runs {
@@ -95,6 +99,15 @@ func (p *regression) result() File {
 		"another minor release of the engine than that of " + o.EngineVersion + ", or another model runner within it",
 		fmt.Sprintf("weights other than %s or a KV cache other than %s", o.Weights, o.KVCache),
 	}}
+	if p.robust {
+		var off []string
+		for i, d := range p.deviations() {
+			if run := strconv.Itoa(p.figures[i].point + 1); isFarOff(d) && !slices.Contains(off, run) {
+				off = append(off, run)
+			}
+		}
+		out.Warnings = append(out.Warnings, "runs that count little, as no constants suit both them and the others: "+strings.Join(off, ", ")+". Another program may have slowed the machine")
+	}
 	if n := len(loads(p.runs)); n < tellingNumber {
 		out.Warnings = append(out.Warnings, fmt.Sprintf("it is fitted to %d load points: none is left that would show how well it holds at others", n))
 	}

@@ -154,6 +154,7 @@ type regression struct {
 	x         []float64
 	now       []float64 // every figure at x
 	best      float64   // the misfit at x
+	robust    bool      // few figures are far off, and count little
 	slopes    *mat.Dense
 	posterior *mat.SymDense
 	// predicted are the figures with constants that were simulated: each search begins at the same ones, and the
@@ -254,7 +255,9 @@ func (p *regression) misfit(x, predicted []float64) float64 {
 	sum := 0.0
 	for i, f := range p.figures {
 		e := math.Log(predicted[i]/f.measured) / f.sd
-		sum += e * e
+		if sum += e * e; p.robust {
+			sum += (freedom+1)*math.Log1p(e*e/freedom) - e*e
+		}
 	}
 	for i := range x {
 		sum += 3 * math.Log1p(x[i]*x[i]/(3*p.prior[i]*p.prior[i]))
@@ -264,12 +267,15 @@ func (p *regression) misfit(x, predicted []float64) float64 {
 
 // The search: the most steps, the change of the misfit at which it ends, the distance over which slopes are
 // taken, and the misfit per figure (half the squared number of deviations) above which the nearest maximum is
-// not trusted.
+// not trusted. Then figures count as if they were of Student's t with so many degrees of freedom, if at most a share
+// mostOff of them are farOff deviations off.
 const (
 	mostSteps = 30
 	settled   = 1e-3
 	distance  = 0.02
 	poor      = 1
+
+	freedom, farOff, mostOff = 4.0, 3.0, 0.25
 )
 
 // solve finds the maximum of the posterior. From the starting values slopes lead to the nearest one. If that
@@ -291,7 +297,12 @@ func (p *regression) solve(leaps bool) error {
 	if err := p.descend(); err != nil {
 		return err
 	}
-	for k := 0; leaps && k < len(p.terms) && p.best > poor*float64(len(p.figures)); k++ {
+	if leaps && p.best > poor*float64(len(p.figures)) {
+		if err := p.setAside(); err != nil {
+			return err
+		}
+	}
+	for k := 0; leaps && !p.robust && k < len(p.terms) && p.best > poor*float64(len(p.figures)); k++ {
 		for _, leap := range []float64{1.5, 3, 6} {
 			nearest := *p
 			p.x = make([]float64, len(p.terms))
@@ -308,6 +319,32 @@ func (p *regression) solve(leaps bool) error {
 	_, err = p.step() // the curvature at the end point
 	return err
 }
+
+// setAside searches anew for constants that all but a few figures agree with, as if another program had slowed down
+// some of the runs, and keeps to these if there are such.
+func (p *regression) setAside() error {
+	all := *p
+	p.x, p.now, p.robust = make([]float64, len(p.terms)), p.before, true
+	p.best = p.misfit(p.x, p.now)
+	if err := p.descend(); err != nil {
+		return err
+	}
+	if float64(list.Count(p.deviations(), isFarOff)) > mostOff*float64(len(p.figures)) {
+		*p = all
+	}
+	return nil
+}
+
+// deviations returns by how many standard deviations each figure is off.
+func (p *regression) deviations() []float64 {
+	out := make([]float64, len(p.figures))
+	for i, f := range p.figures {
+		out[i] = math.Log(p.now[i]/f.measured) / f.sd
+	}
+	return out
+}
+
+func isFarOff(deviations float64) bool { return math.Abs(deviations) > farOff }
 
 // descend goes from x to where no step along the slopes lowers the misfit.
 func (p *regression) descend() error {
@@ -365,6 +402,9 @@ func (p *regression) step() ([]float64, error) {
 	for i, f := range p.figures {
 		w := 1 / (f.sd * f.sd)
 		e := math.Log(p.now[i] / f.measured)
+		if p.robust {
+			w *= (freedom + 1) / (freedom + w*e*e)
+		}
 		for k := range n {
 			b.SetVec(k, b.AtVec(k)-w*p.slopes.At(i, k)*e)
 		}

@@ -233,7 +233,10 @@ func (p *LoadPoint) repeats(other *LoadPoint) bool {
 }
 
 func inWindow(t *measure.Trial, r *measure.Record) bool {
-	return t.Window <= 0 || t.Closed() || r.Due >= t.Warmup && r.Due < t.Warmup+t.Window
+	if t.Closed() {
+		return t.Measures(r)
+	}
+	return t.Window <= 0 || r.Due >= t.Warmup && r.Due < t.Warmup+t.Window
 }
 
 // latencies returns a metric of the requests due in the window, sorted, in seconds; infinite for those that

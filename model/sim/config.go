@@ -79,6 +79,9 @@ type Config struct {
 	// computed in parts of at most so many tokens of neighbouring slots, as llama.cpp does. There are no proposed
 	// tokens and no adapters then.
 	MicroBatch int
+	// SaveToken is the time in seconds in which the server saves a token of what a slot held before another request
+	// gets it.
+	SaveToken float64
 	// LockStep makes all replicas wait for the slowest in every step, as they do when they share
 	// the experts of an MoE model.
 	LockStep bool
@@ -121,16 +124,17 @@ func Configure(r *model.Roofline, m model.Memory, prefixCaching bool) (Config, e
 	layout.Window = r.Window()
 	rules := RulesFor(v)
 	rules.Async = args.Async(dep.Hardware.Generation, dep.PP)
-	microBatch := 0
-	if args.Streams && !args.Speculation.On() && !args.LoRA.On() {
+	microBatch, save := 0, 0.0
+	if args.Streams == model.On && !args.Speculation.On() && !args.LoRA.On() {
 		microBatch = min(args.MaxNumBatchedTokens, mostPerPart)
+		save = dep.Arch.KVBytesPerToken(dep.Precision.KV) / (saveShare * dep.Hardware.PCIe)
 	}
 	return Config{
 		Rules: rules, Seqs: args.MaxNumSeqs, BatchTokens: args.MaxNumBatchedTokens * dep.PP, ModelLen: args.MaxModelLen,
 		LongPrefill: args.LongPrefill, WholePrefill: args.WholePrefill,
 		PrefixCaching: prefixCaching, AlignedStates: aligned, InnerStates: inner, Blocks: m.Blocks, Layout: layout, Chunked: dep.Arch.Attention.Chunked,
 		Replicas: dep.DP, LockStep: dep.Arch.MoE.Present(),
-		Speculation: args.Speculation, LoRA: args.LoRA, MicroBatch: microBatch,
+		Speculation: args.Speculation, LoRA: args.LoRA, MicroBatch: microBatch, SaveToken: save,
 	}, nil
 }
 

@@ -72,6 +72,14 @@ func (c *core) advance(r *loadRun) {
 	if c.fastForward(r) {
 		return
 	}
+	if c.engine.config.MicroBatch > 0 {
+		for _, s := range c.replicas {
+			if seconds, launched := s.launch(); launched {
+				c.now += seconds
+				return
+			}
+		}
+	}
 	f := &c.flight[c.flights]
 	f.batches = f.batches[:0]
 	empty, preempted := true, false

@@ -265,7 +265,11 @@ func (s *scheduler) admit(b *stepBatch, budget, threshold int) {
 		}
 		s.waiting.popFront()
 		s.running = append(s.running, r)
-		s.begin(b, r, cached)
+		b.admitted = append(b.admitted, r)
+		s.begin(r, cached)
+		if s.slots.enter(r.adapter) {
+			b.load.Loads++
+		}
 		s.put(b, r, n, 0)
 		budget -= n
 	}
@@ -276,14 +280,10 @@ func (s *scheduler) admit(b *stepBatch, budget, threshold int) {
 }
 
 // begin notes that a sequence runs from now on, from its first cached tokens.
-func (s *scheduler) begin(b *stepBatch, r *sequence, cached int) {
-	b.admitted = append(b.admitted, r)
-	r.cached, r.resumed = cached, r.order > 0
+func (s *scheduler) begin(r *sequence, cached int) {
 	s.orders++
+	r.cached, r.resumed = cached, r.order > 0
 	r.order, r.state, r.computed = s.orders, running, cached
-	if s.slots.enter(r.adapter) {
-		b.load.Loads++
-	}
 }
 
 // allocate gives a waiting sequence the blocks in s.hits, which hold its first cached tokens, and

@@ -229,7 +229,7 @@ func (s *scheduler) freeBlocks(r *sequence) {
 	if r.state == running {
 		s.slots.leave(r.adapter)
 		if s.config.MicroBatch > 0 {
-			s.streams.free = append(s.streams.free, r.slot)
+			s.streams.leave(r)
 		}
 	}
 	blocks := s.blocks(r)

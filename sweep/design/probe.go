@@ -151,7 +151,7 @@ func (p *ProbeStudy) repeats(i int) int {
 func (p *ProbeStudy) trial(slots, prompt, output int, why string) measure.Trial {
 	w := &workload.Workload{Arrivals: workload.Constant, Turns: 1, Seed: p.seed, Timeout: p.Budget,
 		Shapes: []workload.Shape{{Name: "probe", Weight: 1, Prompt: fixed(prompt), Output: fixed(output)}}}
-	return measure.Trial{Knobs: p.knobs, Workload: w, Concurrency: slots, Requests: fewestPerSlot * slots, Whole: true, Why: why}
+	return measure.Trial{Knobs: p.knobs, Workload: w, Concurrency: slots, Requests: fewestPerSlot * slots, Staggered: true, Whole: true, Why: why}
 }
 
 // lengthened gives a trial as many requests, up to mostPerSlot each or leastLengthened in all, as its share of the budget allows.

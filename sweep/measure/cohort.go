@@ -51,7 +51,7 @@ func newCohort(t *Trial, records []Record, end time.Duration) *cohort {
 	slices.SortFunc(c.all, func(a, b *Record) int { return cmp.Or(cmp.Compare(a.Due, b.Due), a.ID-b.ID) })
 	replayed := t.replayed()
 	if t.Closed() || replayed && t.Rate == 0 {
-		c.records, c.whole = c.all, replayed && len(c.all) >= len(t.Workload.Replay)
+		c.records, c.whole = list.Filter(c.all, t.Measures), replayed && len(c.all) >= len(t.Workload.Replay)
 		if len(c.all) > 0 {
 			c.from, c.to = c.all[0].Due, c.all[0].Due
 		}

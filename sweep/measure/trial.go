@@ -26,6 +26,10 @@ type Trial struct {
 	// in JSON.
 	Concurrency int `json:"concurrency"`
 	Requests    int `json:"requests_planned,omitempty"`
+	// Staggered shortens the answers of a closed loop's first requests, so that its slots do not go on in step: whether
+	// requests of one length that end together meet in a prompt's step again is decided by a millisecond. The first
+	// requests are not measured.
+	Staggered bool `json:"staggered,omitempty"`
 	// Warmup precedes the window and is not counted; Cooldown is load after the window, so that its
 	// last requests still see the full load.
 	Warmup   time.Duration `json:"warm_up_s"`
@@ -51,10 +55,19 @@ func (t *Trial) Closed() bool { return t.Concurrency > 0 }
 // included.
 func (t *Trial) Schedule() []workload.Request {
 	if t.Closed() {
-		return t.Workload.Slots(t.Requests, t.Seed)
+		all := t.Workload.Slots(t.Requests, t.Seed)
+		for i := range min(t.Concurrency, len(all)) {
+			if t.Staggered {
+				all[i].Output = max(2, all[i].Output*(i+1)/t.Concurrency)
+			}
+		}
+		return all
 	}
 	return t.Workload.Schedule(t.Rate, t.Warmup+t.Window+t.Cooldown, t.Seed)
 }
+
+// Measures reports whether a request of a closed loop is measured.
+func (t *Trial) Measures(r *Record) bool { return !t.Staggered || r.ID >= t.Concurrency }
 
 func (t *Trial) replayed() bool { return t.Workload != nil && t.Workload.Replayed() }
 
