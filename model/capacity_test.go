@@ -2,12 +2,12 @@ package model
 
 import (
 	"math"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 
 	"planner/internal/evidence/must"
+	"planner/internal/list"
 )
 
 func plan(d Deployment, l EngineArgs) Memory {
@@ -98,21 +98,17 @@ func TestCapacity(t *testing.T) {
 func TestSamplesAreReproducibleAndPlausible(t *testing.T) {
 	for name, d := range variants(t) {
 		c, s := ConstantsFor(d.Hardware, EngineArgs{}), SpreadFor(d, EngineArgs{})
-		a := c.Sample(rand.New(rand.NewPCG(7, 1)), s)
-		b := c.Sample(rand.New(rand.NewPCG(7, 1)), s)
-		if a != b {
+		if !slices.Equal(c.Samples(5, 7, s), c.Samples(5, 7, s)) {
 			t.Errorf("%s: equal seeds, different constants", name)
 		}
-		if c.Sample(rand.New(rand.NewPCG(7, 1)), Spread{}) != c {
+		if c.Samples(2, 7, Spread{})[1] != c {
 			t.Errorf("%s: no spread, but other constants", name)
 		}
-		rng := rand.New(rand.NewPCG(1, 1))
 		var below, above int
 		r := roofline(t, d, "")
 		batch := decodes(r, 32, 1000)
 		mid := r.Step(batch).Total
-		for range 200 {
-			sampled := c.Sample(rng, s)
+		for _, sampled := range c.Samples(200, 1, s) {
 			if v := sampled.Weights.For(d.Normal().denseFormat()); v <= 0.15 || v > highestShare {
 				t.Errorf("%s: weights at %v of the data sheet", name, v)
 			}
@@ -294,10 +290,7 @@ func TestUncalibratedDeploymentsSaySo(t *testing.T) {
 func TestIntervalsHoldFrontEndsOfOtherHosts(t *testing.T) {
 	d := deploy(t, "Llama-3.1-8B", "H100 SXM", 1)
 	c, spread := ConstantsFor(d.Hardware, EngineArgs{}), SpreadFor(d, EngineArgs{})
-	var drawn []float64
-	for i := range 2000 {
-		drawn = append(drawn, c.Sample(rand.New(rand.NewPCG(1, uint64(i))), spread).Frontend.Request)
-	}
+	drawn := list.Map(c.Samples(2000, 1, spread), func(c Constants) float64 { return c.Frontend.Request })
 	slices.Sort(drawn)
 	within := 0
 	for _, ms := range []float64{1, 4, 6, 7, 8, 9, 10, 11, 16, 21, 26, 50} {
@@ -348,5 +341,19 @@ func TestBoundsOfStagesAndReplicas(t *testing.T) {
 		if n := b.KVEqualsWeights; math.Abs(n/float64(all)*b.KVSeconds/b.AllWeightSeconds-1) > 1e-9 {
 			t.Errorf("%s: caches outweigh weights from %.4g requests on", name, n)
 		}
+	}
+}
+
+// TestSamplesAreALatinHypercube: each sixteenth of every doubt's distribution is drawn once.
+func TestSamplesAreALatinHypercube(t *testing.T) {
+	const n = 16
+	c := ConstantsFor(must.Get(catalog().GPU("H100 SXM")), EngineArgs{})
+	var taken [n]bool
+	for _, s := range c.Samples(n, 3, Spread{DoubtStep: 0.5}) {
+		z := math.Log(s.Fixed.Step/c.Fixed.Step) / 0.5
+		taken[int(n*math.Erfc(-z/math.Sqrt2)/2)] = true
+	}
+	if slices.Contains(taken[:], false) {
+		t.Errorf("parts drawn: %v", taken)
 	}
 }

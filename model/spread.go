@@ -3,7 +3,10 @@ package model
 import (
 	"math"
 	"math/rand/v2"
+	"planner/internal/list"
 	"slices"
+
+	"gonum.org/v1/gonum/stat/distuv"
 )
 
 // Doubt names a part of the constants that may be off on its own.
@@ -155,14 +158,26 @@ var timedGPUs = []string{"H100 SXM", "H200 SXM", "B200 SXM", "L40S", "RTX PRO 60
 // Timed reports whether kernels of the very GPU were timed, and servers reach what these promise.
 func (h Hardware) Timed() bool { return slices.Contains(timedGPUs, h.Name) }
 
-// Sample draws one plausible set of constants: every constant times the exponential of a normal draw,
-// efficiencies kept below 0.97 unless one was calibrated beyond it. Equally seeded generators give equal constants, and draws come in the same
-// order whatever the spread, so that samples of different deployments are paired. Draws are independent; since
+// Samples draws n plausible sets of constants: every constant times the exponential of a normal draw,
+// efficiencies kept below 0.97 unless one was calibrated beyond it. They are a Latin hypercube (McKay, Beckman and
+// Conover 1979): of each doubt's n equal parts of the normal distribution every set has another. Equal seeds give equal
+// draws whatever the spread, so that samples of different deployments are paired. Doubts are independent; since
 // fits trade bandwidth shares against layer costs, their joint spread is somewhat too wide.
-func (c Constants) Sample(rng *rand.Rand, s Spread) Constants {
+func (c Constants) Samples(n int, seed uint64, s Spread) []Constants {
+	rng := rand.New(rand.NewPCG(seed, 0))
+	draws := make([][doubtCount]float64, n)
+	for d := range doubtCount {
+		for i, part := range rng.Perm(n) {
+			draws[i][d] = distuv.UnitNormal.Quantile((float64(part) + rng.Float64()) / float64(n))
+		}
+	}
+	return list.Map(draws, func(normal [doubtCount]float64) Constants { return c.varied(normal, s) })
+}
+
+func (c Constants) varied(normal [doubtCount]float64, s Spread) Constants {
 	var by [doubtCount]float64
 	for d := range by {
-		by[d] = math.Exp(s[d] * rng.NormFloat64())
+		by[d] = math.Exp(s[d] * normal[d])
 	}
 	longer := by[DoubtEquations] * by[DoubtSite]
 	most := highestShare

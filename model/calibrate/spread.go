@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 
 	"planner/internal/list"
@@ -41,19 +40,19 @@ type Known struct {
 type Shifts []float64
 
 // Quantile returns the q-quantile of the distribution that the shifts are drawn from; its exp is a factor on
-// the rate. The k-th of n draws is its k/(n+1)-quantile, the chance that a further draw lies below it.
-// Quantiles of the sample itself lie too close together: with 32 draws its 90 % interval would hold a further
-// draw in only 84 % of cases. Between "no rate" and a rate the result is the rate.
+// the rate. The k-th of n draws, of which each doubt has one in every n-th part of its distribution, is its
+// (k-1/2)/n-quantile: for nine deployments the lower end then was that of 384 to 1,000 draws within 2 % in the mean and
+// 7 to 25 % from one set of 32 to the next (independent draws 9 to 40; November 2026). Between "no rate" and a rate the result is the rate.
 func (s Shifts) Quantile(q float64) float64 {
 	sorted := slices.Sorted(slices.Values(s))
 	n := float64(len(sorted))
-	if never := s.Never(); never > 0 && never < len(s) && q*(n+1) > float64(never) {
+	if never := s.Never(); never > 0 && never < len(s) && q*n > float64(never) {
 		// Interpolated, it would depend on WidestMove.
 		for i := range never {
 			sorted[i] = sorted[never]
 		}
 	}
-	return statisticOf(sorted, min(max((q*(n+1)-1)/max(n-1, 1), math.SmallestNonzeroFloat64), 1))
+	return statisticOf(sorted, min(max((q*n-0.5)/max(n-1, 1), math.SmallestNonzeroFloat64), 1))
 }
 
 // Ends returns the 5 % and the 95 % quantile; zeros without draws.
@@ -103,8 +102,8 @@ type Move struct {
 }
 
 const (
-	// drawn is the number of sets of constants drawn, always the same ones: the 5 % quantile lies between the lowest
-	// two, so that with draws of its own each seed of a workload bought up to twice as many GPUs as another.
+	// drawn is the number of sets of constants drawn, always the same ones: the 5 % quantile is the second lowest, so
+	// that with draws of its own each seed of a workload bought more or fewer GPUs than another.
 	drawn, drawSeed = 32, 1
 	// mostDraws is how many further draws of requests are tried if the known constants do not just meet the
 	// limits at some rate with the first.
@@ -160,10 +159,9 @@ func Shift(k Known, probe Probe) (Shifts, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := make(Shifts, drawn)
-	return out, parallel.Do(len(out), func(i int) (err error) {
-		c := k.Constants.Sample(rand.New(rand.NewPCG(drawSeed, uint64(i))), k.Spread)
-		if c != k.Constants { // the known ones move nothing
+	samples, out := k.Constants.Samples(drawn, drawSeed, k.Spread), make(Shifts, drawn)
+	return out, parallel.Do(drawn, func(i int) (err error) {
+		if c := samples[i]; c != k.Constants { // the known ones move nothing
 			out[i], err = s.move(in(c))
 		}
 		return err

@@ -2,7 +2,6 @@ package calibrate
 
 import (
 	"math"
-	"math/rand/v2"
 	"runtime"
 	"slices"
 	"testing"
@@ -51,8 +50,9 @@ func TestShiftOfAQueueInClosedForm(t *testing.T) {
 		t.Fatalf("%d samples", len(got))
 	}
 	longest := 1.0
+	samples := c.Samples(drawn, drawSeed, k.Spread)
 	for i, x := range got {
-		m := mu(c.Sample(rand.New(rand.NewPCG(drawSeed, uint64(i))), k.Spread))
+		m := mu(samples[i])
 		idle := math.Exp(-WidestMove) * rate
 		want := math.Log(max(m-1/limit, idle) / rate)
 		if longer := 1 / limit / (m - idle); longer > 1 {
@@ -131,8 +131,9 @@ func TestShiftNearTheLimit(t *testing.T) {
 			return measure.Trial{}, measure.Observation{Records: []measure.Record{r}}, nil
 		}
 		k := Known{Constants: c, Spread: model.Spread{model.DoubtStep: 0.1}, Rate: test.rate, Objective: ttftLimit, Seed: 3}
+		samples := c.Samples(drawn, drawSeed, k.Spread)
 		for i, x := range must.Get(Shift(k, probe)) {
-			want := math.Log(max(test.wanted(mu(c.Sample(rand.New(rand.NewPCG(drawSeed, uint64(i))), k.Spread)))/k.Rate, math.Exp(-WidestMove)))
+			want := math.Log(max(test.wanted(mu(samples[i]))/k.Rate, math.Exp(-WidestMove)))
 			if math.Abs(x-want) > 0.04 {
 				t.Errorf("%s, sample %d: shift %.3f, exactly %.3f", test.name, i, x, want)
 			}
@@ -156,8 +157,9 @@ func TestShiftOfAnUnlikelyLimit(t *testing.T) {
 	for _, metric := range []measure.Metric{measure.TTFT, measure.ITL} {
 		slo := measure.SLO{Bounds: []measure.Bound{{Metric: metric, Quantile: 0.99, Limit: 500 * time.Millisecond}}}
 		k := Known{Constants: c, Spread: model.Spread{model.DoubtStep: 0.1}, Rate: mu(c), Objective: slo, Seed: 3}
+		samples := c.Samples(drawn, drawSeed, k.Spread)
 		for i, x := range must.Get(Shift(k, probe)) {
-			want := math.Log(mu(c.Sample(rand.New(rand.NewPCG(drawSeed, uint64(i))), k.Spread)) / mu(c))
+			want := math.Log(mu(samples[i]) / mu(c))
 			if math.Abs(x-want) > 0.03 {
 				t.Errorf("%v, sample %d: shift %.3f, exactly %.3f", metric, i, x, want)
 			}
@@ -240,13 +242,13 @@ func sd(s Shifts) float64 {
 	return math.Sqrt(sum / float64(len(s)-1))
 }
 
-// The quantiles of draws that lie where those of a uniform variable do in the mean are its own,
-// as far as the draws reach.
+// The quantiles of draws that lie in the middles of equal parts of a uniform variable are its own, as far as the
+// draws reach.
 func TestQuantilesOfFewDraws(t *testing.T) {
 	for _, n := range []int{1, 2, 5, 32} {
 		var s Shifts
 		for k := n; k > 0; k-- {
-			s = append(s, float64(k)/float64(n+1))
+			s = append(s, (float64(k)-0.5)/float64(n))
 		}
 		for _, q := range []float64{0, 0.05, 0.3, 0.5, 0.95, 1} {
 			want := min(max(q, s[n-1]), s[0])

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"math/rand/v2"
 	"slices"
 
 	"gonum.org/v1/gonum/floats"
@@ -59,7 +58,7 @@ func (g *guise) predict(servers []server, samples int) (central [][]figures, dra
 	drawn = make([][][]figures, samples)
 	for k := range drawn {
 		if drawn[k], err = all(hidden, func(s *server) model.Constants {
-			return g.constants(s).Sample(rand.New(rand.NewPCG(1, uint64(k))), g.spread(s))
+			return g.constants(s).Samples(samples, 1, g.spread(s))[k]
 		}); err != nil {
 			return nil, nil, err
 		}
