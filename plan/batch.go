@@ -20,7 +20,8 @@ func (d Demand) JobDemand(j Job) Demand {
 	return d
 }
 
-// Batch is what a fleet takes for a job, with all instances running at their safe rate until it is done.
+// Batch is what a fleet takes for a job, with all instances running at their safe rate until only its last requests
+// are left.
 type Batch struct {
 	Duration time.Duration `json:"duration_s"` // from the start until the fleet is done
 	GPUHours float64       `json:"gpu_hours"`  // of all GPUs in that time
@@ -33,7 +34,7 @@ type Batch struct {
 // There is no cost per month, as the fleet runs for only a part of it. Bought or reserved GPUs cost until the
 // deadline, busy or not.
 func (o *Offer) running(f *Fleet, d *Demand) Cost {
-	hours := d.Job.Requests / (float64(f.Instances) * o.Rate.Safe) / secondsPerHour
+	hours := d.Job.Requests/(float64(f.Instances)*o.Rate.Safe)/secondsPerHour + o.Tail.Hours()
 	paid := hours
 	if o.held() {
 		paid = max(paid, d.Job.Deadline.Hours())
@@ -64,8 +65,8 @@ func (c *Cost) Money() *float64 {
 func (p *Plan) assumeJob() []string {
 	j := p.Demand.Job
 	all := []string{
-		fmt.Sprintf("planned rate %.6g requests/s: %.6g requests in %v, growth %.3g included", p.Fleet.PlannedRate, j.Requests, j.Deadline, p.Demand.Growth),
-		"requests wait at the client until an engine takes them, so that every instance is full until the job ends; starting engines, and the last requests, which leave them half empty, are not counted",
+		fmt.Sprintf("planned rate %.6g requests/s: %.6g requests in %v but for the %v that the last ones take, growth %.3g included", p.Fleet.PlannedRate, j.Requests, j.Deadline, p.Offer.Tail.Round(time.Millisecond), p.Demand.Growth),
+		"requests wait at the client until an engine takes them, so that every instance is full until the last ones have begun; starting engines is not counted",
 	}
 	headroom := fmt.Sprintf("headroom of %.3g on the planned rate keeps the deadline if an instance carries less; GPU hours ", p.Demand.Headroom)
 	if !p.Offer.held() {

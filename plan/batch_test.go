@@ -62,6 +62,18 @@ func TestJobByHand(t *testing.T) {
 	}
 	near("break-even price", p.Alternatives[0].Reason.Note.Figures["break_even_usd_per_gpu_hour"].(float64), 785.714/400)
 
+	// If the last requests take 4 hours, 900,000 in 20 are 12.5 a second, 15 with headroom: 22 small instances, which are
+	// full for 900,000 / 15.4 s = 16.234 h and done after 20.234. A deadline that one request exceeds is kept by none.
+	slow := of("small", 1, 0.7, 2.2)
+	slow.Tail = 4 * time.Hour
+	p = must.Get(Solve(d, measure.SLO{Throughput: true}, []Offer{slow}, nil))
+	near("hours with a tail", p.Cost.Job.Duration.Hours(), 900_000/15.4/3600+4)
+	near("GPU hours with a tail", p.Cost.Job.GPUHours, 22*(900_000/15.4/3600+4))
+	slow.Tail = 25 * time.Hour
+	if _, err := Solve(d, measure.SLO{Throughput: true}, []Offer{slow}, nil); err == nil || !strings.Contains(err.Error(), "one request takes 25h0m0s") {
+		t.Errorf("a request longer than the deadline: %v", err)
+	}
+
 	// By each way to pay it is the same job; what is reserved is paid for until the deadline, 18 GPUs for 24 hours.
 	reserved := of("small", 1, 0.7, 1.1)
 	reserved.Terms = []Term{{Name: Reserved, PerGPUHour: 1.1}, {Name: OnDemand, PerGPUHour: 2.2}}

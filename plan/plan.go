@@ -9,6 +9,7 @@ import (
 	"planner/plan/trust"
 	"planner/search"
 	"planner/sweep/measure"
+	"time"
 )
 
 // Offer is the rate and the cost of one instance of one configuration.
@@ -26,6 +27,8 @@ type Offer struct {
 	// PromptTokens and OutputTokens are the means per request; 0 means unknown.
 	PromptTokens float64 `json:"prompt_tokens,omitempty"`
 	OutputTokens float64 `json:"output_tokens,omitempty"`
+	// Tail is how long a job's last requests take while the instances empty; 0 without a job.
+	Tail time.Duration `json:"tail_s,omitempty"`
 	// Unreached says that every measured rate meets the objective: Rate is the highest of them, and the maximum
 	// is at least that.
 	Unreached bool `json:"unreached,omitempty"`

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"planner/internal/list"
 	"planner/internal/note"
@@ -71,7 +72,20 @@ func (p *Plan) FleetAt(rate float64) (Fleet, error) {
 	if !(rate > 0) {
 		return Fleet{}, fmt.Errorf("size a fleet: an instance carries %g requests/s", rate)
 	}
-	return p.Demand.size(rate, p.Offer.GPUs)
+	return p.Demand.fleet(&p.Offer, rate)
+}
+
+// fleet returns the fleet of an offer whose instances carry rate safely. For a job they do so until only its last
+// requests are left.
+func (d *Demand) fleet(o *Offer, rate float64) (Fleet, error) {
+	full := *d
+	if d.Job != nil {
+		if o.Tail >= d.Job.Deadline {
+			return Fleet{}, note.New(note.TailBeyondDeadline, o.Tail.Round(time.Millisecond), d.Job.Deadline)
+		}
+		full.Rate *= d.Job.Deadline.Seconds() / (d.Job.Deadline - o.Tail).Seconds()
+	}
+	return full.size(rate, o.GPUs)
 }
 
 func (d *Demand) consider(o *Offer) Alternative {
@@ -116,7 +130,7 @@ func (d *Demand) atBest(o *Offer) (best Alternative, known bool) {
 
 // fit sizes and prices an offer whose instances carry rate, and records whether that meets the demand's limits.
 func (d *Demand) fit(a *Alternative, rate float64) {
-	f, err := d.size(rate, a.Offer.GPUs)
+	f, err := d.fleet(&a.Offer, rate)
 	if err != nil {
 		a.Reason = note.ReasonOf(err)
 		return

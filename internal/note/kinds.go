@@ -172,7 +172,6 @@ const (
 		"{communication_percent%.0f} % of the step time instead of {before_percent%.0f} %"
 	NotReached Kind = "not_reached: no rate measured is beyond the limits: the maximum rate of one instance is not known, the fleet is sized by the highest rate measured and may be " +
 		"larger than needed; trials at higher rates would tell"
-	JobTail                Kind = "job_tail: the job takes longer than is said, and costs more: its last requests run on while the instances empty, p99 of E2E is {latency_ms%dur} at {rate_per_s%.3g} requests/s, and {spare_ms%dur} are to spare before its deadline"
 	MovedFar               Kind = "moved_far: one instance misses the limits even at {percent%.0f} % of its rate"
 	NotModelled            Kind = "not_modelled: not modelled by the simulated engine, whose rates are of an engine without: {features%s}"
 	Uncalibrated           Kind = "uncalibrated: constants: no served run of {what%s} is among those that the constants were calibrated on, so all times may be a further {percent%.0f} % off (90 %)"
@@ -300,20 +299,21 @@ const (
 	RateLoose     Kind = "rate_loose: {rate_per_s%.3g} requests/s ({low_per_s%.3g} to {high_per_s%.3g}) are too little known to size a fleet by: {why%s}; a larger search.budget narrows it"
 	RateDoubted   Kind = "rate_doubted: {rate_per_s%.3g} requests/s ({low_per_s%.3g} to {high_per_s%.3g}) are too little known to size a fleet by: with {n%d} of {of%d} sets of the engine's constants that are as plausible as these no rate meets the limits, " +
 		"which would have to be {longer_percent%.0f} % longer at least"
-	RateWide      Kind = "rate_wide: {rate_per_s%.3g} requests/s ({low_per_s%.3g} to {high_per_s%.3g}) are too little known to size a fleet by: so much hangs on what is not known of the engine's constants"
-	EvenAtHigh    Kind = "even_at_high: even by {high_per_s%.3g} requests/s, the high end of its interval: {why%s}"
-	TooManyGPUs   Kind = "too_many_gpus: {gpus%d} GPUs are more than max_gpus = {most%d}"
-	PriceUnheld   Kind = "price_unheld: no price is known for {gpu}, so max_usd_per_hour = {most_usd%.6g} cannot be held"
-	TooDear       Kind = "too_dear: {usd_per_hour%.2f} USD per hour are more than max_usd_per_hour = {most_usd%.6g}"
-	Unpriced      Kind = "unpriced: no price is known; at {break_even_usd_per_gpu_hour%.4g} USD per GPU and hour it costs what the chosen one does"
-	BesideFree    Kind = "beside_free: costs {usd%.4g} USD, and the chosen one nothing"
-	Dearer        Kind = "dearer: costs {more_percent%more} per hour"
-	PoolMissing   Kind = "pool_missing: a class has no plan of its own: {why%s}"
-	PoolsNeither  Kind = "pools_neither: nor do pools for each class: {why%s}"
-	DearerJob     Kind = "dearer_job: costs {more_percent%more} for the job"
-	MoreGPUs      Kind = "more_gpus: needs {gpus%d} GPUs more"
-	MoreInstances Kind = "more_instances: needs {instances%d} instances more"
-	ListedLater   Kind = "listed_later: as good: listed later"
+	RateWide           Kind = "rate_wide: {rate_per_s%.3g} requests/s ({low_per_s%.3g} to {high_per_s%.3g}) are too little known to size a fleet by: so much hangs on what is not known of the engine's constants"
+	EvenAtHigh         Kind = "even_at_high: even by {high_per_s%.3g} requests/s, the high end of its interval: {why%s}"
+	TailBeyondDeadline Kind = "tail_beyond_deadline: one request takes {latency_ms%dur} (p99 of E2E), and the deadline is {deadline_ms%dur}"
+	TooManyGPUs        Kind = "too_many_gpus: {gpus%d} GPUs are more than max_gpus = {most%d}"
+	PriceUnheld        Kind = "price_unheld: no price is known for {gpu}, so max_usd_per_hour = {most_usd%.6g} cannot be held"
+	TooDear            Kind = "too_dear: {usd_per_hour%.2f} USD per hour are more than max_usd_per_hour = {most_usd%.6g}"
+	Unpriced           Kind = "unpriced: no price is known; at {break_even_usd_per_gpu_hour%.4g} USD per GPU and hour it costs what the chosen one does"
+	BesideFree         Kind = "beside_free: costs {usd%.4g} USD, and the chosen one nothing"
+	Dearer             Kind = "dearer: costs {more_percent%more} per hour"
+	PoolMissing        Kind = "pool_missing: a class has no plan of its own: {why%s}"
+	PoolsNeither       Kind = "pools_neither: nor do pools for each class: {why%s}"
+	DearerJob          Kind = "dearer_job: costs {more_percent%more} for the job"
+	MoreGPUs           Kind = "more_gpus: needs {gpus%d} GPUs more"
+	MoreInstances      Kind = "more_instances: needs {instances%d} instances more"
+	ListedLater        Kind = "listed_later: as good: listed later"
 )
 
 // kinds are all kinds, for reading notes by name.
@@ -330,11 +330,11 @@ var kinds = []Kind{
 	DrawnApart, LinesLeftOut, RequestsEstimated, ArrivalsFromEnds, RowsReordered, RowsLeftOut, ClockSpread, ClockTicks,
 	RowsTwice, ColumnsIgnored, Cliff, Collapses, OffCurve, TrialsDiffer, OneStart, WindowShort, CacheCollapse, WarmUpShort, NoWaitLimit, Uncertified,
 	CurveInterpolates, CurveWithoutRates, OverloadInferred, NoSaturation, NoCurve, NoCurveOf, NoSamplingError, CountsRead, TraceRatesUnknown, NoPrice, OneInstance,
-	LossOverloads, DraftHurts, FewSlots, MayBeCheaper, MoreGPUsSlower, MoreGPUsTalk, NotReached, MovedFar, NotModelled, Uncalibrated, BusyFrontEnd, SlowExchange, SlowExperts, BeyondModel, Imprecise, KnobAtEnd, OnlyUntrusted, AllUntrusted, JobTail, BrokeDown, EngineLost, BreaksDown, SomeUntrusted, SearchInterrupted, CertificateInterrupted, MatrixOfFirst, NoneTrusted, RoundsInterrupted, RequestsDiffer, RepeatsDisagree, LimitedByFailures,
+	LossOverloads, DraftHurts, FewSlots, MayBeCheaper, MoreGPUsSlower, MoreGPUsTalk, NotReached, MovedFar, NotModelled, Uncalibrated, BusyFrontEnd, SlowExchange, SlowExperts, BeyondModel, Imprecise, KnobAtEnd, OnlyUntrusted, AllUntrusted, BrokeDown, EngineLost, BreaksDown, SomeUntrusted, SearchInterrupted, CertificateInterrupted, MatrixOfFirst, NoneTrusted, RoundsInterrupted, RequestsDiffer, RepeatsDisagree, LimitedByFailures,
 	FewRounds, FigureUnknown, SideDown, SideFailed, SideInvalid, SideBehind, SideOverloaded, RateTooHigh, SeedsDiffer, ServersDiffer, TrafficDiffers, EngineFailed, EngineAlike, EngineCondemned,
 	NotPlaced, TooWide, StepBelowSeqs, DegreesNegative, HeadsUndivided, KVHeadsUndivided, StatesUndivided, WidthUndivided, BlocksCut, NoKernels, TooManyStages, NoExperts, ExpertsAlone, ExpertsUndivided, ExchangeUnknown, ExchangeUnwired, ExchangeOneNode, OverlapUnknown, NoMemory, PoolTooLarge,
 	EmptyPool, BudgetSpent, BudgetCut, BudgetLeft, NotTried, NotTriedBehind, PredictedWorse, OffTheWay, CarriesLess, CarriesLessBy,
 	AsGood, SeenAsGood, SeenWorse, DearerKind, CheaperUnsearched, KindIdle, CompletesLess, NotBetter, LessSafe, FailsIdle, IdleMisses, IdleFloor, MissedAtAll, AllMissed, NoneMet, NoneMeasured, NoneMissed, MetAtLargest, NarrowEnough,
 	InvalidInRow, InvalidTime, TrialsSpent, BudgetNoRoom, StillWide, NoRateToTest, MeanUncounted, BeyondTooMany, BudgetTooShort, LooksUndecided,
-	Chosen, EmptyInstance, NoRateKnown, RateLoose, RateDoubted, RateWide, EvenAtHigh, TooManyGPUs, PriceUnheld, TooDear, Unpriced, BesideFree, Dearer, DearerJob, PoolMissing, PoolsNeither, MoreGPUs, MoreInstances, ListedLater,
+	Chosen, EmptyInstance, NoRateKnown, RateLoose, RateDoubted, RateWide, EvenAtHigh, TailBeyondDeadline, TooManyGPUs, PriceUnheld, TooDear, Unpriced, BesideFree, Dearer, DearerJob, PoolMissing, PoolsNeither, MoreGPUs, MoreInstances, ListedLater,
 }

@@ -235,7 +235,7 @@ func (d *Decision) offers() (offers []plan.Offer, rejected []measure.Rejection) 
 		i.selected = s
 		o := plan.Offer{
 			Knobs: s.knobs, GPU: i.gpu.Hardware.Name, GPUs: s.knobs.GPUs(), Rate: s.rate, Binding: s.found.Binding,
-			Pricing: i.gpu.Pricing, PromptTokens: prompt, OutputTokens: output,
+			Pricing: i.gpu.Pricing, PromptTokens: prompt, OutputTokens: output, Tail: tail(d.cfg.Demand.Job, d.Seen, s.knobs, s.rate.Safe),
 			Warnings: slices.Concat(s.warnings, uncalibrated(d.cfg, d.ground, s.knobs)),
 		}
 		switch s.found.Outcome {

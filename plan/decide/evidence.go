@@ -74,7 +74,7 @@ func (d *Decision) addEvidence(p *plan.Plan) {
 	}
 	k, rate := p.Offer.Knobs, p.Offer.Rate
 	p.Warnings = slices.Concat(configured(d.cfg), p.Warnings, d.busyFrontEnd(k, rate.Value), d.impreciseWarning(p), d.unlimitedWait(k, rate, load, "planned load"),
-		jobTail(d.Seen, p), d.ofConversations(k, rate.Value), fewSlots(d.cfg, p.Offer.Binding, inFlightAt(d.Seen, k), rate.Value))
+		d.ofConversations(k, rate.Value), fewSlots(d.cfg, p.Offer.Binding, inFlightAt(d.Seen, k), rate.Value))
 	d.doubtTrials(p)
 	p.Assumptions = slices.Concat(p.Assumptions, routed(&d.cfg.Workload, p), clocked(d.cfg.Workload.Rates, rate.Value))
 	if d.ground.Virtual {

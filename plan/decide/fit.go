@@ -197,6 +197,7 @@ func fitSet(cfg *config.Config, trials []measure.Measurement) (plan.Offer, []*cu
 	if !counted || o.Warnings.Has(note.CountsRead) {
 		limitByErrors(&o, cfg.Objective.Errors, trials)
 	}
+	o.Tail = tail(cfg.Demand.Job, trials, o.Knobs, o.Rate.Safe)
 	return o, curves, nil
 }
 

@@ -130,20 +130,14 @@ func (s *searches) unlimitedWait(k measure.Knobs, e search.Estimate, load float6
 	return nil
 }
 
-// mostTail is the share of a job's duration above which its last requests make it clearly longer.
-const mostTail = 0.1
-
-// jobTail warns if a job's last requests take longer than its deadline leaves, or than mostTail of its
-// duration, which assumes full instances, while these then empty. They take about as long as the p99 of the
-// trial nearest to the safe rate that the server kept up with.
-func jobTail(trials []measure.Measurement, p *plan.Plan) note.Notes {
-	if p.Demand.Job == nil || p.Cost.Job == nil {
-		return nil
+// tail returns how long the last requests of a job take while the instances empty: the p99 of E2E in the trial of the
+// highest rate, up to the one that they are sized by, that the server kept up with; 0 without a job or such a trial.
+func tail(job *plan.Job, trials []measure.Measurement, k measure.Knobs, rate float64) time.Duration {
+	if job == nil {
+		return 0
 	}
-	m := Nearest(trials, p.Offer.Knobs, p.Offer.Rate.Safe, func(m *measure.Measurement) bool { return m.Valid && m.KeptUp() })
-	spare := p.Demand.Job.Deadline - p.Cost.Job.Duration
-	late := m.Trial.Rate > 0 && m.E2E.P99 > min(spare, time.Duration(mostTail*float64(p.Cost.Job.Duration)))
-	return note.If(late, note.JobTail, m.E2E.P99.Round(time.Millisecond), m.Trial.Rate, max(spare, 0))
+	near := Nearest(trials, k, rate, func(m *measure.Measurement) bool { return m.Trial.Rate <= rate && m.Valid && m.KeptUp() })
+	return max(0, near.E2E.P99)
 }
 
 // keptHits is the share of the prefix cache hit rate at rates that meet the objective below which the cache has
