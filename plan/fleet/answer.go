@@ -108,7 +108,7 @@ type LimitAnswer struct {
 	Verdict measure.State `json:"verdict"`
 }
 
-// Replicas are their mean number, their peak on the first seed, and the hours for which they held GPUs.
+// Replicas are their mean number, the most at once on any seed, and the hours for which they held GPUs.
 type Replicas struct {
 	Mean     Estimate `json:"mean"`
 	Peak     int      `json:"peak"`
@@ -209,7 +209,8 @@ func (p *Plant) sum(all []EpisodeSummary) *Answer {
 	}
 	hours := list.Map(all, func(s EpisodeSummary) float64 { return s.ReplicaHours })
 	gpuHours := list.Map(all, func(s EpisodeSummary) float64 { return s.ReplicaHours * float64(p.GPUs) })
-	a.Replicas = Replicas{Mean: estimate(list.Map(all, func(s EpisodeSummary) float64 { return s.Replicas }), inf), Peak: first.Peak,
+	a.Replicas = Replicas{Mean: estimate(list.Map(all, func(s EpisodeSummary) float64 { return s.Replicas }), inf),
+		Peak:  list.Largest(all, func(s EpisodeSummary) int { return s.Peak }),
 		Hours: estimate(hours, inf), GPUHours: estimate(gpuHours, inf)}
 	mean := func(of func(EpisodeSummary) int) float64 {
 		return stat.Mean(list.Map(all, func(s EpisodeSummary) float64 { return float64(of(s)) }), nil)

@@ -208,3 +208,15 @@ func TestLateRequests(t *testing.T) {
 		t.Errorf("the last request: %+v", e.Records[len(requests)-1])
 	}
 }
+
+// A request that was cut off had its node lost or, if none was, its replica scaled in.
+func TestCausesOfCutRequests(t *testing.T) {
+	cut := &measure.Record{Outcome: measure.Reset}
+	for failures, want := range []Cause{Drain, Failure} {
+		var e Episode
+		e.Failures = failures
+		if got := e.causeOf(&Policy{}, cut, &Level{}); got != want {
+			t.Errorf("%d lost nodes: %s, want %s", failures, got, want)
+		}
+	}
+}

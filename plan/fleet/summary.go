@@ -32,12 +32,13 @@ type EpisodeSummary struct {
 type Cause string
 
 // The causes. Late: the autoscaler asked for replicas only later. Burst: it never did, or there is none.
-// Ceiling: no more may be asked for, or no node has room.
+// Ceiling: no more may be asked for, or no node has room. Drain: a replica that was scaled in ended before the request.
 const (
 	StartUpCause Cause = "start-up"
 	Late         Cause = "trigger"
 	Ceiling      Cause = "ceiling"
 	Failure      Cause = "failure"
+	Drain        Cause = "drain"
 	Burst        Cause = "burst beyond capacity"
 )
 
@@ -148,7 +149,7 @@ func misses(s *Scenario, e *Episode, missed []*measure.Record) []Miss {
 	causes := map[Cause]int{}
 	conclude := func() {
 		m := &out[len(out)-1]
-		for _, c := range []Cause{Failure, Ceiling, StartUpCause, Late, Burst} {
+		for _, c := range []Cause{Failure, Drain, Ceiling, StartUpCause, Late, Burst} {
 			if causes[c] > causes[m.Cause] {
 				m.Cause = c
 			}
@@ -171,7 +172,7 @@ func misses(s *Scenario, e *Episode, missed []*measure.Record) []Miss {
 		for level+1 < len(e.Levels) && e.Levels[level+1].At <= at {
 			level++
 		}
-		causes[causeOf(&s.Policy, r, &e.Levels[level])]++
+		causes[e.causeOf(&s.Policy, r, &e.Levels[level])]++
 	}
 	if len(out) > 0 {
 		conclude()
@@ -180,8 +181,10 @@ func misses(s *Scenario, e *Episode, missed []*measure.Record) []Miss {
 }
 
 // causeOf returns why a request missed, by the replicas at its due time.
-func causeOf(p *Policy, r *measure.Record, l *Level) Cause {
+func (e *Episode) causeOf(p *Policy, r *measure.Record, l *Level) Cause {
 	switch {
+	case r.Outcome == measure.Reset && e.Failures == 0:
+		return Drain
 	case r.Outcome == measure.Reset || l.Replacing > 0:
 		return Failure
 	case l.Pending > 0:

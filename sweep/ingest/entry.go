@@ -46,6 +46,11 @@ func (e *logEntry) begin(line string) error {
 			return err
 		}
 		e.columns = list.Map(cells, strings.TrimSpace)
+		for i, name := range e.columns {
+			if name != "" && slices.Contains(e.columns[:i], name) {
+				return fmt.Errorf("the column %s is there twice", name)
+			}
+		}
 	}
 	return e.read(line)
 }

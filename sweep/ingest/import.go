@@ -124,7 +124,8 @@ func loaded(m measure.Measurement) bool { return m.Trial.Rate > 0 || m.Trial.Con
 func repeated(kept []*Results, r *Results) (twin string) {
 	for _, m := range r.Measurements {
 		i := slices.IndexFunc(kept, func(k *Results) bool {
-			return k.Format == r.Format && slices.ContainsFunc(k.Measurements, func(k measure.Measurement) bool { return sameRun(&k, &m) })
+			other := len(k.models) > 0 && len(r.models) > 0 && !slices.ContainsFunc(r.models, func(name string) bool { return slices.Contains(k.models, name) })
+			return k.Format == r.Format && !other && slices.ContainsFunc(k.Measurements, func(k measure.Measurement) bool { return sameRun(&k, &m) })
 		})
 		if i < 0 {
 			return ""
@@ -137,7 +138,13 @@ func repeated(kept []*Results, r *Results) (twin string) {
 // sameRun reports whether two measurements are of the same run, allowing for rounding by tools.
 func sameRun(a, b *measure.Measurement) bool {
 	counted := a.Requests > 0 && b.Requests > 0
-	return (!counted || a.Requests == b.Requests && a.Failed == b.Failed) && near(a.TTFT.Mean, b.TTFT.Mean) && near(a.E2E.Mean, b.E2E.Mean)
+	if counted && (a.Requests != b.Requests || a.Failed != b.Failed) {
+		return false
+	}
+	if loaded(*a) && loaded(*b) && (math.Abs(a.Trial.Rate-b.Trial.Rate) > 0.01*a.Trial.Rate || a.Trial.Concurrency != b.Trial.Concurrency) {
+		return false
+	}
+	return near(a.TTFT.Mean, b.TTFT.Mean) && near(a.TTFT.P99, b.TTFT.P99) && near(a.E2E.Mean, b.E2E.Mean) && near(a.E2E.P99, b.E2E.P99)
 }
 
 // near reports whether two times are equal but for rounding by tools; an unknown time is near every
@@ -168,7 +175,11 @@ func ReadFiles(paths []string) (*Import, error) {
 		} else if err == nil {
 			var r *Results
 			if r, err = readFile(path); err == nil {
-				all.add(r)
+				if twin := repeated(all.Sources, r); twin != "" {
+					all.leave(path, "the same results as "+twin)
+				} else {
+					all.add(r)
+				}
 			}
 		}
 		if err != nil {

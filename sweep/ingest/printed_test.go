@@ -167,6 +167,33 @@ func TestAsPrinted(t *testing.T) {
 	}
 }
 
+// Results that differ by their load or a tail are of two runs, whatever their means.
+func TestSameRun(t *testing.T) {
+	of := func(rate float64, concurrency int, mean, p99 time.Duration) *measure.Measurement {
+		unknown := measure.Summary{Mean: -1, P99: -1}
+		m := &measure.Measurement{Trial: measure.Trial{Rate: rate, Concurrency: concurrency},
+			Latencies: measure.Latencies{TTFT: measure.Summary{Mean: mean, P99: p99}, E2E: unknown}}
+		m.Requests = 1000
+		return m
+	}
+	first := of(4, 0, 60*time.Millisecond, 100*time.Millisecond)
+	for _, c := range []struct {
+		other *measure.Measurement
+		same  bool
+	}{
+		{of(4, 0, 60*time.Millisecond, 100*time.Millisecond), true},
+		{of(4.001, 0, 60_050*time.Microsecond, -1), true},
+		{of(0, 0, 60*time.Millisecond, -1), true},
+		{of(6, 0, 60_050*time.Microsecond, 100*time.Millisecond), false},
+		{of(0, 4, 60*time.Millisecond, 100*time.Millisecond), false},
+		{of(4, 0, 60_050*time.Microsecond, 120*time.Millisecond), false},
+	} {
+		if got := sameRun(first, c.other); got != c.same {
+			t.Errorf("%v at %v/s, %d at a time: %t", c.other.TTFT, c.other.Trial.Rate, c.other.Trial.Concurrency, got)
+		}
+	}
+}
+
 // Folders as the tools write them are read whole, each result once and no warm-up.
 // Results of several models are not taken for one server's in silence.
 func TestModelsDiffer(t *testing.T) {

@@ -142,6 +142,7 @@ func TestTraceProblems(t *testing.T) {
 		{"{\n", "", "t:1: cannot parse JSON"},
 		{`{"timestamp":"x","input_length":1,"output_length":1}`, "guidellm", `t:1: timestamp: "x" is no time in s`},
 		{"arrival_s,input_tokens,output_tokens\n1,2\n", "", "t:2: 2 cells, the header has 3"},
+		{"arrival_s,input_tokens,output_tokens,input_tokens\n1,2,3,4\n", "", "t:1: the column input_tokens is there twice"},
 		{"arrival_s,input_tokens,output_tokens\nx,2,3\n", "", `t:2: arrival_s: "x" is no time in s`},
 		{"arrival_s,input_tokens,output_tokens\n1e300,2,3\n", "", "t:2: arrival_s: 1e+300 is no time"},
 		{"arrival_s,input_tokens,output_tokens\n1,-2,3\n", "", `t:2: input_tokens: "-2" is no number of tokens`},

@@ -61,6 +61,10 @@ func (w *Workload) Course(latency time.Duration) time.Duration {
 // less than one request in a hundred meets a text for the first time: exp(-5) is 0.7 %.
 const recurrences = 5
 
+// mostCached is more tokens than caches of prefixes hold: eight B300 have room for 20 million of a small cache per token,
+// such as DeepSeek-V3's. Twice as many in distinct texts fill any.
+const mostCached = 20e6
+
 // Settling returns how long after the start of a schedule at rate requests per second its traffic,
 // and what a prefix cache can hold of it, become steady, if a request takes latency: 0 for a trace,
 // and for traffic without conversations and shared prefixes.
@@ -70,7 +74,7 @@ const recurrences = 5
 // and a trial has to see its evictions if they matter. They only matter if what comes between two
 // uses of a text fills the cache. So whatever its size, once conversations are steady and each has
 // had one more turn, it is full or will never lose what is asked for again. Shared prefixes must
-// have been met once.
+// have been met once, or have filled the cache.
 func (w *Workload) Settling(rate float64, latency time.Duration) time.Duration {
 	if w.Arrivals == Trace || !(rate > 0) {
 		return 0
@@ -86,7 +90,8 @@ func (w *Workload) Settling(rate float64, latency time.Duration) time.Duration {
 		// The turns of a conversation keep the prefix of its first.
 		starts := rate * s.weight(len(w.Shapes)) / total / float64(max(w.Turns, 1))
 		if texts > 0 && starts > 0 {
-			settled = max(settled, times(recurrences*texts/starts, time.Second))
+			fill := 2 * mostCached / (float64(s.Prefix.Tokens) + s.Prompt.Expected())
+			settled = max(settled, times(min(recurrences*texts, fill)/starts, time.Second))
 		}
 	}
 	return settled
