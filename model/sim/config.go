@@ -127,7 +127,9 @@ func Configure(r *model.Roofline, m model.Memory, prefixCaching bool) (Config, e
 	microBatch, save := 0, 0.0
 	if args.Streams == model.On && !args.Speculation.On() && !args.LoRA.On() {
 		microBatch = min(args.MaxNumBatchedTokens, mostPerPart)
-		save = dep.Arch.KVBytesPerToken(dep.Precision.KV) / (saveShare * dep.Hardware.PCIe)
+		if link := saveShare * dep.Hardware.PCIe; link > 0 {
+			save = dep.Arch.KVBytesPerToken(dep.Precision.KV) / link
+		}
 	}
 	return Config{
 		Rules: rules, Seqs: args.MaxNumSeqs, BatchTokens: args.MaxNumBatchedTokens * dep.PP, ModelLen: args.MaxModelLen,
