@@ -88,9 +88,9 @@ const intakeDoubt = 0.5
 
 // siteDoubt is the standard deviation, of the logarithm, of an error common to all steps of a server elsewhere than
 // where the constants were measured: power limits, hosts, virtual machines and clients differ. With it the 90 %
-// intervals hold .85 of 363 times per token, durations and rates of 145 public servers, for .81 without
-// (go run ./internal/evidence/accuracy -public, 2026-11-28).
-const siteDoubt = 0.08
+// intervals hold .88 of 727 times per token, durations and rates of public servers and .77 of 293 times to first token,
+// .84 and .74 with half of it (go run ./internal/evidence/accuracy -public, 2026-11-29).
+const siteDoubt = 0.16
 
 // leastSpread returns the least spread of a deployment: for each doubt the widest of the rules that apply.
 func leastSpread(dep Deployment, args EngineArgs) (s Spread) {

@@ -242,13 +242,13 @@ func sd(s Shifts) float64 {
 	return math.Sqrt(sum / float64(len(s)-1))
 }
 
-// The quantiles of draws that lie in the middles of equal parts of a uniform variable are its own, as far as the
-// draws reach.
+// The quantiles of draws that lie where those of a uniform variable do in the mean are its own,
+// as far as the draws reach.
 func TestQuantilesOfFewDraws(t *testing.T) {
 	for _, n := range []int{1, 2, 5, 32} {
 		var s Shifts
 		for k := n; k > 0; k-- {
-			s = append(s, (float64(k)-0.5)/float64(n))
+			s = append(s, float64(k)/float64(n+1))
 		}
 		for _, q := range []float64{0, 0.05, 0.3, 0.5, 0.95, 1} {
 			want := min(max(q, s[n-1]), s[0])

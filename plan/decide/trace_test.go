@@ -62,7 +62,7 @@ func TestPlanOnADay(t *testing.T) {
 		t.Error("no doubt of the constants")
 	}
 	for _, shift := range d.chosen.selected.doubt {
-		if math.Abs(shift) > 0.6 {
+		if math.Abs(shift) > 0.9 {
 			t.Errorf("the constants move the maximum rate by a factor of %.2f: the probe saw no limit", math.Exp(shift))
 		}
 	}

@@ -61,7 +61,7 @@ func TestLimitsThatMayNotBeMet(t *testing.T) {
 		shifts calibrate.Shifts
 		loose  note.Kind
 	}{{nil, ""}, {shifts, ""}, {append(calibrate.Shifts{never}, shifts[1:]...), ""}, {append(calibrate.Shifts{never, never}, shifts[2:]...), note.RateDoubted},
-		{append(calibrate.Shifts{-2.6, -2.6}, shifts[2:]...), note.RateWide}, {append(calibrate.Shifts{never, -2.5, -2.5}, shifts[3:]...), note.RateDoubted}} {
+		{append(calibrate.Shifts{-2.5, -2.5}, shifts[2:]...), note.RateWide}, {append(calibrate.Shifts{never, -2.5, -2.5}, shifts[3:]...), note.RateDoubted}} {
 		var o plan.Offer
 		loosen(&o, c.shifts)
 		if low, _ := c.shifts.Ends(); c.loose == "" && low != 0 {
