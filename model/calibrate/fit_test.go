@@ -122,6 +122,25 @@ func TestFitFarFromTheDefaults(t *testing.T) {
 	}
 }
 
+// Where another program slowed one of six runs, the fit is to the others, and says so.
+func TestFitSetsASlowedRunAside(t *testing.T) {
+	o := options()
+	c := model.ConstantsFor(o.Deployment.Hardware, o.engine())
+	runs := served(o, c, chat(0.5, 1, 2, 4, 6, 9))
+	slow := c.WithValue(model.DoubtWeights, o.Deployment, 0.4*c.Value(model.DoubtWeights, o.Deployment)).
+		WithValue(model.DoubtPrefill, o.Deployment, 0.4*c.Value(model.DoubtPrefill, o.Deployment))
+	runs[2] = served(o, slow, chat(2))[0]
+	got := must.Get(Fit(runs, o))
+	for _, term := range []model.Doubt{model.DoubtWeights, model.DoubtPrefill} {
+		if f := got.Terms[term.String()]; math.Abs(math.Log(f.Factor)) > 0.05 {
+			t.Errorf("%s moved by a factor of %.3f", term, f.Factor)
+		}
+	}
+	if said := strings.Join(got.Warnings, "\n"); !strings.Contains(said, "the others: 3. Another program") {
+		t.Errorf("warnings %q", said)
+	}
+}
+
 // A host that launches layers slowly moves nothing at the defaults, where the GPU takes longer; its time is not
 // laid upon the products of prompts.
 func TestFitFindsASlowHost(t *testing.T) {

@@ -44,6 +44,9 @@ func TestConservation(t *testing.T) {
 		if l := &s.config.Layout; s.config.PrefixCaching && seed%2 == 1 && l.WindowGroups == 0 {
 			s.config.AlignedStates, l.FullGroups, l.StateGroups = true, 1, 3
 		}
+		if seed%4 != 3 && seed%5 == 1 {
+			s.config.MicroBatch, s.config.SaveToken, s.config.Rules.Async = 64, 1e-5, false
+		}
 		e := NewEngine(s.timer, s.config)
 		last := time.Duration(-1)
 		s.load.Every = 100 * time.Millisecond

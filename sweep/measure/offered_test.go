@@ -72,3 +72,16 @@ func TestTrialsCountAtTheRateThatWasSent(t *testing.T) {
 		t.Errorf("single requests count at %g/s, want 50", got)
 	}
 }
+
+// TestStaggered: the first answers of a loop end one after the other, and are not measured.
+func TestStaggered(t *testing.T) {
+	fixed := func(n int) workload.Lengths { return workload.Lengths{Dist: workload.Fixed, Value: n} }
+	w := &workload.Workload{Arrivals: workload.Constant, Turns: 1, Shapes: []workload.Shape{{Weight: 1, Prompt: fixed(10), Output: fixed(40)}}}
+	trial := Trial{Workload: w, Concurrency: 4, Requests: 6, Staggered: true}
+	for i, r := range trial.Schedule() {
+		want := [...]int{10, 20, 30, 40, 40, 40}[i]
+		if measured := trial.Measures(&Record{ID: r.ID}); r.Output != want || measured != (i >= 4) {
+			t.Errorf("request %d: %d tokens, measured %t, want %d", i, r.Output, measured, want)
+		}
+	}
+}
